@@ -160,15 +160,18 @@ class Sources:
         """Take the problem of the whole history."""
         self._native = problem.native
         self._history = problem.history
+        self._candidates: dict[int, list[int]] = {}
 
     def candidates(self, op: int) -> list[int]:
         """The transactions that a read of the problem may read from, T0 included."""
-        native = self._native
-        i = self._row(op)
-        if i < 0:
-            return []
-        found = native.candidate[native.candidate_start[i] : native.candidate_start[i + 1]]
-        return [int(txn) for txn in native.writer_txn[found]]
+        known = self._candidates.get(op)
+        if known is None:
+            native, i, known = self._native, self._row(op), []
+            if i >= 0:
+                found = native.candidate[native.candidate_start[i] : native.candidate_start[i + 1]]
+                known = native.writer_txn[found].tolist()
+            self._candidates[op] = known
+        return known
 
     def _row(self, op: int) -> int:
         """The read of the problem that an operation is, or is one with; -1 if there is none."""
@@ -188,7 +191,9 @@ class Sources:
             i -= 1
         return -1
 
-    def keeps_candidates(self, part: Part, reads: Iterable[int] | None = None) -> bool:
+    def keeps_candidates(
+        self, part: Part, reads: Iterable[int] | None = None, problem: Problem | None = None
+    ) -> bool:
         """Whether reads of a part have all the candidates that they have in this history.
 
         With fewer, the part may be contradictory where the whole is not.
@@ -196,8 +201,9 @@ class Sources:
         Args:
             part: of this history.
             reads: operations of the part; ``None`` for all its reads.
+            problem: of the part, if it is there already.
         """
-        inner = Sources(build_problem(part.history))
+        inner = Sources(problem or build_problem(part.history))
         if reads is None:
             reads = inner._native.read_op.tolist()
         return all(len(inner.candidates(r)) == len(self.candidates(part.ops[r])) for r in reads)
@@ -284,11 +290,14 @@ class Sources:
         txns = self.closed(steps).union(*(self.appenders(op) for op in reads))
         found = set(reads)
         ops = np.array(operations_of(history, txns), dtype=np.int64)
-        wanted = np.isin(columns.op_kind[ops], (WRITE, APPEND))
-        if not every_write:
+        kinds = columns.op_kind[ops]
+        writes = ops[(kinds == WRITE) | (kinds == APPEND)]
+        if every_write:
+            found.update(writes.tolist())
+        else:
             keys = keys_of(steps) | {int(columns.op_key[op]) for op in reads}
-            wanted &= np.isin(columns.op_key[ops], list(keys))
-        found.update(ops[wanted].tolist())
+            of_keys = zip(writes.tolist(), columns.op_key[writes].tolist(), strict=True)
+            found.update(op for op, key in of_keys if key in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
                 # What a transaction itself does to the key belongs to the anomaly.

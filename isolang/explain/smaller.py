@@ -40,9 +40,9 @@ _RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# How many short cycles of known edges are tried; and how many of their edges, and reads, are looked
-# at.
-_TRIED, _LOOKED, _LONGEST_CYCLE = 24, 500_000, 8
+# How many short cycles of known edges are tried, and how many of those that violate no check by
+# themselves; and how many of their edges, and reads, are looked at.
+_TRIED, _OTHERS, _LOOKED, _LONGEST_CYCLE = 24, 4, 500_000, 8
 # And this many transactions before and after the middle one of the refutation are looked at.
 _AROUND = 400
 # What is looked for nothing shorter than: one cycle, of two edges and one rw.
@@ -244,7 +244,12 @@ class Finder:
         cycles, _ = self._known.short_cycles(
             relations, longest=min(_LONGEST_CYCLE, least - 1), most=_TRIED, effort=_LOOKED
         )
-        for cycle in cycles:
+        walks = [tuple(edge.relation for edge in cycle.edges) for cycle in cycles]
+        may = {w: any(a.may_forbid(w) for a in plan.automata) for w in dict.fromkeys(walks)}
+        # What may violate a check by itself comes first; around a few others may be a violation.
+        alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
+        others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
+        for cycle in (*alone, *others[:_OTHERS]):
             if self._enough() or _weight(cycle.edges) >= least:
                 continue
             found = self.of_cycle(cycle, plan)
@@ -386,7 +391,7 @@ class Finder:
         if problem.anomalies(limit=1):
             return None
         steps = self._solve(problem, automata)
-        if steps is None or not self._sources.keeps_candidates(part, reads_of(steps)):
+        if steps is None or not self._sources.keeps_candidates(part, reads_of(steps), problem):
             return None
         return steps
 

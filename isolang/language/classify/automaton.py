@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from isolang.language.vocabulary import RELATIONS, STATEMENT_LETTERS, TESTS
+from isolang.language.vocabulary import (
+    PARTS,
+    RELATIONS,
+    STATEMENT_LETTERS,
+    TESTS,
+    TRANSITIVE,
+    relation_of,
+)
 
 LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
 """All letters of the words that walks spell."""
@@ -64,3 +71,54 @@ class Automaton(Struct, frozen=True, kw_only=True):
     of_one_key: bool = False
     by_statement: bool = False
     by_operation: bool = False
+
+    def may_forbid(self, walk: Sequence[str]) -> bool:
+        """Whether a closed walk over edges of these relations may be a violation.
+
+        ``False`` is certain: which transactions pass the tests, and which reads are item reads, is
+        left open.
+
+        Args:
+            walk: the relations of the edges, in order; the last edge leads to where the first one
+                begins.
+        """
+        if self.back or self.direct or self.of_one_key or self.by_statement:
+            return True
+        stay = [(q, q) for q in range(self.states)]
+        free = _moves(self.states, (*stay, *self.epsilon, *self._steps_of(TESTS)))
+        for _ in range(self.states):
+            free = _then(free, free)
+        whole = free
+        for relation, before in zip(walk, (walk[-1], *walk), strict=False):
+            names = (relation, *PARTS.get(relation, ()))
+            letters = [letter for letter in self.steps if relation_of(letter) in names]
+            moves = _moves(self.states, self._steps_of(letters))
+            if relation == before and relation in TRANSITIVE:  # two edges in one step
+                moves = [row | 1 << q for q, row in enumerate(moves)]
+            whole = _then(_then(whole, moves), free)
+        for _ in range(self.states):  # the walk may go around several times
+            whole = [row | more for row, more in zip(whole, _then(whole, whole), strict=True)]
+        return any(row >> q & 1 for q, row in enumerate(whole))
+
+    def _steps_of(self, letters: Iterable[str]) -> list[tuple[int, int]]:
+        return [step for letter in letters for step in self.steps.get(letter, ())]
+
+
+def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """From each state the states that some moves lead to, as bits."""
+    rows = [0] * states
+    for a, b in pairs:
+        rows[a] |= 1 << b
+    return rows
+
+
+def _then(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """From each state where the first moves, and then the second ones, lead to."""
+    return [
+        sum(
+            1 << r
+            for r in range(len(second))
+            if any(row >> q & second[q] >> r & 1 for q in range(len(second)))
+        )
+        for row in first
+    ]

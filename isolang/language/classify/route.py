@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -14,6 +17,33 @@ from isolang.language.meaning.core import Spec
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 
 
+_Given = TypeVar("_Given")
+_Made = TypeVar("_Made")
+_RECENT = 32
+
+
+def _remembered(compile_it: Callable[[_Given], _Made]) -> Callable[[_Given], _Made]:
+    """Compile each of the specifications that are in use once, however many histories they judge.
+
+    They are known by identity: a record that is kept here cannot give its identity to another one.
+    """
+    recent: dict[int, tuple[_Given, _Made]] = {}
+
+    @wraps(compile_it)
+    def remembering(given: _Given) -> _Made:
+        known = recent.get(id(given))
+        if known is not None and known[0] is given:
+            return known[1]
+        made = compile_it(given)
+        for oldest in list(recent)[: len(recent) + 1 - _RECENT]:
+            recent.pop(oldest, None)
+        recent[id(given)] = (given, made)
+        return made
+
+    return remembering
+
+
+@_remembered
 def route(spec: Spec) -> Route:
     """Choose how a specification is decided.
 
@@ -61,6 +91,7 @@ def native_plan(spec: Spec) -> Plan:
             raise refusal from None
 
 
+@_remembered
 def without_sessions(plan: Plan) -> Plan:
     """The plan with ``init`` in place of ``so``.
 
@@ -69,6 +100,7 @@ def without_sessions(plan: Plan) -> Plan:
     return native_plan(facts.without_sessions(plan.spec))
 
 
+@_remembered
 def without_real_time(plan: Plan) -> Plan:
     """The plan with ``init`` in place of ``rt``.
 
