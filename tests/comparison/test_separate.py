@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from msgspec.structs import replace
 from oracle import relational
@@ -12,13 +10,12 @@ from oracle.concrete_histories import all_histories
 from oracle.history import parse
 
 from isolang.comparison.compare import compare
+from isolang.comparison.effort import Effort
 from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.language.load import load_spec
 from isolang.language.meaning import facts
-
-SOON = 600.0
 
 LEVELS = ["ser", "si", "psi", "pc", "cc", "ra", "rc", "mr", "wfr", "pl-3", "pl-2", "rc-nosession"]
 
@@ -33,7 +30,7 @@ def search(allows, forbids, size, keys, *, lists=False, reads=1):
     bounds = Bounds(transactions=size, keys=keys, reads=reads)
     separator = Separator(forbids, replace(scope_of((allows, forbids), bounds, size), lists=lists))
     all_lists = separator.histories.are_lists if lists else ()
-    return separator.find(allows, time.perf_counter() + SOON, all_lists)
+    return separator.find(allows, Effort(), all_lists)
 
 
 def allowed(level, history):
@@ -96,9 +93,9 @@ def test_the_oracle_judges_the_witnesses_alike(library, allows, forbids, size):
     one, other = library[allows], library[forbids]
     for smaller in range(1, size):
         scope = scope_of((one, other), Bounds(), smaller)
-        assert Separator(other, scope).find(one, time.perf_counter() + SOON) is None
+        assert Separator(other, scope).find(one, Effort()) is None
     scope = scope_of((one, other), Bounds(), size)
-    small, least = Separator(other, scope).smallest(one, time.perf_counter() + SOON)
+    small, least = Separator(other, scope).smallest(one, Effort())
     assert least
     history = parse(str(small))
     assert relational.satisfied(history, one.spec)
@@ -115,7 +112,7 @@ def least(allows, forbids, up_to):
     one, other = normal(load_spec(allows)), normal(load_spec(forbids))
     for size in range(1, up_to + 1):
         scope = scope_of((one, other), Bounds(transactions=size), size)
-        found = Separator(other, scope).smallest(one, time.perf_counter() + SOON)
+        found = Separator(other, scope).smallest(one, Effort())
         if found is not None:
             return size, found[0]
     return None
