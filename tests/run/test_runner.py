@@ -151,9 +151,14 @@ def test_a_run_on_the_command_line(tmp_path):
 
 def test_where_nothing_commits_nothing_is_judged(tmp_path, capfd):
     """A program that ends at once is no database that keeps its promise."""
+    (tmp_path / "ends.py").write_text(
+        "import json, sys\nfor line in sys.stdin:\n    q = json.loads(line)\n"
+        "    q['do'] == 'transact' and sys.exit()\n"
+        "    print(json.dumps({'id': q['id'], 'type': 'ok', 'value': {'name': ''}}), flush=True)\n"
+    )
     done = run_here(
-        capfd, "run", "exec:false", "--workload", "mini", "--transactions", "20", "--seconds", "60",
-        "--save", str(tmp_path), "--trusted",
+        capfd, "run", f"exec:{sys.executable} {tmp_path}/ends.py", "--workload", "mini",
+        "--transactions", "20", "--seconds", "60", "--save", str(tmp_path), "--trusted",
     )  # fmt: skip
     assert done.code == 2
     assert "no transaction has committed" in done.err
@@ -385,7 +390,7 @@ def test_clients_in_several_processes(tmp_path, workload):
 
 def test_an_error_of_a_process_ends_the_run(tmp_path):
     """As one of a thread does, in a line."""
-    with pytest.raises(TargetError, match="not an answer"):
+    with pytest.raises(TargetError, match="no answer to hello: not an answer"):
         run(tmp_path, "exec:echo hello", processes=2, workload="mini", trusted=True, **short())
 
 

@@ -85,7 +85,7 @@ class CommitsAnyway(Right):
 class Rounds(Right):
     def read(self, key):
         found = super().read(key)
-        return int(float(found)) if isinstance(found, int) else found
+        return found & 0x7FFFFFFF if isinstance(found, int) else found
 
 
 class NoBegin(Right):

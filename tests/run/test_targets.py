@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from isolang.run.address import Address
 from isolang.run.operation import Read, Write
-from isolang.run.outcome import BadAnswer, RolledBack
+from isolang.run.outcome import RolledBack
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
 from isolang.run.target import TargetError
@@ -133,58 +131,6 @@ def test_a_failed_statement_that_somebody_swallowed(postgres, tmp_path):
         (only,) = recorder.history().transactions()
     raw.close()
     assert (only.status, holds(postgres, "k3")) == ("aborted", None)
-
-
-PROGRAM = """
-import json, sys
-data, answers = {}, sys.argv[1:]
-for line in sys.stdin:
-    value = json.loads(line)["value"]
-    if answers:
-        print(answers.pop(), flush=True)
-        continue
-    for one in value:
-        if one[0] == "r":
-            one[2] = data.get(one[1])
-        else:
-            data[one[1]] = one[2]
-    print(json.dumps({"type": "ok", "value": value}), flush=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("answer", "status"),
-    [("", "committed"), ('{"type":"fail"}', "aborted"), ('{"type":"info"}', "maybe")],
-)
-def test_a_program_says_how_it_went(tmp_path, answer, status):
-    """One JSON line a transaction; each kind of answer is recorded as what it says."""
-    script = tmp_path / "client.py"
-    script.write_text(PROGRAM)
-    target = target_named(f"exec:{sys.executable} {script} '{answer}'" if answer else
-                          f"exec:{sys.executable} {script}")  # fmt: skip
-    client = target.connect()
-    with Recorder(tmp_path / "h.edn") as recorder:
-        play(
-            (Write("x", 1), Read("x")),
-            recorder=recorder,
-            session=0,
-            client=client,
-            driver=driver_for(target),
-            level="default",
-        )
-        (only,) = recorder.history().transactions()
-    client.close()
-    assert only.status == status
-    assert only.ops[0] == ("w", "x", 1)
-
-
-def test_a_program_that_answers_something_else(tmp_path):
-    """The run ends with what was got and what was expected."""
-    target = target_named("exec:echo hello")
-    client = target.connect()
-    with pytest.raises(BadAnswer, match="not an answer"):
-        client.transact("default", [("w", "x", 1)])
-    client.close()
 
 
 @pytest.mark.parametrize(

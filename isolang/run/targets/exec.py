@@ -1,195 +1,261 @@
-"""Any program: one JSON line a transaction to its standard input, one back.
+"""Any program that answers requests, a JSON line each: ``exec:COMMAND``.
 
-``{"level": "si", "value": [["r", "x", null], ["append", "y", 3]]}`` asks for a transaction. The
-program answers ``{"type": "ok", "value": [["r", "x", 7], ["append", "y", 3]]}``; or ``"fail"``, if
-the transaction was certainly not applied; or ``"info"``, if it does not know. Each session is a
-process of its own. What ends without an answer, or has none in 30 seconds, is of unknown outcome;
-so is what is answered twice, or with other fields.
+Each session is a process of its own; another one makes and removes the keys. The program says by
+``hello`` what it can do: whole transactions, or one step at a time. What ends without an answer, or
+has none in 30 seconds, is of unknown outcome; so is what answers something else. docs/exec.md has
+the protocol, ``isolang.run.talk`` its lines.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import select
-import signal
-import subprocess
-import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, NoReturn
+from functools import cache
+from typing import Any, ClassVar, Final
+
+from msgspec import Struct
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.outcome import BadAnswer, Failure, Phase, RolledBack
-from isolang.run.servers.keeper import family, send
+from isolang.run.operation import DELETED
+from isolang.run.outcome import BadAnswer, RolledBack
+from isolang.run.talk import Talk, Unclear
 from isolang.run.target import Level, TargetError
 
-ANSWER: Final = 30.0  # seconds for an answer
-_LINE: Final = 1 << 24  # bytes of an answer
-_GRACE: Final = 1.0  # seconds from SIGTERM to SIGKILL
+_HELLO: Final = 20.0  # seconds to say what it can do
+_MAKING: Final = 60.0  # seconds to make the keys, or to remove them
+_KNOWN: Final = ("range reads", "rows", "savepoints", "processes")
+_WHOLE: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
+"""What whole transactions lack."""
+_ABSENT: Final = "deleted"  # the value of a row that is not there
 
 
-class Unclear(Exception):  # noqa: N818 - an answer
-    """The program does not know the outcome, or did not answer."""
+class Hello(Struct, frozen=True, kw_only=True):
+    """What a program says of itself.
+
+    Attributes:
+        name: of its database, with the version.
+        levels: each with what it claims, the default first.
+        steps: whether it takes a transaction one step at a time.
+        lacks: what it cannot do.
+        problem: why it has said nothing; empty if it has.
+    """
+
+    name: str = ""
+    levels: tuple[Level, ...] = (Level(name="default", claims="ser", says="what the program does"),)
+    steps: bool = False
+    lacks: frozenset[str] = _WHOLE
+    problem: str = ""
+
+
+@cache
+def hello_of(command: str) -> Hello:
+    """Start a program, and ask it what it can do; what it says is remembered."""
+    talk = Talk(command)
+    try:
+        return _hello(talk.ask("hello", within=_HELLO))
+    except (Unclear, BadAnswer, RolledBack, TargetError, OSError) as error:
+        return Hello(problem=" ".join(str(error).split()))
+    finally:
+        talk.close()
+
+
+def _hello(said: object) -> Hello:
+    if not isinstance(said, dict) or not isinstance(said.get("name"), str):
+        raise TargetError(f'hello: expected {{"name": "…", …}} (got {ascii(said)[:80]})')
+    levels, lacks = said.get("levels", [["default", "ser"]]), said.get("lacks", [])
+    if not isinstance(levels, list) or not levels or not all(map(_is_pair, levels)):
+        expected = 'expected [["NAME", "CLAIMS"], …]'
+        raise TargetError(f"hello: levels: {expected} (got {ascii(levels)[:80]})")
+    if not isinstance(lacks, list) or not set(lacks) <= set(_KNOWN):
+        expected = ", ".join(_KNOWN)
+        raise TargetError(f"hello: lacks: expected some of {expected} (got {ascii(lacks)[:80]})")
+    steps = said.get("steps") is True
+    return Hello(
+        name=said["name"],
+        levels=tuple(
+            Level(name=name.lower(), claims=claims, says=f"what the program does at {name}")
+            for name, claims in levels
+        ),
+        steps=steps,
+        lacks=frozenset(lacks) | (frozenset() if steps else _WHOLE),
+    )
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_text, value))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 class Exec(BaseTarget):
-    """A program; keys begin as nothing and as empty lists: it sees to it."""
+    """A program."""
 
     name: ClassVar = "exec"
-    levels: ClassVar = (Level(name="default", claims="ser", says="what the program does"),)
-    lacks: ClassVar = frozenset({"range reads", "rows", "conversations", "savepoints"})
+    _admin: Talk | None = None
+
+    @property
+    def _hello(self) -> Hello:
+        return hello_of(self.address.database)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """What the program says, or one level if it says nothing."""
+        return self._hello.levels
+
+    @property
+    def lacks(self) -> frozenset[str]:  # type: ignore[override]
+        """What the program says."""
+        return self._hello.lacks
 
     def start(self) -> None:
         if not self.address.database.strip():
             raise TargetError("exec: no program (expected one); isocheck run exec:'./my-client'")
+        if self._hello.problem:
+            raise TargetError(f"{self.address}: no answer to hello: {self._hello.problem}")
+        self._admin = Talk(self.address.database)
 
     def version(self) -> str:
-        return str(self.address)
+        return self._hello.name or str(self.address)
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Set nothing up."""
+        self.lists = frozenset(lists)
+        self._make("setup", registers=list(registers), lists=list(lists))
 
-    def connect(self) -> ExecClient:
-        return ExecClient(self.address.database)
+    def remove(self) -> None:
+        if self._admin is not None and self._admin.usable():
+            self._make("remove")
 
-    def classify(self, error: BaseException, phase: Phase) -> Failure:
-        return "aborted" if isinstance(error, RolledBack) else "maybe"
+    def _make(self, do: str, **keys: list[str]) -> None:
+        assert self._admin is not None
+        try:
+            self._admin.ask(do, within=_MAKING, **keys)
+        except (Unclear, RolledBack, BadAnswer) as error:
+            raise TargetError(f"{self.address}: {do}: {error}") from None
+
+    def connect(self) -> WholeClient | StepClient:
+        talk = Talk(self.address.database)
+        kind = StepClient if self._hello.steps else WholeClient
+        return kind(talk, self.lists)
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        return json.dumps([operation, key, None if operation == "r" else value], default=str)
+        return json.dumps(_request((operation, key, value), self.lists), default=str)
+
+    def close(self) -> None:
+        if self._admin is not None:
+            with suppress(Exception):  # it has ended
+                self.remove()
+            self._admin.close()
 
 
-class ExecClient(BaseClient):
-    """A running program; it is given whole transactions."""
+def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str, Any]:
+    """A recorded operation, as a program is asked for it."""
+    match operation:
+        case ("r", key, _):
+            return {"do": "read", "key": key, "list": key in lists}
+        case ("append", key, value):
+            return {"do": "append", "key": key, "value": value}
+        case ("delete", key, _):
+            return {"do": "delete", "key": key}
+        case (_, key, value) if value == DELETED:
+            return {"do": "delete", "key": key}
+        case (_, key, value):
+            return {"do": "write", "key": key, "value": value}
 
-    def __init__(self, command: str) -> None:
-        # In our process group: whoever ends that ends the program, whatever it does.
-        self.child = subprocess.Popen(
-            command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
-        self.talk = Talk(self.child)
 
-    def transact(self, level: str, operations: Sequence[tuple[str, str, Any]]) -> list[Any]:
-        asked = [[name, key, None if name == "r" else value] for name, key, value in operations]
-        try:
-            line = self.talk.ask(json.dumps({"level": level, "value": asked}))
-            return _results(line, asked)
-        except BadAnswer:
-            self.talk.ended = True  # what it says next may belong to this question
-            raise
+class _ExecClient(BaseClient):
+    """A running program."""
+
+    def __init__(self, talk: Talk, lists: Container[str]) -> None:
+        self.talk, self.lists = talk, lists
 
     def usable(self) -> bool:
-        return not self.talk.ended and self.child.poll() is None
+        return self.talk.usable()
 
     def close(self) -> None:
-        everybody = family(self.child.pid) if self.child.poll() is None else []
         self.talk.close()
-        send(everybody, signal.SIGTERM)
-        try:
-            self.child.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            send(everybody, signal.SIGKILL)
-            self.child.wait()
+
+    def bad(self, what: str) -> BadAnswer:
+        """What is no answer; what comes next may belong to this request."""
+        self.talk.ended = True
+        return BadAnswer(what)
 
 
-def _results(line: bytes, asked: list[list[Any]]) -> list[Any]:
-    """The result of each operation, of the line that a program has answered.
+class WholeClient(_ExecClient):
+    """A program that is given whole transactions."""
 
-    Raises:
-        RolledBack: it says that nothing was applied.
-        Unclear: it says that it does not know.
-        BadAnswer: it is no answer to what was asked.
-    """
-    shown = ascii(line.decode(errors="replace").strip()[:80])
-    try:
-        answer = json.loads(line)
-        kind, value = answer["type"], answer.get("value")
-    except (ValueError, TypeError, KeyError, AttributeError):
-        kind, value = "", None
-    if kind == "fail":
-        raise RolledBack("the program says fail")
-    if kind == "info":
-        raise Unclear("the program says info")
-    if kind != "ok" or not isinstance(value, list):
-        raise BadAnswer(f"not an answer (got {shown}, {_EXPECTED})")
-    if len(value) != len(asked):
-        what = f"{len(value)} operations answered, {len(asked)} asked for{_SHIFTED}"
-        raise BadAnswer(f"not an answer: {what} (got {shown}, {_EXPECTED})")
-    for number, (one, question) in enumerate(zip(value, asked, strict=True), 1):
-        fields = len(one) if isinstance(one, list) else 0
-        if fields != len(question):
-            what = f"operation {number} has {fields} fields, not {len(question)}"
-            raise BadAnswer(f"not an answer: {what} (got {shown}, {_EXPECTED})")
-        if one[:2] != question[:2]:
-            what = f"operation {number} is another one than was asked for{_SHIFTED}"
-            raise BadAnswer(f"not an answer: {what} (got {shown}, {_EXPECTED})")
-    return [one[2] for one in value]
+    def transact(self, level: str, operations: Sequence[tuple[str, str, Any]]) -> list[Any]:
+        asked = [_request(one, self.lists) for one in operations]
+        results = self.talk.ask("transact", level=level, operations=asked)
+        if not isinstance(results, list) or len(results) != len(asked):
+            expected = f"{len(asked)} results"
+            raise self.bad(f"transact: expected {expected} (got {ascii(results)[:80]})")
+        return [_value(one) for one in results]
 
 
-_EXPECTED: Final = 'expected {"type": "ok", "value": [the operations that were asked for]}'
-# The second of two answers, if it comes late, is taken for that to the next question.
-_SHIFTED: Final = ", or two answers to one question"
+def _value(said: Any) -> Any:
+    return DELETED if said == _ABSENT else said
 
 
-class Talk:
-    """Lines to a program and back: each answer has a deadline, and an end.
+class StepClient(_ExecClient):
+    """A program that takes one step at a time."""
 
-    Attributes:
-        ended: whether nothing can be asked any more.
-    """
+    def begin(self, level: str) -> None:
+        self.talk.ask("begin", level=level)
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        self._in, self._out = child.stdin, child.stdout
-        self._said = b""
-        self.ended = False
-        for stream in (self._in, self._out):
-            os.set_blocking(stream.fileno(), False)
+    def read(self, key: str) -> Any:
+        return _value(self.talk.ask("read", key=key, list=key in self.lists))
 
-    def ask(self, line: str) -> bytes:
-        """Send a line, and give the one that comes back.
+    def write(self, key: str, value: int) -> bool:
+        return self._yes("write", key=key, value=value)
 
-        Raises:
-            Unclear: the program has ended, or has not answered in time.
-            BadAnswer: it has answered more than it was asked, or without an end.
-        """
-        until = time.monotonic() + ANSWER
-        if self._said or select.select([self._out], [], [], 0)[0]:
-            self._said += self._out.read(_LINE) or b""
-            if self._said:
-                shown = ascii(self._said.decode(errors="replace").strip()[:80])
-                raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
-        with suppress(BrokenPipeError):  # it has ended; it may have said something before
-            self._send((line + "\n").encode(), until)
-        while b"\n" not in self._said:
-            if len(self._said) > _LINE:
-                raise BadAnswer(f"more than {_LINE >> 20} MB without the end of a line")
-            if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
-                self._late()
-            part = self._out.read(1 << 16)
-            if not part:
-                self.ended = True
-                raise Unclear("the program ended without an answer")
-            self._said += part
-        answer, _, self._said = self._said.partition(b"\n")
-        if self._said:
-            raise BadAnswer("two answers to one question (got more after the line)")
-        return answer
+    def append(self, key: str, value: int) -> bool:
+        return self._yes("append", key=key, value=value)
 
-    def _send(self, data: bytes, until: float) -> None:
-        while data:
-            if not select.select([], [self._in], [], max(0.0, until - time.monotonic()))[1]:
-                self._late()
-            data = data[self._in.write(data) or 0 :]
+    def insert(self, key: str, value: int) -> None:
+        self.talk.ask("insert", key=key, value=value)
 
-    def _late(self) -> NoReturn:
-        self.ended = True
-        raise Unclear(f"the program has not answered in {ANSWER:g} s")
+    def delete(self, key: str) -> bool:
+        return self._yes("delete", key=key)
 
-    def close(self) -> None:
-        """Close both ends."""
-        for stream in (self._in, self._out):
-            with suppress(OSError):
-                stream.close()
+    def scan(self, low: str, high: str) -> dict[str, Any]:
+        return self._rows("scan", low, high)
+
+    def select(self, low: int, high: int) -> dict[str, Any]:
+        return self._rows("select", low, high)
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        keys = self.talk.ask("change", low=low, high=high, value=value)
+        if not isinstance(keys, list) or not all(map(_is_text, keys)):
+            raise self.bad(f"change: expected a list of keys (got {ascii(keys)[:80]})")
+        return keys
+
+    def savepoint(self) -> None:
+        self.talk.ask("savepoint")
+
+    def rollback_to_savepoint(self) -> None:
+        self.talk.ask("undo")
+
+    def commit(self) -> None:
+        self.talk.ask("commit")
+
+    def rollback(self) -> None:
+        if not self.talk.usable():
+            raise ConnectionError("the program cannot be asked to roll back")
+        self.talk.ask("rollback")
+
+    def _yes(self, do: str, **more: Any) -> bool:
+        """Whether there was a row."""
+        said = self.talk.ask(do, **more)
+        if not isinstance(said, bool):
+            raise self.bad(f"{do}: expected true, or false where there is no row "
+                           f"(got {ascii(said)[:80]})")  # fmt: skip
+        return said
+
+    def _rows(self, do: str, low: str | int, high: str | int) -> dict[str, Any]:
+        said: Mapping[str, Any] = self.talk.ask(do, low=low, high=high)
+        if not isinstance(said, dict):
+            raise self.bad(f"{do}: expected an object of keys and values (got {ascii(said)[:80]})")
+        return said
