@@ -26,6 +26,12 @@ class Read(Struct, frozen=True):
     key: str
 
 
+class Several(Struct, frozen=True):
+    """What a read of a key returns that has several rows: a read of each, one after the other."""
+
+    values: tuple[Any, ...]
+
+
 class Write(Struct, frozen=True):
     """Update a row; the result is whether it was there."""
 

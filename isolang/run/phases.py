@@ -16,6 +16,7 @@ AUTO_SCRIPTS: Final = (
     "write-skew",
     "fractured-re-read",
     "delete-beside-update",
+    "insert-beside-insert",
     "update-to-the-value-it-has",
 )
 """What ``auto`` plays first: half a second for what databases are known to show."""

@@ -19,6 +19,7 @@ from isolang.run.operation import (
     Read,
     Scan,
     Select,
+    Several,
     Swap,
     Undone,
     Wait,
@@ -186,10 +187,11 @@ def perform(
     t.sending()
     match operation:
         case Read(key):
-            value = client.read(key)
-            if lists is not None:
-                _check_shape(key, value, lists)
-            t.read(key, absent if value == DELETED else value)
+            found = client.read(key)
+            for value in found.values if isinstance(found, Several) else (found,):
+                if lists is not None:
+                    _check_shape(key, value, lists)
+                t.read(key, absent if value == DELETED else value)
             return value
         case Write(key, value):
             there = client.write(key, value)

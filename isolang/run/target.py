@@ -30,11 +30,16 @@ class Level(Struct, frozen=True, kw_only=True):
         name: what the database calls it, in lower case.
         claims: the specification that the database claims to satisfy with it.
         says: what the adapter does to get it: the SQL, the mode of the connection.
+        promise: the sentence of the documentation that is judged, quoted; empty if the name of the
+            level says it all.
+        source: where the sentence is.
     """
 
     name: str
     claims: str
     says: str
+    promise: str = ""
+    source: str = ""
 
 
 class Client(Protocol):

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from isolang.run.settings import Access, Update
+
+
+ON_CONFLICT: Final = (
+    "INSERT INTO {table} (k, j, v) VALUES ({marks}) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+)
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -14,7 +20,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     Attributes:
         mark: a parameter.
-        upsert: whether it takes ``ON CONFLICT (k) DO UPDATE``; else ``ON DUPLICATE KEY UPDATE``.
+        upsert: a write that inserts or updates, of a table, with the marks of k, j and v.
         concat: joins the column v and a parameter.
         key: the type of keys.
         text: the type of long texts, which lists are.
@@ -24,10 +30,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
         by_index: what to say to a connection that is to find rows by the index, also in a table of
             one page.
         tables: what follows CREATE TABLE (…).
+        batch: rows of an INSERT that loads a table.
     """
 
     mark: str
-    upsert: bool
+    upsert: str = ON_CONFLICT
     concat: str = "v || {mark}"
     key: str = "VARCHAR(64)"
     text: str = "TEXT"
@@ -35,6 +42,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     returning: str = ""
     by_index: str = ""
     tables: str = ""
+    batch: int = 500
 
 
 class Statements(Struct, frozen=True, kw_only=True):
@@ -70,13 +78,11 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
-    conflict = "ON CONFLICT (k) DO UPDATE SET v = excluded.v"
-    if not d.upsert:
-        conflict = "ON DUPLICATE KEY UPDATE v = VALUES(v)"
+    upsert = d.upsert.format(table=table, marks=f"{m}, {m}, {m}")
     change = f"UPDATE {table} SET v = {m} WHERE {column} = {m}"
     return Statements(
         read=f"SELECT v FROM {table} WHERE {column} = {m}",
-        write=(f"{insert} {conflict}" if update == "upsert" else change) + r,
+        write=(upsert if update == "upsert" else change) + r,
         append=f"UPDATE {table} SET v = {d.concat.format(mark=m)} WHERE {column} = {m}{r}",
         insert=insert + r,
         delete=f"DELETE FROM {table} WHERE {column} = {m}{r}",

@@ -22,7 +22,6 @@ MARK: Final = "made_by_isocheck"
 """A column that the tables of a run have besides, so that no other is taken for one."""
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
-_BATCH: Final = 500  # rows of an INSERT that loads a table
 
 
 class SqlTarget(BaseTarget):
@@ -134,9 +133,9 @@ class SqlTarget(BaseTarget):
         self._created.append(name)
 
     def _load(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        client = self.admin()
-        for start in range(0, len(rows), _BATCH):
-            part = rows[start : start + _BATCH]
+        client, batch = self.admin(), self.dialect.batch
+        for start in range(0, len(rows), batch):
+            part = rows[start : start + batch]
             marks = ", ".join([f"({', '.join([self.dialect.mark] * len(part[0]))})"] * len(part))
             flat = tuple(value for row in part for value in row)
             client.execute(f"INSERT INTO {name} (k, j, v) VALUES {marks}", flat)

@@ -28,6 +28,17 @@ BUILT_IN: Final = {
     "exec": "exec:Exec",
     "memory": "memory:Memory",
     "sqlalchemy": "sqlalchemy:SqlAlchemy",
+    "h2": "jdbc:H2",
+    "hsqldb": "jdbc:Hsqldb",
+    "derby": "jdbc:Derby",
+    "slatedb": "slatedb:SlateDB",
+    "zodb": "zodb:ZODB",
+    "lmdb": "lmdb:LMDB",
+    "lance": "lance:Lance",
+    "deltalake": "deltalake:DeltaLake",
+    "pyiceberg": "pyiceberg:PyIceberg",
+    "turso": "turso:Turso",
+    "firebird": "firebird:Firebird",
 }
 
 

@@ -55,8 +55,10 @@ class MariaDB(Served, SqlTarget):
         )
     )
     dialect: ClassVar = Dialect(
-        mark="%s", upsert=False, changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
+        mark="%s", changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
+        upsert="INSERT INTO {table} (k, j, v) VALUES ({marks}) "
+        "ON DUPLICATE KEY UPDATE v = VALUES(v)",
     )  # fmt: skip
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient

@@ -63,7 +63,7 @@ class Postgres(Served, SqlTarget):
     )
     # The first write of a transaction also tells its number, by which to ask for its outcome.
     dialect: ClassVar = Dialect(
-        mark="%s", upsert=True, returning=" RETURNING pg_current_xact_id()",
+        mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off",
     )  # fmt: skip
     driver: ClassVar = DRIVER

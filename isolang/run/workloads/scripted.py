@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from isolang.run.operation import Abort, Delete, Operation, Program, Read, Write
+from isolang.run.operation import Abort, Delete, Insert, Operation, Program, Read, Write
 
 
 class Script(Struct, frozen=True, kw_only=True):
@@ -121,6 +121,16 @@ SCRIPTS: Final = (
         name="update-beside-delete",
         programs=((_r("x"), _w("x", 2)), (_r("x"), Delete("x")), (_r("x"),)),
         schedule=(0, 1, 0, 1, 0, 1, 2, 2),
+    ),
+    Script(
+        name="insert-beside-insert",
+        programs=(
+            (_r("x"), Delete("x")),
+            (_r("x"), Insert("x", 1)),
+            (_r("x"), Insert("x", 2)),
+            (_r("x"),),
+        ),
+        schedule=(0, 0, 0, 1, 2, 1, 2, 1, 2, 3, 3),
     ),
     Script(
         name="write-skew",

@@ -1,0 +1,28 @@
+"""JDBC, through JPype's DB-API."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from isolang.run.outcome import Driver, Failure, Phase, roll_back
+
+_ROLLED_BACK: Final = ("40001", "40XL1", "40P01", "23505")
+"""Serialization failure or deadlock, Derby's lock timeout, a deadlock, a key that is there."""
+
+
+def commit(connection: Any) -> None:
+    """Commit; where that fails, end what may still be open."""
+    try:
+        connection.commit()
+    except Exception:
+        connection.rollback()
+        raise
+
+
+def classify(error: BaseException, phase: Phase) -> Failure:
+    """Say what an error means, by its SQLSTATE."""
+    state = getattr(error.__cause__ or error, "getSQLState", str)()
+    return "aborted" if phase == "statement" or str(state) in _ROLLED_BACK else "maybe"
+
+
+DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)

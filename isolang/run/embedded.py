@@ -1,0 +1,148 @@
+"""What the adapters of engines in this process share: keys and texts, in a folder of our own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.operation import DELETED
+from isolang.run.outcome import RolledBack
+from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+
+class EmbeddedTarget(BaseTarget):
+    """An engine in this process, with a new database for each run.
+
+    Attributes:
+        distribution: the Python package that it comes in.
+        folder: for its files; a new one each time that keys are loaded.
+    """
+
+    name: ClassVar[str]
+    levels: ClassVar[tuple[Level, ...]]
+    distribution: ClassVar[str]
+    lacks: ClassVar = frozenset({"savepoints", "processes"})
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self.folder = ""
+
+    def start(self) -> None:
+        """Import the engine, so that it is said first if it is not there."""
+        if self.address.host or self.address.database:
+            raise TargetError(f"{self.name}: it lives in a folder of our own (got {self.address})")
+        self.load()
+
+    def load(self) -> None:
+        """Import the engine."""
+        raise NotImplementedError
+
+    def version(self) -> str:
+        """Name the package and its version."""
+        return f"{self.distribution} {version(self.distribution)}"
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Make a database that holds a text for each key."""
+        self.lists = frozenset(lists)
+        self.folder = tempfile.mkdtemp(prefix="isocheck-")
+        self.create(os.path.join(self.folder, "data"), [*registers, *lists])
+
+    def create(self, path: str, keys: Sequence[str]) -> None:
+        """Make a database in which each key has an empty text."""
+        raise NotImplementedError
+
+    def remove(self) -> None:
+        """Close the database and remove its folder."""
+        if self.folder:
+            self.shut()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = ""
+
+    def shut(self) -> None:
+        """Close the database."""
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        """Give the call that was made for a recorded operation."""
+        if operation == "r":
+            return f"get {key}"
+        return f"delete {key}" if value == DELETED else f"{operation} {key} {value}"
+
+
+class EmbeddedClient(BaseClient):
+    """A session: the operations over an engine's own reads and writes of texts."""
+
+    def __init__(self, target: EmbeddedTarget) -> None:
+        self.target = target
+
+    # --- what an adapter says ---
+
+    def get(self, key: str) -> str | None:
+        """Give the text of a key, as its transaction sees it; ``None`` if it has none."""
+        raise NotImplementedError
+
+    def put(self, key: str, text: str | None) -> None:
+        """Give a key a text, or none any more."""
+        raise NotImplementedError
+
+    def texts(self, low: str, high: str) -> dict[str, str]:
+        """Give the keys of a range and their texts, by one call of the engine's."""
+        raise NotImplementedError
+
+    # --- what follows ---
+
+    def value(self, key: str, text: str | None) -> Any:
+        """What a text means."""
+        if text is None:
+            return DELETED
+        numbers = [int(one) for one in text.split()]
+        return numbers if key in self.target.lists else next(iter(numbers), None)
+
+    def read(self, key: str) -> Any:
+        """Give the value of a key."""
+        return self.value(key, self.get(key))
+
+    def write(self, key: str, value: int) -> bool:
+        """Put a value, whether or not there was one."""
+        self.put(key, str(value))
+        return True
+
+    def append(self, key: str, value: int) -> bool:
+        """Read a list, and put it with one element more."""
+        found = self.get(key)
+        if found is not None:
+            self.put(key, f"{found} {value}")
+        return found is not None
+
+    def insert(self, key: str, value: int) -> None:
+        """Put a value where there is none."""
+        if self.get(key) is not None:
+            raise RolledBack(f"{key} is there already")
+        self.put(key, str(value))
+
+    def delete(self, key: str) -> bool:
+        """Delete a key; false if it is not there."""
+        there = self.get(key) is not None
+        if there:
+            self.put(key, None)
+        return there
+
+    def scan(self, low: str, high: str) -> dict[str, Any]:
+        """Give the values of a range of keys."""
+        return {key: self.value(key, text) for key, text in self.texts(low, high).items()}
+
+    def select(self, low: int, high: int) -> dict[str, Any]:
+        """Give the keys whose value lies in a range: all are read."""
+        rows = self.scan("", "\U0010ffff").items()
+        return {key: one for key, one in rows if isinstance(one, int) and low <= one <= high}
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        """Put a value to all keys whose value lies in a range."""
+        return [key for key in self.select(low, high) if self.write(key, value)]

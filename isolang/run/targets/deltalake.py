@@ -1,0 +1,52 @@
+"""Delta Lake, through delta-rs: MERGE and DELETE on a table in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from isolang.run.adapter import package
+from isolang.run.outcome import Failure, Phase
+from isolang.run.tables import TableClient, TableTarget
+from isolang.run.target import Level
+
+
+class DeltaLake(TableTarget):
+    """A table."""
+
+    name: ClassVar = "deltalake"
+    distribution: ClassVar = "deltalake"
+    levels: ClassVar = (Level(name="serializable", claims="ser", says="MERGE from one version"),)
+
+    def load(self) -> None:
+        self.api = package("deltalake", self.name)
+
+    def make(self, rows: Any) -> None:
+        self.api.write_deltalake(self.path, rows)
+
+    def connect(self) -> DeltaLakeClient:
+        return DeltaLakeClient(self)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        refused = isinstance(error, self.api.exceptions.CommitFailedError)
+        return "aborted" if refused else super().classify(error, phase)
+
+
+class DeltaLakeClient(TableClient):
+    """A session."""
+
+    target: DeltaLake
+
+    def open(self) -> Any:
+        return self.target.api.DeltaTable(self.target.path)
+
+    def scanned(self) -> Any:
+        return self.table.to_pyarrow_table()
+
+    def upsert(self, rows: Any) -> None:
+        merge = self.table.merge(rows, "t.k = s.k", source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def drop(self, keys: Sequence[str]) -> None:
+        names = ", ".join(f"'{key}'" for key in keys)
+        self.table.delete(f"k IN ({names})")

@@ -1,0 +1,99 @@
+"""Firebird, its engine embedded in this process: an installed library, and a file of our own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from isolang.run.adapter import package
+from isolang.run.outcome import Driver, Failure, Phase, roll_back_or_close
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+_BEGINS: Final = {
+    "snapshot table stability": "SERIALIZABLE",
+    "snapshot": "SNAPSHOT",
+    "read committed": "READ_COMMITTED_RECORD_VERSION",
+}
+_WAIT: Final = 3  # seconds for a lock
+
+
+def _commit(raw: Any) -> None:
+    try:
+        raw.commit()
+    except Exception:
+        roll_back_or_close(raw)
+        raise
+
+
+def _classify(error: BaseException, phase: Phase) -> Failure:
+    return "aborted" if phase == "statement" else "maybe"
+
+
+class FirebirdClient(SqlClient):
+    """A connection."""
+
+    def _begin(self, level: str) -> None:
+        driver = package("firebird.driver", "firebird")
+        isolation = driver.Isolation[_BEGINS[level]]
+        self.raw.begin(driver.tpb(isolation, _WAIT))
+
+    def written(self, cursor: Any) -> int:
+        return int(cursor.affected_rows)
+
+
+class Firebird(SqlTarget):
+    """A database."""
+
+    name: ClassVar = "firebird"
+    levels: ClassVar = (
+        Level(name="snapshot", claims="si", says="SET TRANSACTION SNAPSHOT"),
+        Level(
+            name="snapshot table stability",
+            claims="ser",
+            says="SET TRANSACTION SNAPSHOT TABLE STABILITY",
+        ),
+        Level(name="read committed", claims="pl-2", says="READ COMMITTED RECORD_VERSION"),
+    )
+    lacks: ClassVar = frozenset({"processes"})
+    dialect: ClassVar = Dialect(
+        mark="?", changed="", text="VARCHAR(30000) CHARACTER SET ASCII", key="VARCHAR(64) CHARACTER SET ASCII NOT NULL", batch=1,
+        upsert="UPDATE OR INSERT INTO {table} (k, j, v) VALUES ({marks}) MATCHING (k)",
+    )  # fmt: skip
+    driver: ClassVar = Driver(commit=_commit, rollback=roll_back_or_close, classify=_classify)
+    client: ClassVar = FirebirdClient
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self._folder = ""
+
+    def start(self) -> None:
+        driver = package("firebird.driver", self.name)
+        self._folder = tempfile.mkdtemp(prefix="isocheck-")
+        for name in ("FIREBIRD_LOCK", "FIREBIRD_TMP"):
+            os.environ[name] = self._folder
+        driver.driver_config.server_defaults.user.value = "sysdba"
+        driver.driver_config.db_defaults.forced_writes.value = False  # if the machine loses power
+        try:
+            driver.create_database(os.path.join(self._folder, "test.fdb"), charset="UTF8").close()
+        except Exception as error:
+            hint = "install the package firebird3.0-server"
+            raise TargetError(f"firebird: no engine ({' '.join(str(error).split())}); {hint}") from None
+        super().start()
+
+    def open(self, *, direct: bool) -> Any:
+        driver = package("firebird.driver", self.name)
+        return driver.connect(os.path.join(self._folder, "test.fdb"), charset="UTF8")
+
+    def version(self) -> str:
+        return f"Firebird {self.admin().raw.info.version}"
+
+    def close(self) -> None:
+        super().close()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,194 @@
+"""Databases of the Java world, in this process: H2, HSQLDB and Derby, through JDBC and JPype."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from glob import glob
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import uuid4
+
+from isolang.run.adapter import package
+from isolang.run.drivers.jdbc import DRIVER
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+_FOLDER: Final = "/usr/share/java"  # where Debian's packages put theirs
+_MACHINE: Final = (
+    "-Xrs",  # Ctrl-C is ours
+    "-Xmx512m",
+    "-Dderby.locks.deadlockTimeout=1",
+    "-Dderby.locks.waitTimeout=2",
+    "-Dderby.stream.error.file=/dev/null",
+)
+
+
+class JdbcClient(SqlClient):
+    """A connection."""
+
+    at = ""
+
+    def _begin(self, level: str) -> None:
+        if self.at != level:
+            self.at = level
+            self.execute(self.target.begins[level], ())  # type: ignore[attr-defined]
+            self.raw.commit()
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
+        cursor = self.raw.cursor()
+        cursor.execute(sql, values or None)
+        return cursor
+
+    def usable(self) -> bool:
+        return not self.raw.connection.isClosed()
+
+
+class Jdbc(SqlTarget):
+    """A database in memory.
+
+    Attributes:
+        jar: the file that has it.
+        url: of JDBC; ``{}`` is the database's name.
+        begins: what is sent before the transactions of each level.
+    """
+
+    jar: ClassVar[str]
+    url: ClassVar[str]
+    begins: ClassVar[dict[str, str]]
+    lacks: ClassVar = frozenset({"savepoints", "processes"})
+    driver: ClassVar = DRIVER
+    client: ClassVar = JdbcClient
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self._url = self.url.format(address.database or f"isocheck-{uuid4().hex}")
+
+    def start(self) -> None:
+        given = self.address.options.get("jar", "")
+        jar = given or os.path.join(_FOLDER, self.jar)
+        if not os.path.exists(jar):
+            hint = f"install the package lib{self.name}-java, or give ?jar=FILE"
+            raise TargetError(f"{self.name}: {jar} is not there; {hint}")
+        jpype = package("jpype", self.name)
+        package("jpype.dbapi2", self.name)
+        if not jpype.isJVMStarted():
+            known = {os.path.realpath(one) for one in glob(f"{_FOLDER}/{{h2,hsqldb,derby}}.jar")}
+            try:
+                jpype.startJVM(*_MACHINE, classpath=[jar, *sorted(known)])
+            except (OSError, RuntimeError) as error:
+                raise TargetError(f"{self.name}: no Java can be started ({error})") from None
+        super().start()
+
+    def open(self, *, direct: bool) -> Any:
+        raw = package("jpype.dbapi2", self.name).connect(self._url)
+        raw.autocommit = False
+        return raw
+
+    def version(self) -> str:
+        about = self.admin().raw.connection.getMetaData()
+        name, version = about.getDatabaseProductName(), about.getDatabaseProductVersion()
+        return f"{name} {str(version).split(' ', maxsplit=1)[0]}"
+
+
+_H2: Final = "https://h2database.com/html/advanced.html#transaction_isolation"
+_H2_SNAPSHOT: Final = "Dirty reads, non-repeatable reads, and phantom reads aren't possible."
+
+
+def _characteristics(level: str) -> str:
+    return f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level.upper()}"
+
+
+class H2(Jdbc):
+    """H2."""
+
+    name: ClassVar = "h2"
+    jar: ClassVar = "h2.jar"
+    url: ClassVar = "jdbc:h2:mem:{};DB_CLOSE_DELAY=-1;LOCK_TIMEOUT=3000"
+    levels: ClassVar = tuple(
+        Level(name=name, claims=claims, says=_characteristics(name), promise=said, source=_H2)
+        for name, claims, said in (
+            ("snapshot", "si", _H2_SNAPSHOT),
+            # "… doesn't ensure equivalence of concurrent and serializable execution …"
+            ("serializable", "si", _H2_SNAPSHOT),
+            ("repeatable read", "pl-2", "Dirty reads and non-repeatable reads aren't possible"),
+            ("read committed", "pl-2", "Dirty reads aren't possible"),
+            ("read uncommitted", "pl-1", ""),
+        )
+    )
+    begins: ClassVar = {level.name: level.says for level in levels}
+    dialect: ClassVar = Dialect(
+        mark="?", changed="", text="VARCHAR", upsert="MERGE INTO {table} (k, j, v) KEY (k) "
+        "VALUES ({marks})",
+    )  # fmt: skip
+
+
+_HSQLDB: Final = "https://hsqldb.org/doc/2.0/guide/sessions-chapt.html"
+
+
+class Hsqldb(Jdbc):
+    """HSQLDB, whose transaction model the name of the level begins with."""
+
+    name: ClassVar = "hsqldb"
+    jar: ClassVar = "hsqldb.jar"
+    url: ClassVar = "jdbc:hsqldb:mem:{}"
+    levels: ClassVar = tuple(
+        Level(
+            name=f"{model} {level}",
+            claims=claims,
+            says=f"SET DATABASE TRANSACTION CONTROL {model.upper()}; {_characteristics(level)}",
+            promise=said,
+            source=_HSQLDB,
+        )
+        for model, level, claims, said in (
+            ("mvcc", "serializable", "si", ""),
+            ("mvcc", "read committed", "pl-2", ""),
+            ("locks", "serializable", "sser", ""),
+            ("locks", "repeatable read", "sser", ""),
+            ("locks", "read committed", "pl-2", ""),
+            ("mvlocks", "serializable", "sser", ""),
+            ("mvlocks", "read committed", "pl-2", ""),
+        )
+    )
+    begins: ClassVar = {
+        level.name: level.says.partition("; ")[2] for level in levels
+    }
+    dialect: ClassVar = Dialect(
+        mark="?", changed="", text="VARCHAR(32000)", concat="v || CAST({mark} AS VARCHAR(32))",
+        upsert="MERGE INTO {table} USING (VALUES(CAST(? AS VARCHAR(64)), CAST(? AS VARCHAR(64)), "
+        "CAST(? AS BIGINT))) AS s(k, j, v) ON {table}.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET {table}.v = s.v "
+        "WHEN NOT MATCHED THEN INSERT (k, j, v) VALUES s.k, s.j, s.v",
+    )  # fmt: skip
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        model = self.level.partition(" ")[0].upper()
+        self.admin().execute(f"SET DATABASE TRANSACTION CONTROL {model}", ())
+        super().setup(registers, lists)
+
+
+_DERBY: Final = "https://db.apache.org/derby/docs/10.14/devguide/cdevconcepts15366.html"
+
+
+class Derby(Jdbc):
+    """Derby."""
+
+    name: ClassVar = "derby"
+    jar: ClassVar = "derby.jar"
+    url: ClassVar = "jdbc:derby:memory:{};create=true"
+    levels: ClassVar = tuple(
+        Level(name=name, claims=claims, says=f"SET ISOLATION {begin}", promise=said, source=_DERBY)
+        for name, begin, claims, said in (
+            ("serializable", "SERIALIZABLE", "sser", ""),
+            ("repeatable read", "RS", "locking-repeatable-read", ""),
+            ("read committed", "CS", "pl-2", ""),
+            ("read uncommitted", "UR", "pl-1", ""),
+        )
+    )
+    begins: ClassVar = {level.name: level.says for level in levels}
+    dialect: ClassVar = Dialect(
+        mark="?", changed="", text="VARCHAR(32000)", concat="v || CAST({mark} AS VARCHAR(32))",
+        upsert="",
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""Lance, a table format: ``merge_insert`` and ``delete`` on a data set in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from isolang.run.adapter import package
+from isolang.run.outcome import Failure, Phase
+from isolang.run.tables import TableClient, TableTarget
+from isolang.run.target import Level
+
+
+class Lance(TableTarget):
+    """A data set."""
+
+    name: ClassVar = "lance"
+    distribution: ClassVar = "pylance"
+    levels: ClassVar = (
+        Level(
+            name="primary key",
+            claims="si",
+            says="merge_insert on the unenforced primary key, conflict_retries=0",
+        ),
+        Level(name="merge insert", claims="si", says="merge_insert, conflict_retries=0"),
+    )
+    lacks: ClassVar = frozenset({"savepoints", "processes"})
+
+    def load(self) -> None:
+        self.api = package("lance", self.name)
+
+    def make(self, rows: Any) -> None:
+        arrow = package(self.tables, self.name)
+        key = {"lance-schema:unenforced-primary-key": "true"}
+        plain, fields = rows.schema, (arrow.field("k", "string", nullable=False, metadata=key),)
+        keyed = arrow.schema([*fields, plain.field("v")])
+        for level, schema in (("primary key", keyed), ("merge insert", plain)):
+            self.api.write_dataset(rows.cast(schema), f"{self.path}-{level.replace(' ', '-')}")
+
+    def connect(self) -> LanceClient:
+        return LanceClient(self)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        said = str(error)
+        refused = "concurrent" in said or "conflict" in said.lower()
+        return "aborted" if refused else super().classify(error, phase)
+
+
+class LanceClient(TableClient):
+    """A session."""
+
+    target: Lance
+
+    def begin(self, level: str) -> None:
+        self.level = level
+        super().begin(level)
+
+    def open(self) -> Any:
+        return self.target.api.dataset(f"{self.target.path}-{self.level.replace(' ', '-')}")
+
+    def scanned(self) -> Any:
+        return self.table.to_table()
+
+    def upsert(self, rows: Any) -> None:
+        made = self.table.merge_insert("k").conflict_retries(0)
+        made.when_matched_update_all().when_not_matched_insert_all().execute(
+            rows.cast(self.table.schema)
+        )
+
+    def drop(self, keys: Sequence[str]) -> None:
+        names = ", ".join(f"'{key}'" for key in keys)
+        self.table.delete(f"k IN ({names})", conflict_retries=0)

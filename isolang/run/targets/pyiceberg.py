@@ -1,0 +1,70 @@
+"""PyIceberg: ``upsert`` and ``delete`` on an Iceberg table, with a catalogue in SQLite."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from isolang.run.adapter import package
+from isolang.run.outcome import Failure, Phase
+from isolang.run.tables import TableClient, TableTarget
+from isolang.run.target import Level
+
+
+class PyIceberg(TableTarget):
+    """A table."""
+
+    name: ClassVar = "pyiceberg"
+    distribution: ClassVar = "pyiceberg"
+    levels: ClassVar = (
+        Level(
+            name="serializable",
+            claims="si",
+            says="write.*.isolation-level=serializable, the default; upsert from one version",
+        ),
+    )
+
+    def load(self) -> None:
+        self.errors = package("pyiceberg.exceptions", self.name)
+        logging.getLogger("pyiceberg").setLevel(logging.CRITICAL)
+
+    def catalogue(self) -> Any:
+        """Open the catalogue."""
+        made = package("pyiceberg.catalog.sql", self.name).SqlCatalog
+        where = f"sqlite:///{self.folder}/catalogue.db"
+        return made("isocheck", uri=where, warehouse=f"file://{self.folder}")
+
+    def make(self, rows: Any) -> None:
+        catalogue = self.catalogue()
+        catalogue.create_namespace("isocheck")
+        catalogue.create_table("isocheck.t", schema=rows.schema).append(rows)
+
+    def connect(self) -> PyIcebergClient:
+        return PyIcebergClient(self)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        known = (self.errors.CommitFailedException, self.errors.ValidationException)
+        return "aborted" if isinstance(error, known) else super().classify(error, phase)
+
+
+class PyIcebergClient(TableClient):
+    """A session."""
+
+    target: PyIceberg
+
+    def __init__(self, target: PyIceberg) -> None:
+        super().__init__(target)
+        self.catalogue = target.catalogue()
+
+    def open(self) -> Any:
+        return self.catalogue.load_table("isocheck.t")
+
+    def scanned(self) -> Any:
+        return self.table.scan().to_arrow()
+
+    def upsert(self, rows: Any) -> None:
+        self.table.upsert(rows, join_cols=["k"])
+
+    def drop(self, keys: Sequence[str]) -> None:
+        self.table.delete(package("pyiceberg.expressions", "pyiceberg").In("k", set(keys)))

@@ -1,0 +1,92 @@
+"""Turso, the rewrite of SQLite, in this process: its transactions are concurrent on demand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from isolang.run.adapter import package
+from isolang.run.outcome import Driver, Failure, Phase
+from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.target import Level
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+
+def _commit(raw: Any) -> None:
+    try:
+        raw.cursor().execute("COMMIT")
+    except Exception:
+        _roll_back(raw)
+        raise
+
+
+def _roll_back(raw: Any) -> None:
+    if raw.in_transaction:
+        raw.cursor().execute("ROLLBACK")
+
+
+def _classify(error: BaseException, phase: Phase) -> Failure:
+    refused = any(word in str(error) for word in ("conflict", "Conflict", "busy", "locked"))
+    return "aborted" if phase == "statement" or refused else "maybe"
+
+
+class TursoClient(SqlClient):
+    """A connection."""
+
+    def _begin(self, level: str) -> None:
+        self.raw.cursor().execute(_BEGIN[level])
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
+        return self.raw.cursor().execute(sql, values)
+
+
+_BEGIN = {"concurrent": "BEGIN CONCURRENT", "mvcc": "BEGIN", "wal": "BEGIN", "immediate": "BEGIN IMMEDIATE"}
+_MANUAL = "https://docs.turso.tech/tursodb/concurrent-writes"
+
+
+class Turso(SqlTarget):
+    """A file of our own in a temporary folder, or the one that the URL names."""
+
+    name: ClassVar = "turso"
+    levels: ClassVar = (
+        Level(name="concurrent", claims="si", says="journal_mode=mvcc; BEGIN CONCURRENT"),
+        Level(name="mvcc", claims="sser", says="journal_mode=mvcc; BEGIN"),
+        Level(name="wal", claims="sser", says="journal_mode=wal; BEGIN"),
+        Level(name="immediate", claims="sser", says="journal_mode=wal; BEGIN IMMEDIATE"),
+    )
+    lacks: ClassVar = frozenset({"savepoints", "processes"})
+    dialect: ClassVar = Dialect(mark="?")
+    driver: ClassVar = Driver(commit=_commit, rollback=_roll_back, classify=_classify)
+    client: ClassVar = TursoClient
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self._path, self._folder = address.database, ""
+
+    def start(self) -> None:
+        if not self._path:
+            self._folder = tempfile.mkdtemp(prefix="isocheck-")
+            self._path = os.path.join(self._folder, "test.db")
+        super().start()
+
+    def open(self, *, direct: bool) -> Any:
+        raw = package("turso", self.name).connect(self._path, isolation_level=None)
+        mode = "mvcc" if self.level in ("concurrent", "mvcc") else "wal"
+        raw.cursor().execute(f"PRAGMA journal_mode = '{mode}'").fetchall()
+        raw.cursor().execute("PRAGMA busy_timeout = 2000").fetchall()
+        raw.cursor().execute("PRAGMA synchronous = off").fetchall()
+        return raw
+
+    def version(self) -> str:
+        from importlib.metadata import version
+
+        return f"Turso {version('pyturso')}"
+
+    def close(self) -> None:
+        super().close()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)

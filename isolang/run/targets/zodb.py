@@ -1,0 +1,103 @@
+"""ZODB: Python's objects in a file, and an object for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from isolang.run.adapter import package
+from isolang.run.embedded import EmbeddedClient, EmbeddedTarget
+from isolang.run.outcome import Failure, Phase
+from isolang.run.target import Level
+
+_SOURCE: Final = "https://zodb.org/en/latest/"
+
+
+class ZODB(EmbeddedTarget):
+    """A file storage."""
+
+    name: ClassVar = "zodb"
+    distribution: ClassVar = "ZODB"
+    levels: ClassVar = (
+        Level(name="snapshot", claims="si", says="an object for each key", source=_SOURCE),
+        Level(name="tree", claims="si", says="a key of an OOBTree for each key", source=_SOURCE),
+        Level(
+            name="readcurrent",
+            claims="ser",
+            says="connection.readCurrent(object) before each read",
+            source=_SOURCE,
+        ),
+    )
+    lacks: ClassVar = frozenset({"savepoints", "processes", "range reads"})
+
+    def load(self) -> None:
+        self.api, self.transaction = package("ZODB", self.name), package("transaction", self.name)
+
+    def create(self, path: str, keys: Sequence[str]) -> None:
+        row = package("persistent.mapping", self.name).PersistentMapping
+        self.database = self.api.DB(path, pool_size=100)
+        with self.database.transaction() as connection:
+            root = connection.root()
+            root["rows"] = package("BTrees.OOBTree", self.name).OOBTree()
+            root["tree"] = package("BTrees.OOBTree", self.name).OOBTree()
+            for key in keys:
+                root["rows"][key] = row(text="")
+                root["tree"][key] = ""
+
+    def connect(self) -> ZODBClient:
+        return ZODBClient(self)
+
+    def classify(self, error: BaseException, phase: Phase) -> Failure:
+        conflict = isinstance(error, self.api.POSException.ConflictError)
+        return "aborted" if conflict else super().classify(error, phase)
+
+    def shut(self) -> None:
+        self.database.close()
+
+
+class ZODBClient(EmbeddedClient):
+    """A connection, with a transaction manager of its own."""
+
+    target: ZODB
+
+    def __init__(self, target: ZODB) -> None:
+        super().__init__(target)
+        self.manager = target.transaction.TransactionManager()
+        self.raw = target.database.open(transaction_manager=self.manager)
+
+    def begin(self, level: str) -> None:
+        self.manager.begin()
+        self.level, self.root = level, self.raw.root()
+
+    def _row(self, key: str) -> Any:
+        row = self.root["rows"][key]
+        if self.level == "readcurrent":
+            self.raw.readCurrent(row)
+        return row
+
+    def get(self, key: str) -> str | None:
+        if self.level == "tree":
+            return self.root["tree"].get(key)  # type: ignore[no-any-return]
+        return self._row(key)["text"]  # type: ignore[no-any-return]
+
+    def put(self, key: str, text: str | None) -> None:
+        if self.level != "tree":
+            self.root["rows"][key]["text"] = text
+        elif text is None:
+            del self.root["tree"][key]
+        else:
+            self.root["tree"][key] = text
+
+    def commit(self) -> None:
+        try:
+            self.manager.commit()
+        except Exception:
+            self.manager.abort()
+            raise
+
+    def rollback(self) -> None:
+        self.manager.abort()
+
+    def close(self) -> None:
+        self.manager.abort()
+        self.raw.close()
