@@ -82,6 +82,10 @@ class EmbeddedClient(BaseClient):
     def __init__(self, target: EmbeddedTarget) -> None:
         self.target = target
 
+    def waits(self) -> bool | None:
+        """Say that no call waits for another transaction: engines refuse at COMMIT."""
+        return False
+
     # --- what an adapter says ---
 
     def get(self, key: str) -> str | None:

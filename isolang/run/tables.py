@@ -28,6 +28,7 @@ class TableTarget(EmbeddedTarget):
         return arrow.table({"k": list(texts), "v": list(texts.values())})
 
     def create(self, path: str, keys: Sequence[str]) -> None:
+        """Make a table in which each key has an empty text."""
         self.path = path
         self.make(self.rows(dict.fromkeys(keys, "")))
 
@@ -36,6 +37,7 @@ class TableTarget(EmbeddedTarget):
         raise NotImplementedError
 
     def statement(self, operation: str, key: str, value: object) -> str:
+        """Give the call that was made for a recorded operation."""
         return super().statement(operation, key, value).replace("w ", "upsert ", 1)
 
 
@@ -43,6 +45,7 @@ class TableClient(EmbeddedClient):
     """A session; ``table`` is at the version that its transaction reads."""
 
     def begin(self, level: str) -> None:
+        """Scan the table at its newest version."""
         self.own: dict[str, str | None] = {}
         self.table = self.open()
         self.seen: dict[str, list[str]] = {}
@@ -58,16 +61,24 @@ class TableClient(EmbeddedClient):
         return Several(tuple(self.value(key, text) for text in rows))
 
     def get(self, key: str) -> str | None:
+        """Give what the transaction has put, or what was scanned."""
         return self.own[key] if key in self.own else next(iter(self.seen.get(key, [])), None)
 
     def put(self, key: str, text: str | None) -> None:
+        """Keep a text for the upsert."""
         self.own[key] = text
 
     def texts(self, low: str, high: str) -> dict[str, str]:
+        """Give what was scanned of a range of keys, with what the transaction has put."""
         every = {key: self.get(key) for key in {*self.seen, *self.own} if low <= key <= high}
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
+        """Make the upsert, or the deletion.
+
+        Raises:
+            RolledBack: there are both.
+        """
         gone = [key for key, text in self.own.items() if text is None]
         texts = {key: text for key, text in self.own.items() if text is not None}
         if gone and texts:
@@ -78,6 +89,7 @@ class TableClient(EmbeddedClient):
             self.upsert(self.target.rows(texts))  # type: ignore[attr-defined]
 
     def rollback(self) -> None:
+        """Forget what was kept."""
         self.own = {}
 
     # --- what an adapter says ---

@@ -9,9 +9,11 @@ from msgspec import Struct
 
 from isolang.run.settings import Access, Update
 
-
 ON_CONFLICT: Final = (
     "INSERT INTO {table} (k, j, v) VALUES ({marks}) ON CONFLICT (k) DO UPDATE SET v = excluded.v"
+)
+ON_DUPLICATE_KEY: Final = (
+    "INSERT INTO {table} (k, j, v) VALUES ({marks}) ON DUPLICATE KEY UPDATE v = VALUES(v)"
 )
 
 

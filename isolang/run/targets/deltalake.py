@@ -16,7 +16,15 @@ class DeltaLake(TableTarget):
 
     name: ClassVar = "deltalake"
     distribution: ClassVar = "deltalake"
-    levels: ClassVar = (Level(name="serializable", claims="ser", says="MERGE from one version"),)
+    levels: ClassVar = (
+        Level(
+            name="serializable",
+            claims="ser",
+            says="MERGE from one version",
+            promise="It ensures that committed write operations and all reads are Serializable.",
+            source="https://docs.rs/deltalake/latest/deltalake/kernel/enum.IsolationLevel.html",
+        ),
+    )
 
     def load(self) -> None:
         self.api = package("deltalake", self.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isolang.run.adapter import package
@@ -25,6 +24,8 @@ _WAIT: Final = 3  # seconds for a lock
 
 
 def _commit(raw: Any) -> None:
+    if raw.is_closed():
+        raise ConnectionError("the connection is closed")
     try:
         raw.commit()
     except Exception:
@@ -63,7 +64,8 @@ class Firebird(SqlTarget):
     )
     lacks: ClassVar = frozenset({"processes"})
     dialect: ClassVar = Dialect(
-        mark="?", changed="", text="VARCHAR(30000) CHARACTER SET ASCII", key="VARCHAR(64) CHARACTER SET ASCII NOT NULL", batch=1,
+        mark="?", changed="", batch=1,
+        text="VARCHAR(30000) CHARACTER SET ASCII", key="VARCHAR(64) CHARACTER SET ASCII NOT NULL",
         upsert="UPDATE OR INSERT INTO {table} (k, j, v) VALUES ({marks}) MATCHING (k)",
     )  # fmt: skip
     driver: ClassVar = Driver(commit=_commit, rollback=roll_back_or_close, classify=_classify)
@@ -84,7 +86,9 @@ class Firebird(SqlTarget):
             driver.create_database(os.path.join(self._folder, "test.fdb"), charset="UTF8").close()
         except Exception as error:
             hint = "install the package firebird3.0-server"
-            raise TargetError(f"firebird: no engine ({' '.join(str(error).split())}); {hint}") from None
+            raise TargetError(
+                f"firebird: no engine ({' '.join(str(error).split())}); {hint}"
+            ) from None
         super().start()
 
     def open(self, *, direct: bool) -> Any:

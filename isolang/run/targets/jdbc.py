@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from glob import glob
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import uuid4
 
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 _FOLDER: Final = "/usr/share/java"  # where Debian's packages put theirs
 _MACHINE: Final = (
     "-Xrs",  # Ctrl-C is ours
+    "-XX:TieredStopAtLevel=1",  # it starts sooner
+    "-XX:+UseSerialGC",
     "-Xmx512m",
     "-Dderby.locks.deadlockTimeout=1",
     "-Dderby.locks.waitTimeout=2",
     "-Dderby.stream.error.file=/dev/null",
 )
+
+_NAMES: Final = {
+    1: "read uncommitted", 2: "read committed", 4: "repeatable read", 6: "snapshot",
+    8: "serializable",
+}  # fmt: skip
 
 
 class JdbcClient(SqlClient):
@@ -42,8 +49,16 @@ class JdbcClient(SqlClient):
         cursor.execute(sql, values or None)
         return cursor
 
+    def isolation(self) -> str:
+        return _NAMES[int(self.raw.connection.getTransactionIsolation())]
+
     def usable(self) -> bool:
         return not self.raw.connection.isClosed()
+
+    def close(self) -> None:
+        with suppress(Exception):  # Derby closes no connection with a transaction
+            self.raw.rollback()
+        super().close()
 
 
 class Jdbc(SqlTarget):
@@ -72,18 +87,19 @@ class Jdbc(SqlTarget):
         if not os.path.exists(jar):
             hint = f"install the package lib{self.name}-java, or give ?jar=FILE"
             raise TargetError(f"{self.name}: {jar} is not there; {hint}")
-        jpype = package("jpype", self.name)
-        package("jpype.dbapi2", self.name)
+        jpype = package("jpype", "jdbc")
+        package("jpype.dbapi2", "jdbc")
         if not jpype.isJVMStarted():
-            known = {os.path.realpath(one) for one in glob(f"{_FOLDER}/{{h2,hsqldb,derby}}.jar")}
+            # There is one machine in a process: it gets them all.
+            known = [os.path.join(_FOLDER, one.jar) for one in (H2, Hsqldb, Derby)]
             try:
-                jpype.startJVM(*_MACHINE, classpath=[jar, *sorted(known)])
+                jpype.startJVM(*_MACHINE, classpath=[jar, *known])
             except (OSError, RuntimeError) as error:
                 raise TargetError(f"{self.name}: no Java can be started ({error})") from None
         super().start()
 
     def open(self, *, direct: bool) -> Any:
-        raw = package("jpype.dbapi2", self.name).connect(self._url)
+        raw = package("jpype.dbapi2", "jdbc").connect(self._url)
         raw.autocommit = False
         return raw
 
@@ -128,10 +144,23 @@ class H2(Jdbc):
 _HSQLDB: Final = "https://hsqldb.org/doc/2.0/guide/sessions-chapt.html"
 
 
+class HsqldbClient(JdbcClient):
+    """A connection."""
+
+    def isolation(self) -> str:
+        sql = (
+            "SELECT PROPERTY_VALUE FROM INFORMATION_SCHEMA.SYSTEM_PROPERTIES "
+            "WHERE PROPERTY_NAME = 'hsqldb.tx'"
+        )
+        (model,) = self.execute(sql, ()).fetchone()
+        return f"{str(model).lower()} {super().isolation()}"
+
+
 class Hsqldb(Jdbc):
     """HSQLDB, whose transaction model the name of the level begins with."""
 
     name: ClassVar = "hsqldb"
+    client: ClassVar = HsqldbClient
     jar: ClassVar = "hsqldb.jar"
     url: ClassVar = "jdbc:hsqldb:mem:{}"
     levels: ClassVar = tuple(
@@ -152,9 +181,7 @@ class Hsqldb(Jdbc):
             ("mvlocks", "read committed", "pl-2", ""),
         )
     )
-    begins: ClassVar = {
-        level.name: level.says.partition("; ")[2] for level in levels
-    }
+    begins: ClassVar = {level.name: level.says.partition("; ")[2] for level in levels}
     dialect: ClassVar = Dialect(
         mark="?", changed="", text="VARCHAR(32000)", concat="v || CAST({mark} AS VARCHAR(32))",
         upsert="MERGE INTO {table} USING (VALUES(CAST(? AS VARCHAR(64)), CAST(? AS VARCHAR(64)), "

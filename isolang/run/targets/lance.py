@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from isolang.run.adapter import package
 from isolang.run.outcome import Failure, Phase
 from isolang.run.tables import TableClient, TableTarget
 from isolang.run.target import Level
+
+_SOURCE: Final = "https://docs.lancedb.com/basics/guarantees"
+_PROMISE: Final = (
+    "Compatible changes can be committed; conflicts may be retried or returned as errors."
+)
 
 
 class Lance(TableTarget):
@@ -21,8 +26,16 @@ class Lance(TableTarget):
             name="primary key",
             claims="si",
             says="merge_insert on the unenforced primary key, conflict_retries=0",
+            promise=_PROMISE,
+            source=_SOURCE,
         ),
-        Level(name="merge insert", claims="si", says="merge_insert, conflict_retries=0"),
+        Level(
+            name="merge insert",
+            claims="si",
+            says="merge_insert, conflict_retries=0",
+            promise=_PROMISE,
+            source=_SOURCE,
+        ),
     )
     lacks: ClassVar = frozenset({"savepoints", "processes"})
 

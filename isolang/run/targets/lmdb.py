@@ -20,7 +20,8 @@ class LMDB(EmbeddedTarget):
             name="write",
             claims="sser",
             says="begin(write=True)",
-            promise="writers are fully serialized",
+            promise="Writes are fully serialized; "
+            "only one write transaction may be active at a time",
             source="http://www.lmdb.tech/doc/",
         ),
     )
@@ -47,6 +48,9 @@ class LMDBClient(EmbeddedClient):
 
     target: LMDB
     transaction: Any = None
+
+    def waits(self) -> bool | None:
+        return None  # a writer waits for the other one
 
     def begin(self, level: str) -> None:
         self.transaction = self.target.database.begin(write=True)

@@ -10,6 +10,7 @@ from isolang.run.drivers.mariadb import DRIVER
 from isolang.run.servers import mariadb as servers
 from isolang.run.servers.server import Server
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level
 
 _RENEWED: Final = 0.15  # seconds
@@ -57,8 +58,7 @@ class MariaDB(Served, SqlTarget):
     dialect: ClassVar = Dialect(
         mark="%s", changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
-        upsert="INSERT INTO {table} (k, j, v) VALUES ({marks}) "
-        "ON DUPLICATE KEY UPDATE v = VALUES(v)",
+        upsert=ON_DUPLICATE_KEY,
     )  # fmt: skip
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient

@@ -22,6 +22,9 @@ class PyIceberg(TableTarget):
             name="serializable",
             claims="si",
             says="write.*.isolation-level=serializable, the default; upsert from one version",
+            promise="Serializable isolation: All table changes occur in a linear history of atomic "
+            "table updates",
+            source="https://iceberg.apache.org/docs/latest/reliability",
         ),
     )
 

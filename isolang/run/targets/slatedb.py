@@ -12,7 +12,7 @@ from isolang.run.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
 
-_SOURCE: Final = "https://slatedb.io/docs/design/transactions/"
+_SOURCE: Final = "slatedb.uniffi.IsolationLevel"
 _BATCH: Final = 1000  # keys of a scan's answer
 
 
@@ -26,9 +26,16 @@ class SlateDB(EmbeddedTarget):
             name="serializable snapshot",
             claims="ser",
             says="IsolationLevel.SERIALIZABLE_SNAPSHOT",
+            promise="Reads see a stable snapshot with serializable conflict detection.",
             source=_SOURCE,
         ),
-        Level(name="snapshot", claims="si", says="IsolationLevel.SNAPSHOT", source=_SOURCE),
+        Level(
+            name="snapshot",
+            claims="si",
+            says="IsolationLevel.SNAPSHOT",
+            promise="Reads see a stable snapshot without full serializable conflict checking.",
+            source=_SOURCE,
+        ),
     )
 
     def load(self) -> None:

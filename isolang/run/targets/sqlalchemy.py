@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from isolang.run.adapter import connecting, package
 from isolang.run.outcome import Driver, Failure, Phase, RolledBack, driver_of
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql.statements import ON_CONFLICT, ON_DUPLICATE_KEY
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _dialect(own: Any, alchemy: Any) -> Dialect:
     mark = "%s" if own.paramstyle in ("format", "pyformat") else "?"
     return Dialect(
         mark=mark,
-        upsert=own.name not in ("mysql", "mariadb"),
+        upsert=ON_DUPLICATE_KEY if own.name in ("mysql", "mariadb") else ON_CONFLICT,
         concat=_CONCAT.get(own.name, "v || {mark}"),
         key=alchemy.String(64).compile(dialect=own),
         text=alchemy.Text().compile(dialect=own),

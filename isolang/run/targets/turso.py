@@ -44,8 +44,12 @@ class TursoClient(SqlClient):
         return self.raw.cursor().execute(sql, values)
 
 
-_BEGIN = {"concurrent": "BEGIN CONCURRENT", "mvcc": "BEGIN", "wal": "BEGIN", "immediate": "BEGIN IMMEDIATE"}
-_MANUAL = "https://docs.turso.tech/tursodb/concurrent-writes"
+_BEGIN = {
+    "concurrent": "BEGIN CONCURRENT",
+    "mvcc": "BEGIN",
+    "wal": "BEGIN",
+    "immediate": "BEGIN IMMEDIATE",
+}
 
 
 class Turso(SqlTarget):
@@ -53,7 +57,13 @@ class Turso(SqlTarget):
 
     name: ClassVar = "turso"
     levels: ClassVar = (
-        Level(name="concurrent", claims="si", says="journal_mode=mvcc; BEGIN CONCURRENT"),
+        Level(
+            name="concurrent",
+            claims="si",
+            says="journal_mode=mvcc; BEGIN CONCURRENT",
+            promise="Each transaction sees consistent snapshot at begin time.",
+            source="https://github.com/tursodatabase/turso, MVCC Guide",
+        ),
         Level(name="mvcc", claims="sser", says="journal_mode=mvcc; BEGIN"),
         Level(name="wal", claims="sser", says="journal_mode=wal; BEGIN"),
         Level(name="immediate", claims="sser", says="journal_mode=wal; BEGIN IMMEDIATE"),

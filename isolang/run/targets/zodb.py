@@ -10,7 +10,8 @@ from isolang.run.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
 
-_SOURCE: Final = "https://zodb.org/en/latest/"
+_SNAPSHOT: Final = "each user of a database has a snapshot view of the database"
+_MVCC: Final = "ZODB.interfaces.IMVCCStorage"
 
 
 class ZODB(EmbeddedTarget):
@@ -19,13 +20,26 @@ class ZODB(EmbeddedTarget):
     name: ClassVar = "zodb"
     distribution: ClassVar = "ZODB"
     levels: ClassVar = (
-        Level(name="snapshot", claims="si", says="an object for each key", source=_SOURCE),
-        Level(name="tree", claims="si", says="a key of an OOBTree for each key", source=_SOURCE),
+        Level(
+            name="snapshot",
+            claims="si",
+            says="an object for each key",
+            promise=_SNAPSHOT,
+            source=_MVCC,
+        ),
+        Level(
+            name="tree",
+            claims="si",
+            says="a key of an OOBTree for each key",
+            promise=_SNAPSHOT,
+            source=_MVCC,
+        ),
         Level(
             name="readcurrent",
             claims="ser",
             says="connection.readCurrent(object) before each read",
-            source=_SOURCE,
+            promise="Make sure an object being read is current",
+            source="ZODB.interfaces.IConnection.readCurrent",
         ),
     )
     lacks: ClassVar = frozenset({"savepoints", "processes", "range reads"})
@@ -59,6 +73,7 @@ class ZODBClient(EmbeddedClient):
     """A connection, with a transaction manager of its own."""
 
     target: ZODB
+    closed = False
 
     def __init__(self, target: ZODB) -> None:
         super().__init__(target)
@@ -89,6 +104,8 @@ class ZODBClient(EmbeddedClient):
             self.root["tree"][key] = text
 
     def commit(self) -> None:
+        if self.closed:
+            raise ConnectionError("the connection is closed")
         try:
             self.manager.commit()
         except Exception:
@@ -99,5 +116,6 @@ class ZODBClient(EmbeddedClient):
         self.manager.abort()
 
     def close(self) -> None:
+        self.closed = True
         self.manager.abort()
         self.raw.close()
