@@ -22,6 +22,7 @@ from isolang.certify.proofs import (
 )
 from isolang.errors import IsolangError
 from isolang.files import write_whole
+from isolang.release import signature
 
 if TYPE_CHECKING:
     from isolang.certify.verification import Acceptance
@@ -82,7 +83,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             spec_name=spec.name,
             spec_sha256=spec.sha256,
             spec_texts=dict(spec.texts),
-            tool=_tool(),
+            tool=signature("isolang"),
         )
 
     def to_json(self) -> str:
@@ -253,15 +254,6 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
             f"expected {certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
     return accept(history, spec, certificate.proof)
-
-
-def _tool() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"isolang {version('isolang')}"
-    except PackageNotFoundError:
-        return "isolang"
 
 
 def _written(path: Path, text: str) -> Path:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # Forms of a single verdict; what makes them is imported where one is asked for.
 _FORMS: Final = ("dot", "graphml", "markdown", "mermaid", "perfetto")
+# Forms of all verdicts together.
+_FILES: Final = ("junit", "sarif")
 
 
 def check(
@@ -59,7 +61,7 @@ def check(
         str,
         typer.Option(
             "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "edn", "junit", *_FORMS),
+            **one_of("text", "json", "edn", *_FILES, *_FORMS),
         ),
     ] = "text",
     all_anomalies: Annotated[
@@ -187,7 +189,7 @@ def check(
             complain(f"warning: {line}")
     reports: list[Report] = []
     counts: Counter[str] = Counter()
-    show = reports.append if output == "junit" else _printer(output, profile, one_line, quiet)
+    show = reports.append if output in _FILES else _printer(output, profile, one_line, quiet)
 
     def counted(report: Report) -> None:
         counts[report.verdict] += 1
@@ -196,10 +198,12 @@ def check(
     code = _run(everything, counted, parallel)
     if output == "text" and not quiet and counts.total() > 1:
         say(summary(counts))
-    if output == "junit":
-        from isolang.report.forms import junit
+    if output in _FILES:
+        from isolang.output.text import text_of_report
+        from isolang.report.forms import junit, sarif
 
-        data(junit([to_builtins(report) for report in reports]))
+        form = junit if output == "junit" else sarif
+        data(form((report, text_of_report(report)) for report in reports))
     return code
 
 

@@ -169,20 +169,11 @@ def _is_pair(text: str) -> bool:
     return (begins or text.endswith(("/none", "/known", "/fixpoint"))) and not os.path.exists(text)
 
 
-def version() -> str:
-    """The version of the package, if it is installed."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("isolang")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"isocheck {version()}")
+        from isolang.release import signature
+
+        typer.echo(signature("isocheck"))
         raise typer.Exit
 
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from isolang.cli.parameters import Mistake
 from isolang.errors import OptionError
 from isolang.output.report import EXIT_VALID
+from isolang.release import version
 
 LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousand
 
@@ -60,7 +61,7 @@ def server() -> Any:
         raise Mistake("pygls is not installed", "pip install 'isolang[lsp]'") from None
     from isolang.language import editing  # not before: the help of all commands imports this module
 
-    found = LanguageServer("isocheck", "0.1.0")
+    found = LanguageServer("isocheck", version())
 
     def buffer(uri: str) -> tuple[str, Path]:
         return found.workspace.get_text_document(uri).source, path_of(uri)

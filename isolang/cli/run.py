@@ -15,7 +15,7 @@ import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration
-from isolang.cli.parameters import OUTPUT, one_of
+from isolang.cli.parameters import OUTPUT, Mistake, one_of
 from isolang.cli.progress import StatusLine
 from isolang.output.report import (
     EXIT_INPUT,
@@ -120,9 +120,19 @@ def run(
         str,
         typer.Option(
             "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "markdown"),
+            **one_of("text", "json", "markdown", "junit", "sarif"),
         ),
     ] = "text",
+    one_line: Annotated[
+        bool, typer.Option("--brief", help="One line for the verdict.", rich_help_panel=OUTPUT)
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Print no verdict: the exit code says it.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
 ) -> int:  # fmt: skip
     """Test a real database: run a workload on it, and judge what it did."""
     from isolang.run.player import Player
@@ -132,6 +142,11 @@ def run(
 
     if clean:
         return _clean(settings)
+    if (one_line or quiet) and output != "text":
+        raise Mistake(f"--brief and --quiet are about text (got --output {output})")
+    form = "quiet" if quiet else "brief" if one_line else output
+    if (survey or trials or selftest) and form not in ("text", "json", "markdown"):
+        raise Mistake(f"that prints a table (got {form}); -o json is for programs")
     if selftest:
         return _selftest(settings, output)
     line = StatusLine(sys.stderr, _how_it_goes)
@@ -152,7 +167,7 @@ def run(
             player.finish()
             if not recorded.state.committed:
                 raise TargetError(nothing_committed(recorded))
-            return _judge(recorded, runner.target, page=page, output=output)
+            return _judge(recorded, runner.target, page=page, form=form)
         finally:
             line.end()
             player.close()
@@ -211,7 +226,7 @@ def _clean(settings: Settings) -> int:
     return EXIT_VALID
 
 
-def _judge(recorded: Run, target: Target, *, page: str, output: str) -> int:
+def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
     """Judge a run and print it: the verdict first, then what takes longer; gives the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
@@ -220,21 +235,21 @@ def _judge(recorded: Run, target: Target, *, page: str, output: str) -> int:
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
         judged = judge(recorded, target, levels=False)
-    report = report_of_run(judged)
-    if output == "text":
-        _print(report, judged)
-    with Bar(len(IMPLIES)) as bar:
+    if form == "text":
+        _print(report_of_run(judged), judged)
+    if form in ("text", "json"):
+        with Bar(len(IMPLIES)) as bar:
 
-        def level(name: str) -> None:
-            if name in IMPLIES:
-                bar.step()
-                bar.phase(name)
+            def level(name: str) -> None:
+                if name in IMPLIES:
+                    bar.step()
+                    bar.phase(name)
 
-        judged = with_levels(judged, progress=level)
+            judged = with_levels(judged, progress=level)
     report = report_of_run(judged)
-    if output == "text":
+    if form == "text":
         more = "" if judged.all_levels else " (not all levels were decided; isocheck levels)"
-        _print_rows({"held": (", ".join(judged.strongest) or "no level of the library") + more})
+        say(_row("held", (", ".join(judged.strongest) or "no level of the library") + more))
     if page:
         from isolang.report import course_of, save_page
         from isolang.report import page as make
@@ -242,17 +257,40 @@ def _judge(recorded: Run, target: Target, *, page: str, output: str) -> int:
         course = course_of(recorded.path)
         save_page(make(judged.verdict, name=str(recorded.path), course=course), Path(page))
         report = replace(report, page=page)
-    if output == "json":
+    code = code_of(report)
+    code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
+    if form == "json":
         data(json_text(report))
-    elif output == "markdown":
+    elif form == "markdown":
         from isolang.report.forms import markdown
 
         data(markdown(judged.verdict))
         data(
             "".join(f"\n* {visible(doubt)}" for doubt in report.doubts) + "\n" * bool(report.doubts)
         )
-    code = code_of(report)
-    return EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
+    elif form not in ("text", "quiet"):
+        _print_whole(_as_it_counts(report), judged, form)
+    return code
+
+
+def _as_it_counts(report: RunReport) -> RunReport:
+    """The same, where a valid verdict means nothing as unknown."""
+    if not (report.grave and report.verdict == "valid"):
+        return report
+    return replace(report, verdict="unknown", reason="; ".join(("not proved", *report.doubts)))
+
+
+def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
+    """Print a line, or a file of test results."""
+    from isolang.cli.several import brief
+
+    if form == "brief":
+        return say(visible(brief(report)))
+    from isolang.output.text import text_of_report
+    from isolang.report.forms import junit, sarif
+
+    text = "\n".join([text_of_report(report), "", *_besides(report, judged)])
+    return data((junit if form == "junit" else sarif)([(report, text)]))
 
 
 def report_of_run(judged: Judged) -> RunReport:
@@ -292,19 +330,27 @@ def _print(report: RunReport, judged: Judged) -> None:
     if report.grave and report.verdict == "valid":
         say("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
     render(report, console(sys.stdout))
+    say(*_besides(report, judged))
+    sys.stdout.flush()
+
+
+def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
+    """The lines that follow the report of the check: doubts, what was sent, and where it is."""
     for doubt in report.doubts:
-        say(f"  note: {visible(doubt)}")
+        yield f"  note: {visible(doubt)}"
     for commit in report.lost[:_LOST]:
-        say(f"  lost: {visible(commit)}")
+        yield f"  lost: {visible(commit)}"
     if len(report.lost) > _LOST:
-        say(f"  lost: {len(report.lost) - _LOST:,} more commits")
+        yield f"  lost: {len(report.lost) - _LOST:,} more commits"
     if report.doubts or report.lost:
-        say("")
+        yield ""
     if judged.statements:
-        say("  What was sent:", "")
+        yield "  What was sent:"
+        yield ""
         for name, statements in judged.statements.items():
-            say(f"  {visible(name)}", *(f"    {visible(one)}" for one in statements))
-        say("")
+            yield f"  {visible(name)}"
+            yield from (f"    {visible(one)}" for one in statements)
+        yield ""
     ran, state = judged.recorded, judged.recorded.state
     rows = {
         "database": f"{ran.version}, {ran.level.name} (claims {ran.claims})",
@@ -320,13 +366,11 @@ def _print(report: RunReport, judged: Judged) -> None:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
     if judged.minimal is not None:
         rows["smallest"] = f"{judged.minimal} ({judged.smallest})"
-    _print_rows(rows)
+    yield from (_row(name, said) for name, said in rows.items())
 
 
-def _print_rows(rows: Mapping[str, str]) -> None:
-    for name, said in rows.items():
-        say(f"  {name:<13}{visible(said)}")
-    sys.stdout.flush()
+def _row(name: str, said: str) -> str:
+    return f"  {name:<13}{visible(said)}"
 
 
 def _how_it_goes(state: State) -> str:

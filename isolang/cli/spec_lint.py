@@ -93,10 +93,9 @@ def lint(
     if output == "sarif":
         from msgspec import to_builtins
 
-        from isolang.cli.commands import version
-        from isolang.report.forms import sarif
+        from isolang.report.forms import sarif_of_lint
 
-        data(sarif(to_builtins([f for one in report for f in one.findings]), version()))
+        data(sarif_of_lint(to_builtins([f for one in report for f in one.findings])))
     if unusable:
         return EXIT_INPUT
     return EXIT_INVALID if any(linted.findings for linted in report) else EXIT_VALID

@@ -34,17 +34,22 @@ _LONGEST, _ENDS = 24, 4
 
 def text_of(verdict: Verdict) -> str:
     """The report of a verdict, 100 columns wide, without colours."""
+    from isolang.output.report import report_of
+
+    return text_of_report(report_of(verdict.history.name, verdict.spec.name, verdict))
+
+
+def text_of_report(report: Report) -> str:
+    """A report, 100 columns wide, without colours."""
     from io import StringIO
 
     from rich.console import Console
-
-    from isolang.output.report import report_of
 
     out = StringIO()
     console = Console(
         file=out, width=100, highlight=False, markup=False, emoji=False, color_system=None
     )
-    render(report_of(verdict.history.name, verdict.spec.name, verdict), console)
+    render(report, console)
     return out.getvalue().rstrip()
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from isolang.history import columns as c
 from isolang.language.vocabulary import ROWS
+from isolang.release import signature
 from isolang.report.advice import advice
 from isolang.report.columns import Columns, cut, pack
 from isolang.report.course import Course
@@ -160,7 +161,7 @@ def contents(
         certificate = hashlib.sha256(text.encode()).hexdigest()
         part = _part(verdict) if isinstance(verdict, Invalid) else ""
     return Contents(
-        tool=_tool(),
+        tool=signature("isocheck"),
         history=report["history"],
         outcome=verdict.outcome,
         reason=report["reason"],
@@ -205,15 +206,6 @@ def _cut(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _cut(inner) for name, inner in value.items()}
     return [_cut(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _tool() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"isocheck {version('isolang')}"
-    except PackageNotFoundError:
-        return "isocheck"
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:

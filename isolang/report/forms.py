@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from isolang.release import version
 from isolang.report.columns import Columns, cut, pack
 from isolang.report.picture import visible
 from isolang.report.relations import style_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from networkx import MultiDiGraph
 
+    from isolang.output.report import Report
     from isolang.verdict import Verdict
 
 
@@ -168,66 +170,110 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
     return "\n".join([*lines, ""])
 
 
-def junit(reports: Iterable[Mapping[str, Any]]) -> str:
+def junit(reports: Iterable[tuple[Report, str]]) -> str:
     """Reports as a file of test results: a test case for each history and level.
 
     Args:
-        reports: the objects of docs/output.md.
+        reports: each with its text, which is the body of what failed.
     """
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name="isocheck")
     counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for report in reports:
-        seconds = f"{report['seconds']['total']:.3f}"
+    for report, text in reports:
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            classname=_xml_text(report["spec"]),
-            name=_xml_text(report["history"]),
-            time=seconds,
+            classname=_xml_text(report.spec),
+            name=_xml_text(report.history),
+            time=f"{report.seconds.total:.3f}",
         )
         counts["tests"] += 1
-        kind = {"invalid": "failure", "error": "error", "unknown": "skipped"}.get(report["verdict"])
+        kind = {"invalid": "failure", "error": "error", "unknown": "skipped"}.get(report.verdict)
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
-            said = _xml_text(report["reason"])
-            found = ElementTree.SubElement(case, kind, message=said)
-            found.text = said
+            found = ElementTree.SubElement(case, kind, message=_xml_text(report.reason))
+            found.text = _xml_text(text)
     for name, count in counts.items():
         suite.set(name, str(count))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def sarif(findings: Iterable[Mapping[str, Any]], version: str) -> str:
+def sarif(reports: Iterable[tuple[Report, str]]) -> str:
+    """Reports as SARIF 2.1.0: each violation at the lines that caused it.
+
+    These are lines of the application where the recording knows them, else those of the history.
+
+    Args:
+        reports: each with its text.
+    """
+    from isolang.output.callers import callers_of
+
+    results = []
+    for report, text in reports:
+        level = {"invalid": "error", "error": "error", "unknown": "warning"}.get(report.verdict)
+        if level is None:
+            continue
+        places: list[tuple[str, int, str]] = []
+        found = report.violation
+        for txn in found.transactions if found is not None else ():
+            callers = callers_of(txn)
+            for where, said in callers:
+                file, _, line = where.rpartition(":")
+                places.append((file, int(line) if line.isdigit() else 0, f"{txn.name}: {said}"))
+            if not callers:
+                said = "  ".join([txn.name, *(operation.text for operation in txn.operations)])
+                line = txn.place.position if txn.place.unit == "line" else 0
+                places.append((txn.place.file, line, said))
+        places = places or [(report.history, 0, "")]
+        kind = (report.anomaly or report.verdict).replace(" ", "-")
+        results.append(
+            {
+                "ruleId": f"isocheck/{kind}",
+                "level": level,
+                "message": {"text": f"{report.spec}: {report.reason}\n\n{text}"},
+                "locations": [_location(*places[0])],
+                "relatedLocations": [_location(*place) for place in places[1:]],
+            }
+        )
+    return _sarif_log(results)
+
+
+def sarif_of_lint(findings: Iterable[Mapping[str, Any]]) -> str:
     """What ``spec lint`` found, as SARIF 2.1.0: what code scanners of forges show beside the line.
 
     Args:
         findings: the objects of docs/schema/spec-lint.json.
-        version: of the program.
     """
     results = []
     for finding in findings:
         place = re.escape(f"{finding['file']}:{finding['line']}:{finding['column']}: ")
         text = re.sub(rf"^(?:{place})?(?:warning: )?", "", finding["message"])
-        location: dict[str, Any] = {"artifactLocation": {"uri": quote(finding["file"])}}
-        if finding["line"]:
-            location["region"] = {
-                "startLine": finding["line"],
-                "startColumn": finding["column"],
-            }
+        location = _location(finding["file"], finding["line"], "", column=finding["column"])
         results.append(
             {
                 "ruleId": f"isocheck/{finding['severity']}",
                 "level": finding["severity"],
                 "message": {"text": text},
-                "locations": [{"physicalLocation": location}],
+                "locations": [location],
             }
         )
+    return _sarif_log(results)
+
+
+def _location(file: str, line: int, said: str, *, column: int = 0) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(file)}}
+    if line:
+        physical["region"] = {"startLine": line} | ({"startColumn": column} if column else {})
+    location: dict[str, Any] = {"physicalLocation": physical}
+    return location | ({"message": {"text": said}} if said else {})
+
+
+def _sarif_log(results: Sequence[Mapping[str, Any]]) -> str:
     driver = {
         "name": "isocheck",
-        "version": version,
-        "rules": [{"id": f"isocheck/{severity}"} for severity in ("error", "warning")],
+        "version": version(),
+        "rules": [{"id": rule} for rule in sorted({result["ruleId"] for result in results})],
     }
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

@@ -278,9 +278,9 @@ Interval interval_of(const Form& form) {
   return found;
 }
 
-class Checker {
+class StatementChecker {
  public:
-  Checker(const History& h, Budget& budget) : h_(h), budget_(budget) {}
+  StatementChecker(const History& h, Budget& budget) : h_(h), budget_(budget) {}
 
   void run() {
     for (std::int32_t t = 0; t < h_.transactions(); ++t) {
@@ -498,7 +498,7 @@ class Checker {
 }  // namespace
 
 void check_statements(const History& history, Budget& budget) {
-  if (!history.statement_start.empty()) Checker(history, budget).run();
+  if (!history.statement_start.empty()) StatementChecker(history, budget).run();
 }
 
 }  // namespace isolang::certify

@@ -7,8 +7,6 @@
 namespace isolang {
 namespace {
 
-std::size_t idx(auto i) { return static_cast<std::size_t>(i); }
-
 enum class Type : std::uint8_t { invoke, ok, fail, info };
 
 struct Line {

@@ -4,8 +4,6 @@
 namespace isolang {
 namespace {
 
-std::size_t idx(auto i) { return static_cast<std::size_t>(i); }
-
 bool is_write(const Outline& part, std::int64_t i) {
   return part.history.op_kind[idx(part.ops[idx(i)])] == static_cast<std::uint8_t>(OpKind::write);
 }

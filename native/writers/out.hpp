@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/history.hpp"
+#include "core/index.hpp"
 #include "writers/writers.hpp"
 
 namespace isolang {

@@ -97,3 +97,31 @@ def test_junit_is_one_file_for_all(tmp_path, capfd):
     (suite,) = ElementTree.fromstring(run.out)
     assert run.code == 1
     assert (suite.get("tests"), suite.get("failures")) == ("6", "3")
+
+
+def test_a_failed_test_case_shows_the_report_and_where_the_evidence_is(
+    tmp_path, capfd, monkeypatch
+):
+    """Its body is the text that a terminal shows, with the paths of certificate and page."""
+    histories(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run = run_here(
+        capfd, "-s", "si", "-o", "junit", "--html", "page.html", "--certificate", "saved", "lost"
+    )
+    (suite,) = ElementTree.fromstring(run.out)
+    body = suite[0][0].text
+    assert suite[0].find("failure").get("message") in " ".join(body.split())
+    assert "-rw" in body
+    assert "  page           page.html\n" in body
+    assert "  certificate    saved/lost.SI.certificate.json\n" in body
+
+
+def test_sarif_has_a_result_for_what_is_not_valid(tmp_path, capfd):
+    """An error for a violation and for what cannot be read; nothing for the valid history."""
+    run = run_here(capfd, "-s", "si", "-o", "sarif", *histories(tmp_path), tmp_path / "none")
+    found = json.loads(run.out)["runs"][0]["results"]
+    assert run.code == 1
+    assert [r["ruleId"].removeprefix("isocheck/") for r in found] == [
+        "lost-update", "thin-air-read", "error",
+    ]  # fmt: skip
+    assert all(r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in found)

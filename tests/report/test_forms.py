@@ -11,6 +11,7 @@ from support.paths import ROOT
 
 import isolang
 from isolang.history import History, Transaction
+from isolang.output.report import Report, Seconds, report_of
 from isolang.report import forms
 
 VERDICT = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "ser")
@@ -61,15 +62,33 @@ def test_perfetto_has_a_slice_for_each_transaction_and_a_flow_for_each_edge():
 def test_junit_counts_what_is_wrong():
     """Invalid is a failure, an unreadable history an error, unknown is skipped."""
     reports = [
-        {"verdict": v, "history": "h", "spec": "ser", "reason": "why", "seconds": {"total": 1.5}}
+        Report(verdict=v, history="h", spec="ser", reason="why", seconds=Seconds(total=1.5))
         for v in ("valid", "invalid", "error", "unknown")
     ]
-    (suite,) = ElementTree.fromstring(forms.junit(reports))
+    (suite,) = ElementTree.fromstring(forms.junit((r, f"all of {r.verdict}") for r in reports))
     wanted = {"tests": "4", "failures": "1", "errors": "1", "skipped": "1", "name": "isocheck"}
     assert suite.attrib == wanted
     assert [[child.tag for child in case] for case in suite] == [
         [], ["failure"], ["error"], ["skipped"],
     ]  # fmt: skip
+    assert [suite[1][0].get("message"), suite[1][0].text] == ["why", "all of invalid"]
+
+
+def test_sarif_leads_to_the_lines_of_the_application():
+    """Where the recording knows them; else to those of the history; what is valid has no result."""
+    history = ROOT / "examples" / "on-call.edn"
+    report = report_of(str(history), "ser", isolang.check(isolang.load_history(history), "ser"))
+    valid = report_of(str(history), "si", VALID)
+    (run,) = json.loads(forms.sarif([(valid, "fine"), (report, "all of it")]))["runs"]
+    (result,) = run["results"]
+    assert (result["ruleId"], result["level"]) == ("isocheck/write-skew", "error")
+    assert result["message"]["text"].startswith("ser: write skew: ")
+    assert result["message"]["text"].endswith("\n\nall of it")
+    lines = [
+        place["physicalLocation"]["region"]["startLine"]
+        for place in (*result["locations"], *result["relatedLocations"])
+    ]
+    assert lines == [txn.place.position for txn in report.violation.transactions]
 
 
 def test_markdown_has_a_part_that_shows_the_same(tmp_path):
@@ -100,8 +119,10 @@ def test_hostile_text_stays_inside(text):
     assert set(re.findall(r'"([^"]*)"', forms.mermaid(verdict))) == set(
         re.findall(r'"([\w .,\-#;/<>]*)"', forms.mermaid(verdict))
     )
-    report = {"verdict": "invalid", "history": text, "spec": "si", "reason": text}
-    ElementTree.fromstring(forms.junit([report | {"seconds": {"total": 1}}]))
+    report = Report(verdict="invalid", history=text, spec="si", reason=text)
+    ElementTree.fromstring(forms.junit([(report, text)]))
+    (found,) = json.loads(forms.sarif([(report, text)]))["runs"][0]["results"]
+    assert found["message"]["text"].endswith(text)
 
 
 MARKUP = [

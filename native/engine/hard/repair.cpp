@@ -7,8 +7,8 @@
 
 namespace isolang {
 namespace {
-constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kConflicts = 3000;  // of one round
+constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kRound = 3000;  // conflicts
 constexpr std::int64_t kFew =
     40;  // conflicts: what all of them are about is released, else that of the core
 constexpr double kMost = 0.75;  // of the transactions may be released
@@ -27,12 +27,12 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
     return result.released > before;
   };
   search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, {}});
-  Cdcl::Result found = search->run({0, kNoLimit, 0, 0});  // looks what is wrong
+  Cdcl::Result found = search->run({0, kEndless, 0, 0});  // looks what is wrong
   release(search->wanted_transactions());
   while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMost * n) {
     ++result.rounds;
     search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, held});
-    found = search->run({kConflicts, kNoLimit});
+    found = search->run({kRound, kEndless});
     if (found == Cdcl::Result::gave_up) break;
     if (found == Cdcl::Result::unsatisfiable &&
         !release(search->held_in_the_way(search->sat().conflicts <= kFew)))

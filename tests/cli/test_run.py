@@ -1,0 +1,67 @@
+"""What ``isocheck run`` prints, for people and for continuous integration."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from support.cli import run_here
+
+from isolang.run.doubts import Doubt
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """The simulated database, of which every transaction reads the initial state."""
+    monkeypatch.setattr("isolang.run.targets.memory.MemoryClient.read", lambda client, key: None)
+
+
+def run(capfd, folder, *options):
+    return run_here(
+        capfd, "run", "memory", "-w", "rmw", "--transactions", "20", "--keys", "2",
+        "--save", folder, *options,
+    )  # fmt: skip
+
+
+def test_brief_is_one_line_and_quiet_none(forgetful, tmp_path, capfd):
+    """The exit code is that of the verdict; history and certificate are saved all the same."""
+    found = run(capfd, tmp_path, "--brief")
+    assert (found.code, len(found.out.splitlines())) == (1, 1)
+    assert found.out.startswith(f"INVALID  {tmp_path}")
+    quiet = run(capfd, tmp_path, "-q")
+    assert (quiet.code, quiet.out) == (1, "")
+    assert len(list(tmp_path.glob("*.certificate.json"))) == 2
+
+
+def test_junit_and_sarif_show_what_was_sent_and_where_the_evidence_is(forgetful, tmp_path, capfd):
+    """The text report, the statements, and the paths of history and certificate."""
+    found = run(capfd, tmp_path, "-o", "junit")
+    (suite,) = ElementTree.fromstring(found.out)
+    body = suite.find("testcase/failure").text
+    assert found.code == 1
+    assert "What was sent:" in body
+    assert str(next(tmp_path.glob("*.certificate.json"))) in body
+    found = run(capfd, tmp_path, "-o", "sarif")
+    (result,) = json.loads(found.out)["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"].endswith(".edn")
+    assert place["region"]["startLine"] > 1
+
+
+def test_a_valid_verdict_on_too_little_is_no_success_in_a_test_result(tmp_path, capfd, monkeypatch):
+    """It is skipped, as what is unknown; the line of --brief says so, too."""
+    doubts = (Doubt(text="the server died", grave=True),)
+    monkeypatch.setattr("isolang.run.judge.doubts_of", lambda *_: doubts)
+    found = run(capfd, tmp_path, "-o", "junit")
+    (suite,) = ElementTree.fromstring(found.out)
+    assert (found.code, suite.get("skipped"), suite.get("failures")) == (3, "1", "0")
+    assert suite[0][0].get("message") == "not proved; the server died"
+    found = run(capfd, tmp_path, "--brief")
+    assert (found.code, found.out.split()[0]) == (3, "UNKNOWN")
+
+
+@pytest.mark.parametrize("form", [("--brief", "-o", "json"), ("--survey", "--brief")])
+def test_one_form_at_a_time(capfd, form):
+    """A line and a JSON object, or a line and a table, cannot both be meant."""
+    assert run_here(capfd, "run", "memory", *form).code == 2
