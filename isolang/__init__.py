@@ -1,13 +1,14 @@
 """Tells whether a database gives the isolation it promises.
 
->>> import isolang
->>> spec = isolang.load_spec("ser")
->>> history = isolang.History.from_transactions([
-...     isolang.Transaction([("r", "x", None), ("w", "y", 1)], session=1),
-...     isolang.Transaction([("r", "y", None), ("w", "x", 1)], session=2),
-... ])
->>> isolang.check(history, spec).outcome
-'invalid'
+Examples:
+    >>> import isolang
+    >>> spec = isolang.load_spec("ser")
+    >>> history = isolang.History.from_transactions([
+    ...     isolang.Transaction([("r", "x", None), ("w", "y", 1)], session=1),
+    ...     isolang.Transaction([("r", "y", None), ("w", "x", 1)], session=2),
+    ... ])
+    >>> isolang.check(history, spec).outcome
+    'invalid'
 
 Names are imported when they are first used, so that the command line starts fast.
 """

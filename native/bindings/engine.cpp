@@ -21,13 +21,13 @@ std::vector<Automaton::Step> steps_of(nb::handle pairs) {
 }
 
 // The relations of the language that speak of some reads only, and the one that they are part of.
-struct Part {
+struct StepPart {
   const char* name;
   Relation relation;
   std::uint8_t reads;
 };
 constexpr std::uint8_t item = kItemReads, predicate = kPredicateReads;
-constexpr Part kParts[] = {
+constexpr StepPart kParts[] = {
 #define PART(id, name, whole, reads) {name, Relation::whole, reads},
 #include "core/relations.def"
 };
@@ -41,7 +41,7 @@ Automaton::Reads reads_of(nb::handle names) {
   Automaton::Reads reads{};
   for (std::size_t r = 0; r < kRelations; ++r)
     if (holds(names, kRelationNames[r])) reads[r] = kAllReads;
-  for (const Part& part : kParts)
+  for (const StepPart& part : kParts)
     if (holds(names, part.name)) reads[static_cast<std::size_t>(part.relation)] |= part.reads;
   return reads;
 }
@@ -50,7 +50,7 @@ Automaton::Reads reads_of(nb::handle names) {
 void add_parts(nb::handle steps, Relation relation, std::vector<Automaton::Step>& to,
                std::vector<std::uint8_t>& reads) {
   std::vector<std::uint8_t> of_each(to.size(), kAllReads);
-  for (const Part& part : kParts) {
+  for (const StepPart& part : kParts) {
     if (part.relation != relation || !holds(steps, part.name)) continue;
     for (const auto& step : steps_of(steps[part.name])) {
       const auto at = std::ranges::find(to, step) - to.begin();
@@ -76,7 +76,7 @@ Automaton automaton_of(nb::handle a) {
       m.steps[r] = steps_of(steps[kRelationNames[r]]);
       ++known;
     }
-  for (const Part& part : kParts) known += holds(steps, part.name) ? 1 : 0;
+  for (const StepPart& part : kParts) known += holds(steps, part.name) ? 1 : 0;
   if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
   m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
