@@ -1,4 +1,4 @@
-"""A solver of one's own, for docs/adding-a-solver.md: plain backtracking over the clauses."""
+"""A solver of one's own, for docs/adding-an-encoding.md: plain backtracking over the clauses."""
 
 import time
 

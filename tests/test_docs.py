@@ -9,7 +9,10 @@ import pytest
 from support import relations_table
 from support.paths import ROOT
 
+from isolang.certify import certificate
 from isolang.language.vocabulary import VOCABULARY
+from isolang.output import report
+from isolang.watch import chain
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
 # Prose names a file from the root, from its own folder, or from a folder that the text is about.
@@ -88,6 +91,24 @@ def test_the_architecture_names_every_package():
     ]
     names = sorted(file.stem for file in files if not file.name.startswith("_"))
     assert [n for n in names if f"isolang.{n}" not in table and f"{n}.py" not in table] == []
+
+
+def test_the_versions_that_are_promised_are_those_of_the_code():
+    """docs/stability.md names those of reports, certificates and chains."""
+    promised = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    for what, number in (
+        ("--output", f"`schema` {report.SCHEMA}"),
+        ("certificates.md", f"`format` {certificate.FORMAT}"),
+        ("--state", f"`format` {chain.FORMAT}"),
+    ):
+        (row,) = [line for line in promised.splitlines() if line.startswith("|") and what in line]
+        assert number in row
+
+
+def test_every_page_has_its_place_in_the_site():
+    """mkdocs.yml names each page of the folder once."""
+    pages = re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
+    assert sorted(pages) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
 
 
 def test_the_table_of_relations_is_that_of_the_vocabulary():

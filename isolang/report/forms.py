@@ -223,8 +223,8 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
                 places.append((file, int(line) if line.isdigit() else 0, f"{txn.name}: {said}"))
             if not callers:
                 said = "  ".join([txn.name, *(operation.text for operation in txn.operations)])
-                line = txn.place.position if txn.place.unit == "line" else 0
-                places.append((txn.place.file, line, said))
+                at = txn.place.position if txn.place.unit == "line" else 0
+                places.append((txn.place.file, at, said))
         places = places or [(report.history, 0, "")]
         kind = (report.anomaly or report.verdict).replace(" ", "-")
         results.append(

@@ -161,11 +161,3 @@ def test_the_readme_s_commands():
     marked = re.search(r"<!-- test-command -->\n```sh\n(.*?)^```$", readme, re.M | re.S).group(1)
     assert "pip install" in marked
     assert "pytest" in marked
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name)
-def test_links(page):
-    """Links between the pages lead somewhere."""
-    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (page.parent / target).exists(), target

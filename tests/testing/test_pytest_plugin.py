@@ -248,9 +248,9 @@ def test_the_plugin_is_declared():
     assert '[project.entry-points.pytest11]\nisolang = "isolang.testing.pytest_plugin"' in text
 
 
-def example(file):
-    """A test file that docs/pytest.md shows."""
-    text = (ROOT / "docs/pytest.md").read_text()
+def example(file, page="docs/pytest.md"):
+    """A test file that a page shows."""
+    text = (ROOT / page).read_text()
     (found,) = re.findall(rf"^```python\n(# {file}\n.*?)^```$", text, re.M | re.S)
     return found
 
@@ -260,6 +260,17 @@ def test_the_first_example_of_the_page(run):
     done = run(example("test_bank.py"))
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["*lost update*", "FAILED*select 1*"])
+
+
+def test_the_example_of_the_readme(run):
+    """It fails by a lost update, as the readme shows it."""
+    done = run(example("test_account.py", "README.md"))
+    done.assert_outcomes(failed=1)
+    shown = (
+        "  lost update: a transaction wrote what it had read before, without seeing a write in *"
+    )
+    done.stdout.fnmatch_lines([shown, "*T? -rw balance-> T?  T? read balance = *overwrote*"])
+    assert shown[:-2] in (ROOT / "README.md").read_text()
 
 
 def test_the_interleavings_of_the_page(run):
