@@ -1,0 +1,29 @@
+"""python FILE "host=… dbname=…": needs psycopg 3; creates a table."""
+
+import sys
+
+import psycopg
+
+
+def connect():
+    connection = psycopg.connect(sys.argv[1])
+    connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    connection.execute("SET enable_seqscan = off")  # a scan of all would lock the whole table
+    connection.commit()
+    return connection
+
+
+first, second = connect(), connect()
+first.execute("DROP TABLE IF EXISTS finding")
+first.execute("CREATE TABLE finding (k text PRIMARY KEY)")
+first.execute("INSERT INTO finding VALUES ('x'), ('y')")
+first.commit()
+
+insert = "INSERT INTO finding VALUES (%s) ON CONFLICT DO NOTHING"
+print("first finds x:", first.execute(insert, ["x"]).rowcount == 0)
+print("second finds y:", second.execute(insert, ["y"]).rowcount == 0)
+first.execute("DELETE FROM finding WHERE k = 'y'")
+second.execute("DELETE FROM finding WHERE k = 'x'")
+first.commit()
+second.commit()
+print("both committed; left:", first.execute("SELECT k FROM finding").fetchall())

@@ -1,0 +1,93 @@
+"""The pages of docs/findings: each has its evidence, and the evidence holds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+import isolang
+from isolang.cli.main import main
+
+FOLDER = Path(__file__).parents[1] / "docs" / "findings"
+NAMES = sorted(page.stem for page in FOLDER.glob("*.md") if page.stem != "README")
+LINES = 30  # of a reproduction, without blank ones
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_certificate_holds(name, capsys):
+    """Both checkers accept the refutation of the history, by the level that the page names."""
+    history = FOLDER / f"{name}.edn"
+    assert main(["verify", str(FOLDER / f"{name}.certificate.json"), str(history)]) == 0
+    said = capsys.readouterr().out
+    assert "the refutation holds" in said
+    page = (FOLDER / f"{name}.md").read_text()
+    level, anomaly = re.search(r"\| violated \| `([\w-]+)`: (.*?) \|", page).groups()
+    verdict = isolang.check(isolang.load_history(history), level)
+    assert (verdict.outcome, verdict.violation.anomaly) == ("invalid", anomaly)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_history_is_its_smallest_part(name):
+    """Without any one of its transactions it satisfies the level."""
+    from isolang.history.select import sub_history
+
+    history = isolang.load_history(FOLDER / f"{name}.edn")
+    page = (FOLDER / f"{name}.md").read_text()
+    level = re.search(r"\| violated \| `([\w-]+)`", page).group(1)
+    for left_out in range(history.t0):
+        kept = [number for number in range(history.t0) if number != left_out]
+        operations = [op for number in kept for op in history.operations_of(number)]
+        if any(op[0] == "w" for op in history.transaction(left_out).ops) and not any(
+            op[0] == "r" for op in history.transaction(left_out).ops
+        ):
+            continue  # what the keys held at first
+        verdict = isolang.check(sub_history(history, operations, kept), level)
+        assert verdict.outcome == "valid", left_out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_whole(name):
+    """It quotes the claim with its source, names the version, and stands in the list."""
+    page = (FOLDER / f"{name}.md").read_text()
+    quoted = [line for line in page.splitlines() if line.startswith("> ")]
+    assert any("](https://" in line for line in quoted)
+    assert re.search(r"\| database \| \w+ \d", page)
+    for section in ("What happens", "Why", "What could be said against it", "Report"):
+        assert f"## {section}" in page
+    assert f"]({name}.md)" in (FOLDER / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reproduction_is_short_and_by_itself(name):
+    """Thirty lines at most, which use nothing of this package."""
+    text = (FOLDER / f"{name}.py").read_text()
+    assert len([line for line in text.splitlines() if line.strip()]) <= LINES
+    assert "isolang" not in text
+    assert "isocheck" not in text
+    compile(text, name, "exec")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("duckdb")])
+def test_what_needs_no_server_is_reproduced(name):
+    """With the version that the page names."""
+    page = (FOLDER / f"{name}.md").read_text()
+    try:
+        found = version("duckdb")
+    except PackageNotFoundError:
+        found = ""
+    if f"DuckDB {found} " not in page:
+        pytest.skip("needs the version of duckdb that the page names")
+    done = subprocess.run(
+        [sys.executable, FOLDER / f"{name}.py"], capture_output=True, text=True, check=True
+    )
+    assert "both committed" in done.stdout
+
+
+def test_there_are_pages():
+    """The tests above have something to test."""
+    assert len(NAMES) >= 7
