@@ -249,7 +249,7 @@ class Finder:
         # What may violate a check by itself comes first; around a few others may be a violation.
         alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
         others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
-        for cycle in (*alone, *others[:_OTHERS]):
+        for cycle in alone if relaxed else (*alone, *others[:_OTHERS]):
             if self._enough() or _weight(cycle.edges) >= least:
                 continue
             found = self.of_cycle(cycle, plan)
@@ -282,11 +282,12 @@ class Finder:
         for relation in ("rt", "so"):
             if relation not in _relations(best or steps) or not self._can_do_without(relation):
                 continue
-            found = (
-                self._short(best or steps, relation)
-                or self._in_a_part(best or steps, relation)
-                or self._relaxed_whole(relation)
-            )
+            whole = self._relaxed_whole(relation)
+            if self._outcomes[relation] == "valid":
+                continue
+            found = self._short(best or steps, relation) or whole
+            if found is None:
+                found = self._in_a_part(best or steps, relation)
             if found is not None:
                 best = [_with_init_as(relation, step) for step in found]
         return best

@@ -84,21 +84,25 @@ class Automaton(Struct, frozen=True, kw_only=True):
         """
         if self.back or self.direct or self.of_one_key or self.by_statement:
             return True
-        stay = [(q, q) for q in range(self.states)]
-        free = _moves(self.states, (*stay, *self.epsilon, *self._steps_of(TESTS)))
-        for _ in range(self.states):
-            free = _then(free, free)
-        whole = free
-        for relation, before in zip(walk, (walk[-1], *walk), strict=False):
-            names = (relation, *PARTS.get(relation, ()))
-            letters = [letter for letter in self.steps if relation_of(letter) in names]
-            moves = _moves(self.states, self._steps_of(letters))
-            if relation == before and relation in TRANSITIVE:  # two edges in one step
-                moves = [row | 1 << q for q, row in enumerate(moves)]
-            whole = _then(_then(whole, moves), free)
-        for _ in range(self.states):  # the walk may go around several times
-            whole = [row | more for row, more in zip(whole, _then(whole, whole), strict=True)]
-        return any(row >> q & 1 for q, row in enumerate(whole))
+        free = _closed(_moves(self.states, (*self.epsilon, *self._steps_of(TESTS))))
+        leads: dict[str, list[int]] = {}
+        for relation in walk:
+            if relation not in leads:
+                names = (relation, *PARTS.get(relation, ()))
+                letters = [letter for letter in self.steps if relation_of(letter) in names]
+                leads[relation] = _moves(self.states, self._steps_of(letters))
+        around = []
+        for q in range(self.states):
+            here, before = free[q], walk[-1]
+            for relation in walk:
+                reached = _after(here, leads[relation])
+                if relation == before and relation in TRANSITIVE:  # two edges in one step
+                    reached |= here
+                here, before = _after(reached, free), relation
+            around.append(here)
+        # The walk may go around several times before it is where it began.
+        often = _closed(around)
+        return any(_after(around[q], often) >> q & 1 for q in range(self.states))
 
     def _steps_of(self, letters: Iterable[str]) -> list[tuple[int, int]]:
         return [step for letter in letters for step in self.steps.get(letter, ())]
@@ -112,13 +116,18 @@ def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     return rows
 
 
-def _then(first: Sequence[int], second: Sequence[int]) -> list[int]:
-    """From each state where the first moves, and then the second ones, lead to."""
-    return [
-        sum(
-            1 << r
-            for r in range(len(second))
-            if any(row >> q & second[q] >> r & 1 for q in range(len(second)))
-        )
-        for row in first
-    ]
+def _after(here: int, moves: Sequence[int]) -> int:
+    """Where moves lead to from any of some states."""
+    reached = 0
+    for q, row in enumerate(moves):
+        if here >> q & 1:
+            reached |= row
+    return reached
+
+
+def _closed(moves: Sequence[int]) -> list[int]:
+    """Any number of the moves, or none."""
+    rows = [row | 1 << q for q, row in enumerate(moves)]
+    for _ in rows:
+        rows = [row | _after(row, rows) for row in rows]
+    return rows
