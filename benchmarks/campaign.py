@@ -62,6 +62,7 @@ from msgspec.structs import asdict
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracle import moments, semantics
+from oracle.before import Before
 from oracle.expressions import HARD, Checks, random_checks, random_operation_spec, spec_text
 from oracle.forging import tampered_arrays, tampered_history, tampered_steps
 from oracle.generate import (
@@ -200,7 +201,7 @@ class Case(Struct, frozen=True, kw_only=True):
     expected: str
     got: str
     operations: str
-    initial: int | None
+    initial: int | Before | None
     as_found: str
     kind: str = "registers"
     error: int | dict[int, int] = 0
@@ -345,7 +346,7 @@ class Judges:
         return verdict_of(python), verdict_of(native), native
 
     def expected(
-        self, history: History, initial: int | None, style: str, error: ClockError = 0
+        self, history: History, initial: int | Before | None, style: str, error: ClockError = 0
     ) -> str:
         """What the oracle says of one level."""
         return self.oracle.expected(history, initial, error=error)[level_of(style)]
@@ -380,10 +381,10 @@ def verdict_of(reason: str) -> str:
     return "not certified" if reason.startswith("not certified") else "rejected"
 
 
-def initial_of(history: History, initial: int | None) -> object:
+def initial_of(history: History, initial: int | Before | None) -> object:
     """The initial state as the tool takes it: of the registers."""
-    if initial is None:
-        return None
+    if initial is None or isinstance(initial, Before):
+        return initial
     return {key: initial for key in keys(history) if not is_list_key(history, key)}
 
 
@@ -416,7 +417,9 @@ class Night:
                 raise SystemExit(f"{self.state}: {what}; choose another --folder")
         self.judges = Judges(levels)
 
-    def history(self, number: int) -> tuple[random.Random, str, History, int | None, ClockError]:
+    def history(
+        self, number: int
+    ) -> tuple[random.Random, str, History, int | Before | None, ClockError]:
         """Of a number: where further draws come from, kind, history, initial value, clock error."""
         rng = random.Random(self.totals.seed << 40 | number)
         kinds = self.totals.kinds
@@ -500,7 +503,7 @@ class Night:
         """Shrink a disagreement and keep it."""
         _, history_kind, found, initial, error = self.history(number)
 
-        def differs(history: History, initial: int | None) -> bool:
+        def differs(history: History, initial: int | Before | None) -> bool:
             if not well_formed(history):
                 return False
             # The last three: no times are left, or none of a clock.

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from isolang.errors import HistoryError
 from isolang.history import History
 from isolang.history import load_history as _load_history
+from isolang.history.before import texts, with_initial
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
 from isolang.limits import Deadline, default_memory, memory_cap
@@ -31,6 +32,8 @@ def load_history(
     *,
     timestamps: bool = False,
     initial: int | None = None,
+    initial_value: object = None,
+    unwritten_initial: bool = False,
     per_key: bool = False,
     failed_cas: FailedCas = "auto",
     clock_error: str = "",
@@ -44,6 +47,10 @@ def load_history(
         format: ``auto`` (by content) or a name of docs/formats.md.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one.
+        initial_value: what the keys held before the history begins, instead of nil: one value for all
+            of them, or a mapping from keys to values. A list is for keys that hold lists.
+        unwritten_initial: what was read and nobody wrote was there before: at most one value of a
+            key, the first in its version order. Not together with ``initial_value``.
         per_key: sessions order operations on the same key only; each transaction then has one key.
         failed_cas: of a log of single operations, what a compare-and-set that failed says:
             ``compared``, that it saw another value; ``nothing``; ``auto``, as docs/formats.md has
@@ -71,6 +78,8 @@ def load_history(
         format=format,
         timestamps=timestamps,
         initial=initial,
+        initial_value=texts(initial_value),
+        unwritten_initial=unwritten_initial,
         per_key=per_key,
         failed_cas=failed_cas,
         clock_error=clock_error,
@@ -91,6 +100,7 @@ def read(
         failed_cas=options.failed_cas,
         timeout=timeout,
     )
+    history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
     history = replace(history, options=options.said())
     if not options.clock_error:
         return history

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from isolang.declared import SEED, About, Checked
+from isolang.errors import OptionError
 from isolang.machine import processors
 
 LIMITS: Final = "Limits"
@@ -47,6 +48,22 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
             "Transaction N is the initial one.", "N", READING, bounds=(-(1 << 63), (1 << 63) - 1)
         ),
     ] = None
+    initial_value: Annotated[
+        tuple[str, ...],
+        About(
+            "What all keys (V), or one (KEY=V), held before the history begins, instead of nil.",
+            "V",
+            READING,
+        ),
+    ] = ()
+    unwritten_initial: Annotated[
+        bool,
+        About(
+            "What was read and nobody wrote was there before: at most one value of a key.",
+            "",
+            READING,
+        ),
+    ] = False
     per_key: Annotated[
         bool, About("Sessions order operations on the same key only.", "", READING)
     ] = False
@@ -66,6 +83,14 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
             READING,
         ),
     ] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.initial_value and self.unwritten_initial:
+            raise OptionError(
+                "initial-value and unwritten-initial: what was there before is said, or taken from "
+                "what was read (expected one of the two)"
+            )
 
     def said(self) -> dict[str, Any]:
         """What else than the format is not as by default: what it takes to read a history again."""

@@ -79,7 +79,7 @@ def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
     if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
         return set()
     of_initial = facts.source[op] == FROM_INITIAL or facts.txn_of[facts.source[op]] == facts.n
-    if of_initial and facts.value[op] == NIL:
+    if of_initial and facts.value[op] == NIL and facts.nil_is_initial(facts.key[op]):
         return set()
     known = facts.initial_value[facts.key[op]] if of_initial else facts.value[facts.source[op]]
     if of_initial and known == NIL:  # nothing says what it is

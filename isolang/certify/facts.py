@@ -91,6 +91,7 @@ class Facts:
             for t, *statement in zip(txns, starts, sent, answered, strict=True):
                 self._statements[t].append(_Statement(*statement))
         self.initial_value: list[int] = columns.initial_value.tolist()
+        self._initial_alone: set[int] = set(columns.initial_alone.nonzero()[0].tolist())
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
         # Every write of a (key, value), failed and aborted ones too, in order.
@@ -484,6 +485,11 @@ class Facts:
         """What a read calls a value: a deleted row is nil."""
         return NIL if value == self.deleted else value
 
+    def nil_is_initial(self, key: int) -> bool:
+        """Whether nil names the initial version, whatever it holds: not where that replaces nil."""
+        # mutant: python-replaced-nil
+        return self.initial_value[key] == NIL or key not in self._initial_alone
+
     def _vanishes(self, key: int) -> bool:
         """If a row was there at first, and some transaction deleted it: it is nil only then."""
         return self.initial_value[key] != NIL and any(
@@ -505,11 +511,12 @@ class Facts:
             return self.kind[op] != READ_ONE_OF  # no predicate matches a row that was never there
         if self.kind[op] == READ_NONE_OF:  # what is declared is known, so nil was not seen
             return self.set_allows(op, initial)
+        nil = self.nil_is_initial(self.key[op])
         if self.kind[op] == READ_ONE_OF:
-            return self.set_allows(op, NIL) or self.set_allows(op, initial)
+            return (nil and self.set_allows(op, NIL)) or self.set_allows(op, initial)
         if self.value[op] == NIL and self._vanishes(self.key[op]):
             return False
-        return self.value[op] in (NIL, initial)
+        return self.value[op] == initial or (nil and self.value[op] == NIL)
 
     def set_allows(self, op: int, value: int) -> bool:
         """Whether the version that a set-read saw may hold a value."""

@@ -246,7 +246,10 @@ def summarize(history: History) -> Stats:
     by_value = (kind == c.READ) & ~given & (value >= 0)
     initial_value = columns.initial_value[key] if n_keys else value[:0]
     initial = (source == c.SOURCE_INITIAL) | (~given & empty_list)
-    initial |= by_value & ((value == c.NIL_ATOM) | (value == initial_value))
+    alone = columns.initial_alone.astype(bool)
+    alone.resize(n_keys)
+    nil = (value == c.NIL_ATOM) & ~alone[key] if n_keys else value == c.NIL_ATOM
+    initial |= by_value & (nil | (value == initial_value))
 
     pairs = key[alive & write] * (columns.n_values() + 1) + value[alive & write]
     _, how_often = np.unique(pairs, return_counts=True)

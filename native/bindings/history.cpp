@@ -11,6 +11,7 @@
 #include "core/large_pages.hpp"
 #include "core/append.hpp"
 #include "core/part.hpp"
+#include "readers/before.hpp"
 #include "readers/predicates.hpp"
 
 namespace nb = nanobind;
@@ -51,7 +52,7 @@ void each_column(H& h, F f) {
   f(h.txn_session), f(h.txn_status), f(h.txn_begin), f(h.txn_end), f(h.txn_label);
   f(h.txn_position), f(h.txn_file), f(h.op_start), f(h.op_kind), f(h.op_ok), f(h.op_key);
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
-  f(h.key_atom), f(h.initial_value);
+  f(h.key_atom), f(h.initial_value), f(h.initial_alone);
   f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end), f(h.slack);
   f(h.statement_sent), f(h.statement_answered), f(h.txn_group);
 }
@@ -193,6 +194,7 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(statement_answered);
   ISOLANG_COLUMN(key_atom);
   ISOLANG_COLUMN(initial_value);
+  ISOLANG_COLUMN(initial_alone);
 #undef ISOLANG_COLUMN
   c.def("key", [](const History& h, std::int32_t k) {
     if (k < 0 || k >= h.n_keys()) throw nb::index_error("no such key");
@@ -322,10 +324,26 @@ void register_history(nb::module_& m) {
     h.txn_status[static_cast<std::size_t>(txn)] = static_cast<std::uint8_t>(status);
   });
   c.def("split_sessions_by_key", &split_sessions_by_key);
-  c.def("set_initial_value", [](History& h, std::int32_t key, std::int32_t value) {
-    if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
-    h.initial_value[static_cast<std::size_t>(key)] = value;
+  c.def(
+      "set_initial_value",
+      [](History& h, std::int32_t key, std::int32_t value, bool alone) {
+        if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
+        if (value < 0 || value >= h.values.size()) throw nb::index_error("no such value");
+        h.set_initial_value(key, value, alone);
+      },
+      "key"_a, "value"_a, "alone"_a = false, "With `alone`, nil does not name it, too.");
+  c.def(
+      "begin_list_with",
+      [](History& h, std::int32_t key, const std::vector<std::int32_t>& atoms) {
+        if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
+        return begin_list_with(h, key, atoms);
+      },
+      "key"_a, "atoms"_a);
+  c.def("take_unwritten_for_initial", [](History& h) {
+    const Before before = take_unwritten_for_initial(h);
+    return nb::make_tuple(before.registers, before.lists, before.open);
   });
+  c.def("__copy__", [](const History& h) { return h; });
   c.def(
       "widened",
       [](const History& h, const std::vector<std::int64_t>& earlier,

@@ -207,11 +207,12 @@ class ChoiceReader {
     return h_.kind(op) == OpKind::read && h_.op_value[op] != h_.as_read(value);
   }
 
-  // A version has one value, whoever names it. nil names that of T0 whatever it holds.
+  // A version has one value, whoever names it. nil names that of T0, where it may.
   void check_value(std::int64_t op, std::int32_t u, std::int32_t write) {
     const std::int32_t key = h_.op_key[op];
     if (u == n_) {
-      if (h_.kind(op) != OpKind::read || h_.op_value[op] == kNil) return;
+      if (h_.kind(op) != OpKind::read || (h_.op_value[op] == kNil && h_.nil_is_initial(key)))
+        return;
       if (initial_.empty()) initial_ = h_.initial_value;
       if (initial_[key] == kNil) initial_[key] = h_.op_value[op];
     }

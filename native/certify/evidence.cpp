@@ -277,8 +277,10 @@ std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
   return found;
 }
 
-// A row that was there at first is nil only after a delete, if there is one.
+// A row that was there at first is nil only after a delete, if there is one; or never, where it was
+// there instead of nil.
 bool Evidence::vanishes(std::int32_t key) {
+  if (!h_.nil_is_initial(key)) return true;
   if (h_.deleted == kNoAtom || h_.initial_value[key] == kNil) return false;
   for (const Write& w : writes_of(key, h_.deleted))
     if (txn_of(w.op) != n_ && explains(w.op, key)) return true;

@@ -153,11 +153,12 @@ bool Evidence::names_initial(std::int64_t op) const {
   return named == kSourceInitial || (named >= 0 && txn_of(named) == n_);
 }
 
-// Another value than what is known of the version. nil names that of T0 whatever it holds.
+// Another value than what is known of the version. nil names that of T0, where it may.
 unsigned Evidence::named_otherwise(std::int64_t op) const {
   if (h_.kind(op) != OpKind::read || h_.op_source[op] == kSourceByValue) return 0;
   const bool initial = names_initial(op);
-  if (initial && (value_of(op) == kNil || h_.initial_value[key_of(op)] == kNil)) return 0;
+  const bool nil = value_of(op) == kNil && h_.nil_is_initial(key_of(op));
+  if (initial && (nil || h_.initial_value[key_of(op)] == kNil)) return 0;
   const std::int32_t known = initial ? h_.initial_value[key_of(op)] : value_of(h_.op_source[op]);
   return value_of(op) != h_.as_read(known) ? bit(Kind::two_values) : 0;
 }

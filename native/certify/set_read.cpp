@@ -28,7 +28,9 @@ bool SetRead::allows(std::int32_t value) const {
 
 bool SetRead::allows_initial() const {
   // mutant: checker-declared-nil
-  if (h_.kind(op_) == OpKind::read_one_of && allows(kNil)) return true;
+  // mutant: checker-replaced-nil
+  if (h_.kind(op_) == OpKind::read_one_of && h_.nil_is_initial(h_.op_key[op_]) && allows(kNil))
+    return true;
   // mutant: checker-unborn-row
   if (statement_ && h_.initial_value[h_.op_key[op_]] == kNil)
     return h_.kind(op_) == OpKind::read_none_of;

@@ -69,8 +69,10 @@ class WriteIndex {
     return found != initial_.end() && std::get<0>(*found) == key ? &*found : nullptr;
   }
 
-  // Whether the key's row was there at first, and some transaction deleted it: it is nil only then.
+  // Whether nil does not name the key's initial version: it holds something instead, or its row was
+  // there and some transaction deleted it.
   bool vanishes(std::int32_t key) {
+    if (!h_.nil_is_initial(key)) return true;
     return h_.deleted != kNoAtom && h_.initial_value[key] != kNil &&
            any_written(key, n_, [&](std::int32_t v) { return v == h_.deleted; });
   }

@@ -73,7 +73,8 @@ class Appending {
     if (known == kNone) {
       known = to_.key_of(to_.key_atoms.intern_from(from_.key_atoms, from_.key_atom[number]));
       if (from_.initial_value[number] != kNil)
-        to_.initial_value[known] = value(from_.initial_value[number]);
+        to_.set_initial_value(known, value(from_.initial_value[number]),
+                              !from_.nil_is_initial(number));
     }
     return known;
   }

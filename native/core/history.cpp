@@ -148,6 +148,13 @@ std::int32_t History::deleted_atom() {
   return deleted;
 }
 
+void History::set_initial_value(std::int32_t key, std::int32_t value, bool alone) {
+  initial_value[key] = value;
+  if (!alone && initial_alone.empty()) return;
+  if (idx(key) >= initial_alone.size()) initial_alone.resize(idx(n_keys()), 0);
+  initial_alone[key] = alone ? 1 : 0;
+}
+
 void History::begin_statement(std::string_view predicate, std::int64_t position,
                               std::uint8_t known) {
   std::int32_t number = kJudged;
@@ -278,6 +285,7 @@ void History::validate() const {
     if (txn_status[t] > 3) bad("unknown status");
     if (txn_session[t] < 0 || txn_session[t] >= sessions) bad("session out of range");
   }
+  if (initial_alone.size() > key_atom.size()) bad("initial values of more keys than there are");
   const auto lists = static_cast<std::int32_t>(list_start.size()) - 1;
   for (std::size_t i = 0; i < m; ++i) {
     if (op_kind[i] >= kOpKinds) bad("unknown operation kind");

@@ -152,7 +152,9 @@ struct History {
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
   std::vector<std::int32_t> key_atom;  // key number -> atom in `key_atoms`
   std::vector<std::int32_t>
-      initial_value;  // key number -> atom that T0 wrote (kNil is *always* initial too)
+      initial_value;  // key number -> atom that T0 wrote; see nil_is_initial
+  // key number -> 1: that was there instead of nothing, and nil does not name it too. May be shorter.
+  std::vector<std::uint8_t> initial_alone;
   Atoms key_atoms;
   Atoms values;
   Atoms groups;
@@ -169,6 +171,11 @@ struct History {
   // The predicate read that the operation is part of, or -1.
   std::int32_t statement_of(std::int64_t op) const;
   bool in_statement(std::int64_t op) const { return statement_of(op) >= 0; }
+  // Whether nil names what T0 wrote, whatever that is.
+  bool nil_is_initial(std::int32_t key) const {
+    return initial_value[key] == kNil || idx(key) >= initial_alone.size() ||
+           initial_alone[key] == 0;
+  }
   // What a read calls a value: a deleted row is nil, as one that never was.
   std::int32_t as_read(std::int32_t value) const { return value == deleted ? kNil : value; }
 
@@ -183,6 +190,8 @@ struct History {
               bool ok = true,
               std::int64_t source = kSourceByValue);  // to the transaction begun last
   std::int32_t deleted_atom();
+  // What T0 wrote to a key; `alone`: nil does not name it, too.
+  void set_initial_value(std::int32_t key, std::int32_t value, bool alone = false);
   // The operations that come now, to `end_statement`, are of one predicate read. Without a text, the
   // recorder has judged the rows.
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);

@@ -83,6 +83,8 @@ class Copy {
       const std::int32_t initial = value(whole_.initial_value[number]);
       known->second = part_.history.key_of(
           part_.history.key_atoms.intern_from(whole_.key_atoms, whole_.key_atom[number]), initial);
+      if (!whole_.nil_is_initial(number))
+        part_.history.set_initial_value(known->second, initial, true);
     }
     return known->second;
   }

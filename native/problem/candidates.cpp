@@ -195,11 +195,14 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.key_start[key] = next;
     put(next++, {-1, h.transactions(), h.initial_value[key], -1});
     groups.reset(last - first);
-    // A row that was loaded is nil only after a delete.
+    // A row that was loaded is nil only after a delete, if there is one.
+    // mutant: replaced-nil-initial
     const bool vanishes =
-        h.deleted != kNoAtom && h.initial_value[key] != kNil &&
-        std::any_of(writers.begin() + writer_start[key], writers.begin() + writer_start[idx(key) + 1],
-                    [&](const Writer& w) { return w.value == h.deleted; });
+        !h.nil_is_initial(key) ||
+        (h.deleted != kNoAtom && h.initial_value[key] != kNil &&
+         std::any_of(writers.begin() + writer_start[key],
+                     writers.begin() + writer_start[idx(key) + 1],
+                     [&](const Writer& w) { return w.value == h.deleted; }));
     group_of.resize(last - first);
     group_end.clear();
     for (std::size_t i = first; i < last; ++i) {

@@ -2,7 +2,7 @@
 //
 // A version has one value: that of its write, or what T0 is declared to have written. Where nothing
 // says what T0 wrote, the first read that names its version does. nil names the initial version
-// whatever it holds.
+// whatever it holds, but where that replaces nil.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -26,7 +26,7 @@ class NamedReads {
         continue;
       const Candidates::Range& range = c_.range[r];
       if ((range.flags & kFromT0) != 0) {
-        if (value != kNil) compare_with_initial(r);
+        if (value != kNil || !h_.nil_is_initial(s_.read_key[r])) compare_with_initial(r);
       } else if (range.low < range.high && value != h_.as_read(h_.op_value[h_.op_source[op]])) {
         report(r, h_.op_source[op]);
       }

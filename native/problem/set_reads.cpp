@@ -29,14 +29,15 @@ bool SetRead::allows(std::int32_t value) const {
   return lists(h_.as_read(value)) == one_of_;
 }
 
-// A declared initial value is what T0 wrote. A read may also see it as nil, as an item read may.
+// A declared initial value is what T0 wrote. A read may also see it as nil, where an item read may.
 // Of a predicate read, nil is a row that was never there: no predicate matches it.
 bool SetRead::allows_initial() const {
   // mutant: unborn-row-matches
   if ((one_of_ || h_.initial_value[h_.op_key[op_]] == kNil) && h_.in_statement(op_))
     return !one_of_;
   // mutant: set-read-initial, set-read-declared
-  return allows(h_.initial_value[h_.op_key[op_]]) || (one_of_ && allows(kNil));
+  const std::int32_t key = h_.op_key[op_];
+  return allows(h_.initial_value[key]) || (one_of_ && h_.nil_is_initial(key) && allows(kNil));
 }
 
 }  // namespace isolang::prepass

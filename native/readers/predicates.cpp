@@ -533,6 +533,7 @@ class Lowering {
   }
 
   void run() {
+    forget();
     collect_versions();
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s) {
       try {
@@ -548,6 +549,30 @@ class Lowering {
   struct Added {
     std::int32_t key, list;
   };
+
+  // What an earlier lowering added goes: T0 may hold other rows now.
+  void forget() {
+    std::vector<std::uint8_t> gone(h_.op_kind.size(), 0);
+    for (std::size_t s = 0; s < h_.statement_start.size(); ++s) {
+      if (h_.statement_known[s] != 1 || h_.statement_predicate[s] == kJudged) continue;
+      for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op)
+        if (h_.kind(op) == OpKind::read_none_of) gone[op] = 1;
+    }
+    if (std::ranges::find(gone, 1) == gone.end()) return;
+    std::vector<std::int64_t> now(gone.size() + 1, 0);
+    for (std::size_t op = 0; op < gone.size(); ++op) now[op + 1] = now[op] + (1 - gone[op]);
+    const auto keep = [&](auto& column) {
+      for (std::size_t op = 0; op < column.size(); ++op) column[now[op]] = column[op];
+      if (!column.empty()) column.resize(idx(now.back()));
+    };
+    for (auto* column : {&h_.op_kind, &h_.op_ok}) keep(*column);
+    for (auto* column : {&h_.op_key, &h_.op_value}) keep(*column);
+    for (auto* column : {&h_.op_source, &h_.op_position, &h_.op_begin, &h_.op_end}) keep(*column);
+    for (auto* column : {&h_.op_start, &h_.statement_start, &h_.statement_end})
+      for (std::int64_t& op : *column) op = now[op];
+    for (std::int64_t& source : h_.op_source)
+      if (source >= 0) source = now[source];
+  }
 
   // Every row that may have been there: a value that is never a last write only excludes itself.
   void collect_versions() {

@@ -24,7 +24,8 @@ struct PredicateError {
   std::int64_t txn, position;
   std::string what;
 };
-// The set-reads of all predicate reads go into the history. Throws PredicateError.
+// The set-reads of all predicate reads go into the history, in place of those that are there from
+// before. Throws PredicateError.
 void lower_predicates(History& history);
 
 }  // namespace isolang

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations, product
 from typing import NamedTuple, TypeVar
 
+from .before import held, names_of_initial
 from .history import DEAD, UNKNOWN, History, Txn, is_write, keys, last_write, named_version
 from .moments import Error, follows
 from .predicates import Predicate, deletes, lower_op, matches
@@ -85,7 +86,7 @@ def graphs(
         def value(
             key: str, writer: int, version: Mapping[int, dict[str, object]] = version
         ) -> object:
-            return initial if writer == T0 else version[writer][key]
+            return held(initial, key) if writer == T0 else version[writer][key]
 
         options = [
             choice for t in included for choice in _selections(history, t, writers, value, initial)
@@ -152,7 +153,7 @@ def _selections(
                     yield [Seen(t, key, u, j, None) for u in fitting]
         elif op[2] != UNKNOWN and history[t].named(j) is not None:
             mine = last_write(history[t], op[1], j)
-            source = named_version(history, t, j, initial)
+            source = named_version(history, t, j, names_of_initial(initial, op[1]))
             if mine is not None:
                 if history[t].named(j) != (t, mine) or not _fits_item(op, own[op[1]]):
                     yield []

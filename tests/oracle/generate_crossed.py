@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Final
 
+from .before import UNWRITTEN, Before, OpenError, told
 from .generate_rows import random_predicate
 from .history import (
     UNKNOWN,
@@ -22,6 +23,7 @@ from .history import (
     Op,
     Row,
     Txn,
+    as_edn_says,
     is_list_key,
     is_write,
     keys,
@@ -42,12 +44,13 @@ class Crossed:
 
     Attributes:
         history: of one to five transactions.
-        initial: of every register; None: there was nothing.
+        initial: of every register, beside nil; what stood there instead of nil, or that the reads
+            tell it; None: there was nothing.
         error: of any two clocks, or of each session's.
     """
 
     history: History
-    initial: int | None = None
+    initial: int | Before | None = None
     error: int | Mapping[int, int] = 0
 
 
@@ -71,9 +74,16 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "aborted transactions": _of_transactions(lambda t: t.status == "aborted"),
     "groups": _of_transactions(lambda t: t.group is not None),
     "sources by name": _of_transactions(lambda t: bool(t.sources)),
-    "initial values": lambda c: c.initial is not None,
+    "initial values": lambda c: isinstance(c.initial, int),
+    "values instead of nil": lambda c: (
+        isinstance(c.initial, Before) and not c.initial.told and bool(c.initial.values)
+    ),
+    "unwritten initial": lambda c: isinstance(c.initial, Before) and c.initial.told,
     "deletes": _of_operations("delete"),
 }
+
+#: Of these a history has one at most.
+_BEFORE: Final = ("initial values", "values instead of nil", "unwritten initial")
 
 #: Those that a history cannot be drawn without.
 _NEEDS: Final = {"clock error": "times of transactions"}
@@ -95,18 +105,31 @@ def crossed_history(rng: random.Random) -> Crossed:
     drawn |= {need for name, need in _NEEDS.items() if name in drawn}
     if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
         drawn -= {"times of transactions"}
+    before = [name for name in _BEFORE if name in drawn]
+    if before:
+        drawn -= {*before} - {rng.choice(before)}
     store = _Store(rng, drawn)
     history = store.run()
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         history = changed(rng, history)
     if ONE_VALUE_BY_NAME:
-        history = _agreeing(history)
+        history = _agreeing(history, store.before if store.initial is None else {})
     error: int | Mapping[int, int] = 0
     if "clock error" in drawn:
         error = rng.choice((1, 2, 3, 5))
         if rng.random() < 0.4:
             error = {s: rng.choice((0, 1, 2, 4)) for s in sorted({t.session for t in history})}
-    return Crossed(history, store.initial, error)
+    initial: int | Before | None = store.initial
+    if "values instead of nil" in drawn:
+        initial = Before(dict(store.before))
+    elif "unwritten initial" in drawn:
+        try:
+            told(as_edn_says(history), UNWRITTEN)
+            told(history, UNWRITTEN)
+            initial = UNWRITTEN
+        except OpenError:  # which the tool refuses
+            initial = None
+    return Crossed(history, initial, error)
 
 
 # --- a store ---
@@ -147,14 +170,26 @@ class _Store:
         self.registers = "xyz"[: rng.choice((1, 2, 2, 3) if with_rows else (1, 1, 2, 2))]
         self.lists = "l" if "lists" in drawn else ""
         self.values = rng.choice((2, 3, 9))
-        before = (
-            {} if self.initial is None else dict.fromkeys(self.registers, _Version(self.initial))
-        )
-        self.past: list[dict[str, _Version]] = [before]
+        #: what each key held before; registers that held nothing are not here
+        self.before: dict[str, Any] = {}
+        if self.initial is not None:
+            self.before = dict.fromkeys(self.registers, self.initial)
+        elif drawn & {"values instead of nil", "unwritten initial"}:
+            self.before = {k: self.row() for k in self.registers if rng.random() < 0.7}
+            if self.lists and rng.random() < 0.7:
+                self.before["l"] = (91, 92)[: rng.randint(1, 2)]
+        self.past: list[dict[str, _Version]] = [{k: _Version(v) for k, v in self.before.items()}]
         self.written: dict[str, int] = {}
         self.element = 0
         self.done: dict[int, Txn] = {}  # by number
         self.sources: dict[int, list[tuple[int, tuple[int, int] | str]]] = {}
+
+    def row(self) -> Any:
+        """What a register may have held before: mostly what nobody writes."""
+        rng = self.rng
+        if self.columns:
+            return Row(tuple((name, rng.choice((None, 0, 1, 2))) for name in "ab"))
+        return rng.choice((1, 3, 7, 8, 8))
 
     def run(self) -> History:
         """Some transactions, one step of one session after the other."""
@@ -393,13 +428,15 @@ def _changed_operation(rng: random.Random, history: History, op: Op) -> Op:
     return op
 
 
-def _agreeing(history: History) -> History:
-    """Every read by name returns what the write that it names wrote, or nil if it names none."""
+def _agreeing(history: History, before: Mapping[str, Any]) -> History:
+    """Every read by name returns what the write that it names wrote, T0 before all others; or nil
+    if it names none.
+    """
 
     def value(t: Txn, j: int) -> Any:
         source = t.named(j)
         if not isinstance(source, tuple):
-            return None
+            return before.get(t.ops[j][1]) if source == "initial" else None
         written = history[source[0]].ops[source[1]]
         return None if written[0] == "delete" else written[2]
 

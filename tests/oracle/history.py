@@ -144,14 +144,18 @@ def without_operation(history: History, txn: int, gone: int) -> History:
     )
 
 
-def named_version(history: History, txn: int, op: int, initial: object = None) -> int | None:
+def named_version(
+    history: History, txn: int, op: int, names: tuple[object, ...] = (None, None)
+) -> int | None:
     """Whose version a read with a named source saw: -1 for T0's, None if no transaction that may
     have taken effect left such a version behind, or if it holds another value.
+
+    ``names`` are what a read calls T0's version: its value last, None if nothing is known of it.
     """
     source = history[txn].named(op)
     value = history[txn].ops[op][2]
     if source == "initial":
-        return -1 if initial is None or value in (None, initial) else None
+        return -1 if names[-1] is None or value in names else None
     if source is None or source == "missing":
         return None
     writer, at = source

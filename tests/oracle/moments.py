@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from .before import held
 from .history import History, Txn, is_write, keys
 from .replay import run, sees
 from .visible import inclusions
@@ -194,7 +195,7 @@ def satisfied(
     initial: object = None,
 ) -> bool:
     """Whether a database of this kind can have answered this at these times."""
-    store = {} if initial is None else dict.fromkeys(keys(history), initial)
+    store = {k: value for k in keys(history) if (value := held(initial, k)) is not None}
     return any(
         _search(history, included, kind, error, session, store) for included in inclusions(history)
     )

@@ -18,12 +18,14 @@ from support.paths import TESTS
 from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction, load_history
+from isolang.history.before import texts, with_initial
 from isolang.history.clock_error import with_clock_error
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import Route, route
 from isolang.language.meaning.core import Check
 
 from . import definitions, read_committed, relational, semantics
+from .before import Before, told, without_beginnings
 from .history import (
     UNKNOWN,
     History,
@@ -63,7 +65,12 @@ def to_tool(
 ) -> ToolHistory:
     """Through the public way for people who have their own data; as EDN what only EDN can say."""
     given_as_edn = as_edn(history, initial, error)
-    made = _from_edn(history) if given_as_edn else _from_python(history, initial)
+    beside = None if isinstance(initial, Before) else initial
+    made = _from_edn(history) if given_as_edn else _from_python(history, beside)
+    if isinstance(initial, Before):
+        known = () if initial.told else keys(history)
+        values = {key: initial.values[key] for key in known if key in initial.values}
+        made = with_initial(made, texts(values), unwritten=initial.told)
     if isinstance(error, Mapping):
         known = {t.session for t in history}
         of_each = [f"{s}={e}ns" for s, e in error.items() if s in known]
@@ -74,14 +81,15 @@ def to_tool(
 def as_edn(history: History, initial: object, error: object) -> bool:
     """Whether the tool gets the history as EDN: it has rows, and nothing that EDN cannot say.
 
-    EDN has no initial values and no sources by name; without the times of each operation its real
+    EDN has no initial values beside nil, and no sources by name; without the times of each operation its real
     time is the order of lines, which knows no clock; a process does one thing after the other; and
     what a committed transaction read is known.
     """
     partly = any(t.times is None for t in history) and any(t.times for t in history)
     named = any(t.sources for t in history)
     lost = any(t.status == "committed" and op[-1] == UNKNOWN for t in history for op in t.ops)
-    if not rich(history) or initial is not None or error or partly or named or lost:
+    valued = initial is not None and not isinstance(initial, Before)
+    if not rich(history) or valued or error or partly or named or lost:
         return False
     after = [(a.end, b.begin) for a, b in pairwise(history) if a.session == b.session]
     return all(begin is None or (end is not None and end < begin) for end, begin in after)
@@ -240,11 +248,15 @@ class Levels:
         limit: int = LIMIT,
         error: Error = 0,
     ) -> dict[str, str]:
+        if as_edn(history, initial, error):
+            history = as_edn_says(history)
+        initial = told(history, initial)
+        history = without_beginnings(history, initial)
+        if isinstance(initial, Before) and not initial.values:
+            initial = None
         names = self.applicable(history, initial)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
-        if as_edn(history, initial, error):
-            history = as_edn_says(history)
         low = lower(history, initial)
         verdicts = expected_verdicts(low, list(known.values()), initial, limit, error)
         answers = dict(zip(known, verdicts, strict=True))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from .before import held, names_of_initial
 from .history import DEAD, UNKNOWN, History, Op, Row, Txn, is_list_key, keys, last_write, renamed
 
 Predicate = tuple[Any, ...]
@@ -80,7 +81,7 @@ def lower(history: History, initial: object = None) -> History:
     was seen, it was the initial version or a deleted row.
     """
     rows: dict[str, set[object]] = {
-        k: set() if is_list_key(history, k) else {initial} for k in keys(history)
+        k: set() if is_list_key(history, k) else {held(initial, k)} for k in keys(history)
     }
     for t in history:
         for op in t.ops:
@@ -105,8 +106,13 @@ def deletes(history: History, initial: object) -> dict[str, tuple[object, ...]]:
     """
     deleted = [(t, j, op[1]) for t in history for j, op in enumerate(t.ops) if op[0] == "delete"]
     left = {key for t, j, key in deleted if t.status != "aborted" and last_write(t, key) == j}
-    loaded = initial is not None
-    return {key: (DEAD,) if loaded and key in left else (None, DEAD) for _, _, key in deleted}
+
+    def named_nil(key: str) -> bool:
+        """Whether T0's version is nil, too."""
+        loaded = held(initial, key) is not None
+        return None in names_of_initial(initial, key) and not (loaded and key in left)
+
+    return {key: (None, DEAD) if named_nil(key) else (DEAD,) for _, _, key in deleted}
 
 
 def _lower_transaction(

@@ -20,6 +20,8 @@ from typing import NamedTuple
 from isolang.language.meaning import core
 
 from . import moments
+from .before import names_of_initial
+from .errors import TooLargeError
 from .history import UNKNOWN, History, Op, is_write, keys, last_write, named_version, written
 
 T0 = -1
@@ -58,11 +60,11 @@ class Source(NamedTuple):
 def allows(op: Op, version: object, initial: object) -> bool:
     """Whether a read may have seen this version of a register; T0's version is None.
 
-    Where the initial version holds a value, None still names it; but not to be None is to be that
-    value, too.
+    Where the initial version holds a value, None still names it, unless the value replaces it; but
+    not to be None is to be that value, too.
     """
-    kind, _, value = op
-    names = (None, initial) if version is None else (version,)
+    kind, key, value = op
+    names = names_of_initial(initial, key) if version is None else (version,)
     if kind == "r":
         return value in names
     if kind == "in":
@@ -73,7 +75,7 @@ def allows(op: Op, version: object, initial: object) -> bool:
 def facts(history: History, initial: object = None) -> list[Facts]:
     """The pre-pass of the language reference, one transaction at a time, of a lowered history.
 
-    ``initial`` is what T0 wrote to each register, beside nil.
+    ``initial`` is what T0 wrote to each register, beside nil, or instead of it (``Before``).
     """
     last: dict[str, list[tuple[int, object]]] = {}  # key -> (transaction, its last value)
     any_write: dict[tuple[str, object], list[int]] = {}
@@ -106,7 +108,7 @@ def facts(history: History, initial: object = None) -> list[Facts]:
                 own_list[key] = (*own_list.get(key, ()), value)
             elif value != UNKNOWN and t.named(j) is not None:
                 mine = last_write(t, key, j)
-                source = named_version(history, i, j, initial)
+                source = named_version(history, i, j, names_of_initial(initial, key))
                 if mine is not None:
                     if t.named(j) != (i, mine) or value != written(t.ops[mine]):
                         f.anomalies.append("not-own-write")
@@ -433,10 +435,6 @@ def prepare(checks: Checks) -> Prepared:
         needs_time(checks),
         all(not c.negated and c.kind != "require" for c in checks),
     )
-
-
-class TooLargeError(Exception):
-    """The history has more assignments than the caller allows."""
 
 
 _GIVEN = {"so", "init", "id", "T", *TIMES}

@@ -12,6 +12,7 @@ import pytest
 
 from isolang.api import check
 from oracle import definitions, semantics
+from oracle.before import Before
 from oracle.generate import well_formed
 from oracle.generate_crossed import (
     FEATURES,
@@ -61,7 +62,11 @@ IMPOSSIBLE: Final[dict[tuple[str, str], str]] = {
     **{
         (feature, kind): why
         for kind in ("executions", "executions in real time", "single keys", "groups")
-        for feature, why in (("initial values", _BEGINS), ("sources by name", _NAMES))
+        for feature, why in (
+            ("initial values", _BEGINS),
+            ("values instead of nil", _BEGINS),
+            ("sources by name", _NAMES),
+        )
     },
     **dict.fromkeys(
         product(("predicates", "deletes"), ("session guarantees", "single keys")), _ROWS
@@ -83,6 +88,8 @@ def made(number: int) -> Crossed:
 
 def given(crossed: Crossed) -> object:
     """The history as the tool gets it."""
+    if isinstance(crossed.initial, Before):
+        return to_tool(crossed.history, crossed.initial, crossed.error)
     registers = [k for k in keys(crossed.history) if not is_list_key(crossed.history, k)]
     initial = None if crossed.initial is None else dict.fromkeys(registers, crossed.initial)
     return to_tool(crossed.history, initial, crossed.error)

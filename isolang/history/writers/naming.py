@@ -119,11 +119,15 @@ class _Operations:
         self.lists = ((kind == c.READ_LIST) | self.sets) & (self.value != c.UNKNOWN_VALUE)
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
         self.initial = columns.initial_value[self.key] if len(self.key) else self.value
+        alone = columns.initial_alone.astype(bool)
+        alone.resize(columns.n_keys())
+        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil does not name it, too
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
         """Which values are names of their keys' initial state."""
-        found: NDArray[np.bool_] = (self.value == c.NIL_ATOM) | (self.value == self.initial)
+        nil = (self.value == c.NIL_ATOM) & ~self.alone
+        found: NDArray[np.bool_] = nil | (self.value == self.initial)
         return found
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -208,7 +212,7 @@ def _renumber(
     if lists:
         return "lists cannot be renumbered", lists[0]
     written = {value[i] for i in writes}
-    initial = {c.NIL_ATOM, int(ops.initial[at[0]])}
+    initial = {int(ops.initial[at[0]])} | (set() if ops.alone[at[0]] else {c.NIL_ATOM})
     sourced = [i for i in reads if source[i] >= 0]
     by_value = [
         i

@@ -1,0 +1,228 @@
+"""What was there before a history begins, where no transaction of it wrote that.
+
+Histories of databases that already had rows show values that nobody in the history wrote. Either the
+user says what was there (``--initial-value``), or the reads do (``--unwritten-initial``); in both
+cases it replaces nil, and a read of nil sees the initial state no more.
+
+The rule by which reads say it is told once, in ``native/readers/before.hpp``: a key holds at most one
+value that nobody in the history wrote, and it is the first in the key's version order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.history import columns as c
+from isolang.history.values import UNKNOWN, Literal, encode, shown, value_text
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+    from isolang.history.history import History
+
+_HINT: Final = "expected a value such as 0, or KEY=VALUE"
+
+
+def texts(initial: object) -> tuple[str, ...]:
+    """Initial values as the command line takes them.
+
+    Args:
+        initial: a value for all keys, a mapping from keys to values, or a tuple of texts.
+
+    Raises:
+        HistoryError: something is no value.
+
+    >>> texts(0), texts({"x": [1, 2]}), texts(("x=5",)), texts(None)
+    (('0',), ('x=[1 2]',), ('x=5',), ())
+    """
+    if initial is None:
+        return ()
+    if isinstance(initial, tuple) and all(isinstance(one, str) for one in initial):
+        return initial
+    if isinstance(initial, Mapping):
+        return tuple(f"{_key_text(key)}={_text(value)}" for key, value in initial.items())
+    return (_text(initial),)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{' '.join(map(_text, value))}]"
+    return value_text(value, "the initial value")
+
+
+def _key_text(key: object) -> str:
+    is_name = isinstance(key, str) and key.isidentifier()
+    return str(key) if is_name else value_text(key, "the key of an initial value")
+
+
+def with_initial(
+    history: History, values: Sequence[str] = (), *, unwritten: bool = False
+) -> History:
+    """The history with what was there before.
+
+    Args:
+        history: the history; its columns stay as they are.
+        values: ``V`` for all keys, or ``KEY=V``: what the keys held at first, instead of nil. A list
+            is for keys that hold lists, any other value for the others. Keys that a declared initial
+            transaction wrote keep what that wrote.
+        unwritten: take what was read and nobody wrote for it, by the rule of
+            ``native/readers/before.hpp``.
+
+    Raises:
+        HistoryError: both are asked for, or a value fits no key.
+        UnsupportedError: only transactions of unknown outcome show what was there, and they differ.
+
+    >>> from isolang import History, Transaction, check
+    >>> history = History.from_transactions([
+    ...     Transaction([("r", "x", 7), ("w", "x", 1)]), Transaction([("r", "x", 7), ("w", "x", 2)]),
+    ... ])
+    >>> check(history, "si").violation.anomaly
+    'thin-air read'
+    >>> check(with_initial(history, unwritten=True), "si").violation.anomaly
+    'lost update'
+    """
+    if values and unwritten:
+        raise HistoryError(
+            f"{history.name}: initial values that are given, and those that nobody wrote "
+            "(expected one of --initial-value and --unwritten-initial)"
+        )
+    if not values and not unwritten:
+        return history
+    columns = copy(history.columns)
+    made = replace(history, columns=columns, _lazy={})
+    said = _declare(made, values) if values else _take_unwritten(made)
+    columns.lower_predicates()
+    return replace(made, initial=said)
+
+
+def _take_unwritten(history: History) -> str:
+    registers, lists, open_ = history.columns.take_unwritten_for_initial()
+    if open_:
+        first, other = (
+            f"{history.describe_op(op)} of {history.label(history.transaction_of(op))} "
+            f"({history.where_op(op)})"
+            for op in open_
+        )
+        key = history.key(int(history.columns.op_key[open_[0]]))
+        raise UnsupportedError(
+            f"{history.name}: what {key} held before cannot be told: {first}, which nobody wrote, "
+            f"or {other}; whether the first took place is unknown, and no committed transaction "
+            f"decides; say --initial-value {key}=VALUE"
+        )
+    many = f"{registers:,} key{'' if registers == 1 else 's'} held one"
+    if lists:
+        many += (
+            f", {lists:,} list{'' if lists == 1 else 's'} began with some (left out of the lists)"
+        )
+    return f"{history.initial}, or the value of a key that was read and that nobody wrote: {many}"
+
+
+def _declare(history: History, values: Sequence[str]) -> str:
+    """Make T0 write what the user says."""
+    columns = history.columns
+    given = [_parsed(text) for text in values]
+    everywhere = [value for key, value in given if key is None]
+    if len(everywhere) > 1:
+        raise HistoryError(
+            f"--initial-value: {len(everywhere)} values of all keys (expected one, and KEY=VALUE "
+            "for keys that held another one)"
+        )
+    by_key = {key: value for key, value in given if key is not None}
+    lists, declared = _list_keys(columns), _declared_keys(columns)
+    fitting = 0
+    for k in range(columns.n_keys()):
+        name = history.key(k) if by_key else ""
+        name = name if name in by_key else name.removeprefix(":")
+        own = name in by_key
+        value = by_key.pop(name) if own else everywhere[0] if everywhere else UNKNOWN
+        if value is UNKNOWN or (k in declared and not own):
+            continue
+        if k in declared:
+            raise HistoryError(
+                f"--initial-value {name}: the initial transaction of {history.name} wrote it"
+            )
+        if isinstance(value, tuple) == (k in lists) or (value is None and k in lists):
+            fitting += 1
+            _set(columns, k, value)
+        elif own:
+            kind, expected = ("list", "[…]") if k in lists else ("register", "a value, not a list")
+            raise HistoryError(
+                f"--initial-value {name}: {name} is a {kind} (got {shown(value)}, expected {expected})"
+            )
+    if by_key:
+        key = next(iter(by_key))
+        some = ", ".join(history.key(k) for k in range(min(4, columns.n_keys())))
+        raise HistoryError(
+            f"--initial-value {key}: no such key in {history.name} (expected one such as {some})"
+        )
+    if not fitting and columns.n_keys():
+        raise HistoryError(
+            f"--initial-value {values[0]}: no key of {history.name} can hold it (got "
+            f"{shown(everywhere[0])}, expected {'[…]' if lists else 'a value, not a list'})"
+        )
+    return f"a read of {', '.join(values)}, as asked for; nil where nothing else is said"
+
+
+def _parsed(text: str) -> tuple[str | None, Any]:
+    """The key, if one is named, and the value: what EDN says."""
+    from isolang.history.edn import forms
+
+    where = f"--initial-value {text}"
+    key: str | None = None
+    if text[:1] not in "[{" and (cut := _equals(text)) > 0:
+        key, text = text[:cut], text[cut + 1 :]
+    is_list = text.lstrip().startswith("[")
+    found = [form for _, form in forms(text, where)]
+    if any(isinstance(form, Literal) for form in found):  # a word stands for itself
+        found = [str(form) if isinstance(form, Literal) else form for form in found]
+    if is_list:
+        return key, tuple(found)
+    if len(found) != 1:
+        raise HistoryError(f"{where}: not a value (got {text!r}, {_HINT})")
+    return key, found[0]
+
+
+def _equals(text: str) -> int:
+    """Where KEY=VALUE is cut: at the first sign of equality outside quotes; -1 if there is none."""
+    quoted = False
+    for at, character in enumerate(text):
+        if character == '"' and text[at - 1 : at] != "\\":
+            quoted = not quoted
+        elif character == "=" and not quoted:
+            return at
+    return -1
+
+
+def _set(columns: Columns, key: int, value: Any) -> None:
+    where = "--initial-value"
+    if isinstance(value, tuple):
+        atoms = [columns.intern_value(*encode(one, where)) for one in value]
+        columns.begin_list_with(key, atoms)
+    elif value is not None:
+        columns.set_initial_value(key, columns.intern_value(*encode(value, where)), alone=True)
+    else:
+        columns.set_initial_value(key, c.NIL_ATOM)
+
+
+def _list_keys(columns: Columns) -> set[int]:
+    import numpy as np
+
+    lists = (columns.op_kind == c.APPEND) | (
+        (columns.op_kind == c.READ_LIST) & (columns.op_value != c.UNKNOWN_VALUE)
+    )
+    return set(np.flatnonzero(np.bincount(columns.op_key[lists], minlength=1)).tolist())
+
+
+def _declared_keys(columns: Columns) -> set[int]:
+    """The keys that a declared initial transaction wrote."""
+    import numpy as np
+
+    found: set[int] = set()
+    for txn in np.flatnonzero(columns.txn_status == c.INITIAL).tolist():
+        ops = slice(int(columns.op_start[txn]), int(columns.op_start[txn + 1]))
+        found.update(columns.op_key[ops][columns.op_kind[ops] == c.WRITE].tolist())
+    return found
