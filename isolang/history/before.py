@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
-from isolang.history.values import UNKNOWN, Literal, encode, shown, value_text
+from isolang.history.values import UNKNOWN, Keyword, Literal, encode, shown, value_text
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -132,7 +132,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
             "for keys that held another one)"
         )
     by_key = {key: value for key, value in given if key is not None}
-    lists, declared = _list_keys(columns), _declared_keys(columns)
+    lists, registers, declared = *_kinds_of_keys(columns), _declared_keys(columns)
     fitting = 0
     for k in range(columns.n_keys()):
         name = history.key(k) if by_key else ""
@@ -145,7 +145,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
             raise HistoryError(
                 f"--initial-value {name}: the initial transaction of {history.name} wrote it"
             )
-        if isinstance(value, tuple) == (k in lists) or (value is None and k in lists):
+        if k not in (registers if isinstance(value, tuple) else lists) or value is None:
             fitting += 1
             _set(columns, k, value)
         elif own:
@@ -177,13 +177,19 @@ def _parsed(text: str) -> tuple[str | None, Any]:
         key, text = text[:cut], text[cut + 1 :]
     is_list = text.lstrip().startswith("[")
     found = [form for _, form in forms(text, where)]
-    if any(isinstance(form, Literal) for form in found):  # a word stands for itself
-        found = [str(form) if isinstance(form, Literal) else form for form in found]
+    found = [_plain(form) for form in found]
     if is_list:
         return key, tuple(found)
     if len(found) != 1:
         raise HistoryError(f"{where}: not a value (got {text!r}, {_HINT})")
     return key, found[0]
+
+
+def _plain(form: Any) -> Any:
+    """A word stands for itself; a map is a row, by the names of its columns."""
+    if isinstance(form, dict):
+        return {k.name if isinstance(k, Keyword) else str(k): _plain(v) for k, v in form.items()}
+    return form.text if isinstance(form, Literal) else form
 
 
 def _equals(text: str) -> int:
@@ -208,13 +214,15 @@ def _set(columns: Columns, key: int, value: Any) -> None:
         columns.set_initial_value(key, c.NIL_ATOM)
 
 
-def _list_keys(columns: Columns) -> set[int]:
+def _kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
+    """The keys that hold lists, and those that hold single values; of others nothing is known."""
     import numpy as np
 
-    lists = (columns.op_kind == c.APPEND) | (
-        (columns.op_kind == c.READ_LIST) & (columns.op_value != c.UNKNOWN_VALUE)
-    )
-    return set(np.flatnonzero(np.bincount(columns.op_key[lists], minlength=1)).tolist())
+    kind, known = columns.op_kind, columns.op_value != c.UNKNOWN_VALUE
+    lists = (kind == c.APPEND) | ((kind == c.READ_LIST) & known)
+    reads = (kind == c.READ) & known & (columns.op_value != c.NIL_ATOM)
+    registers = (kind == c.WRITE) | reads | np.isin(kind, c.SET_READS)
+    return set(columns.op_key[lists].tolist()), set(columns.op_key[registers].tolist())
 
 
 def _declared_keys(columns: Columns) -> set[int]:

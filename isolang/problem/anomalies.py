@@ -199,6 +199,8 @@ def _thin_air(anomaly: Anomaly, history: History) -> str:
     if int(history.columns.op_source[anomaly.op]) == SOURCE_MISSING:
         return "from a write that the input names but does not hold"
     if _is_list(history, anomaly.op):
+        if history.op_value(anomaly.op).startswith("[#without-what-was-there"):
+            return "which lacks what the list began with"
         return f"whose element {_unwritten(anomaly, history)} nobody appended"
     if int(history.columns.op_kind[anomaly.op]) == READ_ONE_OF:
         return "none of which anybody wrote"
@@ -279,7 +281,10 @@ def _split(anomaly: Anomaly, history: History) -> str:
 
 def _two_values(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is None:
-        initial = history.columns.initial_value[int(history.columns.op_key[anomaly.op])]
+        key = int(history.columns.op_key[anomaly.op])
+        initial = history.columns.initial_value[key]
+        if history.columns.initial_alone[key : key + 1].any():
+            return f"which nobody wrote, but {history.key(key)} held {history.value(int(initial))} before"
         return f"though it names the initial version, which is {history.value(int(initial))}"
     who, value = _writer(anomaly, history), _value(history, anomaly.other_op)
     verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"

@@ -336,7 +336,7 @@ void register_history(nb::module_& m) {
       "begin_list_with",
       [](History& h, std::int32_t key, const std::vector<std::int32_t>& atoms) {
         if (key < 0 || key >= h.n_keys()) throw nb::index_error("no such key");
-        return begin_list_with(h, key, atoms);
+        begin_list_with(h, key, atoms);
       },
       "key"_a, "atoms"_a);
   c.def("take_unwritten_for_initial", [](History& h) {

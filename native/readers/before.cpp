@@ -208,10 +208,8 @@ Before take_unwritten_for_initial(History& h) {
   return before;
 }
 
-bool begin_list_with(History& h, std::int32_t key, std::span<const std::int32_t> atoms) {
-  if (list_keys(h)[key] == 0) return false;
+void begin_list_with(History& h, std::int32_t key, std::span<const std::int32_t> atoms) {
   if (!atoms.empty()) Beginnings(h, {{key, {atoms.begin(), atoms.end()}}}).run();
-  return true;
 }
 
 }  // namespace isolang

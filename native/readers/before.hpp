@@ -32,7 +32,7 @@ struct Before {
 Before take_unwritten_for_initial(History& history);
 
 // Takes what a list began with out of all its reads; one that begins with something else reads what
-// nobody appended. False if the key holds no list.
-bool begin_list_with(History& history, std::int32_t key, std::span<const std::int32_t> atoms);
+// nobody appended.
+void begin_list_with(History& history, std::int32_t key, std::span<const std::int32_t> atoms);
 
 }  // namespace isolang

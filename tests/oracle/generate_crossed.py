@@ -83,7 +83,7 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
 }
 
 #: Of these a history has one at most.
-_BEFORE: Final = ("initial values", "values instead of nil", "unwritten initial")
+BEFORE: Final = ("initial values", "values instead of nil", "unwritten initial")
 
 #: Those that a history cannot be drawn without.
 _NEEDS: Final = {"clock error": "times of transactions"}
@@ -105,9 +105,9 @@ def crossed_history(rng: random.Random) -> Crossed:
     drawn |= {need for name, need in _NEEDS.items() if name in drawn}
     if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
         drawn -= {"times of transactions"}
-    before = [name for name in _BEFORE if name in drawn]
+    before = [name for name in BEFORE if name in drawn]
     if before:
-        drawn -= {*before} - {rng.choice(before)}
+        drawn -= {*before} - ({rng.choice(before)} if rng.random() < 0.7 else set())
     store = _Store(rng, drawn)
     history = store.run()
     for _ in range(rng.choice((0, 1, 1, 2, 3))):

@@ -68,8 +68,9 @@ def to_tool(
     beside = None if isinstance(initial, Before) else initial
     made = _from_edn(history) if given_as_edn else _from_python(history, beside)
     if isinstance(initial, Before):
-        known = () if initial.told else keys(history)
-        values = {key: initial.values[key] for key in known if key in initial.values}
+        named = {made.key(k).removeprefix(":") for k in range(made.columns.n_keys())}
+        known = set() if initial.told else named  # of some keys nothing is said
+        values = {key: _row(initial.values[key]) for key in known if key in initial.values}
         made = with_initial(made, texts(values), unwritten=initial.told)
     if isinstance(error, Mapping):
         known = {t.session for t in history}
@@ -99,24 +100,25 @@ def _from_edn(history: History) -> ToolHistory:
     return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
 
 
-def _from_python(history: History, initial: object) -> ToolHistory:
-    def row(value: Any) -> Any:
-        return dict(value.columns) if isinstance(value, Row) else value
+def _row(value: Any) -> Any:
+    return dict(value.columns) if isinstance(value, Row) else value
 
+
+def _from_python(history: History, initial: object) -> ToolHistory:
     def given(t: Txn, j: int) -> tuple[Any, ...]:
         kind, first, *rest = t.ops[j]
         if kind == "scan":
-            return (kind, first, {key: row(value) for key, value in rest[0]})
+            return (kind, first, {key: _row(value) for key, value in rest[0]})
         if kind == "delete":
             return (kind, first)
         (value,) = rest
         if value == UNKNOWN:
             value = TOOL_UNKNOWN
         elif isinstance(value, tuple):
-            value = [row(v) for v in value]
+            value = [_row(v) for v in value]
         source = t.named(j)
         more = () if source is None else (source,)
-        return (_TOOL_NAMES.get(kind, kind), first, row(value), *more)
+        return (_TOOL_NAMES.get(kind, kind), first, _row(value), *more)
 
     return ToolHistory.from_transactions(
         [
