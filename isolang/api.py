@@ -47,8 +47,8 @@ def load_history(
         format: ``auto`` (by content) or a name of docs/formats.md.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
         initial: the label of the transaction that is the initial one.
-        initial_value: what the keys held before the history begins, instead of nil: one value for all
-            of them, or a mapping from keys to values. A list is for keys that hold lists.
+        initial_value: what the keys held before the history begins, instead of nil: one value for
+            all of them, or a mapping from keys to values. A list is for keys that hold lists.
         unwritten_initial: what was read and nobody wrote was there before: at most one value of a
             key, the first in its version order. Not together with ``initial_value``.
         per_key: sessions order operations on the same key only; each transaction then has one key.

@@ -1,11 +1,11 @@
 """What was there before a history begins, where no transaction of it wrote that.
 
-Histories of databases that already had rows show values that nobody in the history wrote. Either the
-user says what was there (``--initial-value``), or the reads do (``--unwritten-initial``); in both
-cases it replaces nil, and a read of nil sees the initial state no more.
+Histories of databases that already had rows show values that nobody in the history wrote. Either
+the user says what was there (``--initial-value``), or the reads do (``--unwritten-initial``); in
+both cases it replaces nil, and a read of nil sees the initial state no more.
 
-The rule by which reads say it is told once, in ``native/readers/before.hpp``: a key holds at most one
-value that nobody in the history wrote, and it is the first in the key's version order.
+The rule by which reads say it is told once, in ``native/readers/before.hpp``: a key holds at most
+one value that nobody in the history wrote, and it is the first in the key's version order.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def with_initial(
 
     Args:
         history: the history; its columns stay as they are.
-        values: ``V`` for all keys, or ``KEY=V``: what the keys held at first, instead of nil. A list
-            is for keys that hold lists, any other value for the others. Keys that a declared initial
-            transaction wrote keep what that wrote.
+        values: ``V`` for all keys, or ``KEY=V``: what the keys held at first, instead of nil. A
+            list is for keys that hold lists, any other value for the others. Keys that a declared
+            initial transaction wrote keep what that wrote.
         unwritten: take what was read and nobody wrote for it, by the rule of
             ``native/readers/before.hpp``.
 
@@ -78,7 +78,8 @@ def with_initial(
 
     >>> from isolang import History, Transaction, check
     >>> history = History.from_transactions([
-    ...     Transaction([("r", "x", 7), ("w", "x", 1)]), Transaction([("r", "x", 7), ("w", "x", 2)]),
+    ...     Transaction([("r", "x", 7), ("w", "x", 1)]),
+    ...     Transaction([("r", "x", 7), ("w", "x", 2)]),
     ... ])
     >>> check(history, "si").violation.anomaly
     'thin-air read'
@@ -149,9 +150,9 @@ def _declare(history: History, values: Sequence[str]) -> str:
             fitting += 1
             _set(columns, k, value)
         elif own:
-            kind, expected = ("list", "[…]") if k in lists else ("register", "a value, not a list")
+            kind, right = ("list", "[…]") if k in lists else ("register", "a value, not a list")
             raise HistoryError(
-                f"--initial-value {name}: {name} is a {kind} (got {shown(value)}, expected {expected})"
+                f"--initial-value {name}: {name} is a {kind} (got {shown(value)}, expected {right})"
             )
     if by_key:
         key = next(iter(by_key))

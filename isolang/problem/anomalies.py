@@ -284,7 +284,8 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
         key = int(history.columns.op_key[anomaly.op])
         initial = history.columns.initial_value[key]
         if history.columns.initial_alone[key : key + 1].any():
-            return f"which nobody wrote, but {history.key(key)} held {history.value(int(initial))} before"
+            held = f"{history.key(key)} held {history.value(int(initial))}"
+            return f"which nobody wrote, but {held} before"
         return f"though it names the initial version, which is {history.value(int(initial))}"
     who, value = _writer(anomaly, history), _value(history, anomaly.other_op)
     verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 
-from .history import UNKNOWN, History, Op, Txn, is_list_key, is_write, keys
 from .errors import TooLargeError
+from .history import UNKNOWN, History, Op, Txn, is_list_key, is_write, keys
 
 
 class OpenError(TooLargeError):

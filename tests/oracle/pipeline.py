@@ -82,9 +82,9 @@ def to_tool(
 def as_edn(history: History, initial: object, error: object) -> bool:
     """Whether the tool gets the history as EDN: it has rows, and nothing that EDN cannot say.
 
-    EDN has no initial values beside nil, and no sources by name; without the times of each operation its real
-    time is the order of lines, which knows no clock; a process does one thing after the other; and
-    what a committed transaction read is known.
+    EDN has no initial values beside nil and no sources by name; without times of each operation
+    its real time is the order of lines, which knows no clock; a process does one thing after the
+    other; and what a committed transaction read is known.
     """
     partly = any(t.times is None for t in history) and any(t.times for t in history)
     named = any(t.sources for t in history)
