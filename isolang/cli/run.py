@@ -362,6 +362,8 @@ def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
         "history": str(ran.path),
         "certificate": str(judged.certificate or "none"),
     }
+    if state.errors:
+        rows["errors"] = "; ".join(f"{kind} ×{n:,}" for kind, n in state.errors.most_common(3))
     if state.faults:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
     if judged.minimal is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
@@ -12,6 +13,7 @@ from isolang.run.target import TargetError
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
+    from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
 
 
@@ -57,6 +59,11 @@ class BaseTarget:
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address, self.prefix = address, prefix
+        self._turns = count()
+
+    def place(self, *, direct: bool) -> Address:
+        """Where to connect: clients are spread over the nodes, others come to the first."""
+        return self.address.node(0 if direct else next(self._turns))
 
     def start(self) -> None:
         """Start nothing."""
@@ -86,6 +93,8 @@ class Served(BaseTarget):
 
     Attributes:
         server: of our own, or ``None``.
+        cluster: of our own, whose first node is the server; or ``None``.
+        partitions: whether its network can be cut.
         proxied: whether clients connect through a proxy.
         runs_as: the user of our own server, if we are root and there is such a user.
     """
@@ -93,6 +102,8 @@ class Served(BaseTarget):
     name: ClassVar[str]
     runs_as: ClassVar[str] = ""
     server: Server | None = None
+    cluster: Cluster | None = None
+    partitions: ClassVar[bool] = False
     proxied = False
 
     def start(self) -> None:
@@ -102,7 +113,8 @@ class Served(BaseTarget):
 
             self.server = Server(self.name, self.runs_as)
             self.start_server(self.server)
-            self.server.proxied = self.proxied
+            for node in (self.server,) if self.cluster is None else self.cluster.nodes:
+                node.proxied = self.proxied
         super().start()
 
     def start_server(self, server: Server) -> None:
@@ -115,6 +127,8 @@ class Served(BaseTarget):
             super().close()
             return
         self.hang_up()  # a server that ends politely waits for its clients
+        if self.cluster is not None:
+            self.cluster.stop()
         self.server.stop()
 
 

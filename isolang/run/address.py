@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.run.target import TargetError
 
@@ -26,6 +27,8 @@ class Address(Struct, frozen=True, kw_only=True):
         password: never shown.
         host: a name or an address.
         port: a number.
+        nodes: where there are several, with commas between: host and port of each; ``host`` and
+            ``port`` are then those of the first one.
         database: a name; of a file, its path; of ``exec``, the command; of ``sqlalchemy``, the
             whole URL, with its password.
         options: after ``?``.
@@ -36,6 +39,7 @@ class Address(Struct, frozen=True, kw_only=True):
     password: str = ""
     host: str = ""
     port: int | None = None
+    nodes: tuple[tuple[str, int | None], ...] = ()
     database: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,6 +61,7 @@ class Address(Struct, frozen=True, kw_only=True):
         if not colon:
             return cls(kind=kind)
         try:
+            rest, nodes = _nodes(rest)
             parts = urlsplit(f"any:{rest}")
             port = parts.port
         except ValueError as error:
@@ -69,13 +74,22 @@ class Address(Struct, frozen=True, kw_only=True):
             password=unquote(parts.password or ""),
             host=parts.hostname or "",
             port=port,
+            nodes=nodes,
             database=unquote(parts.path.removeprefix("/")),
             options=dict(parse_qsl(parts.query)),
         )
 
+    def node(self, number: int) -> Address:
+        """The address of one of the nodes, counted round and round."""
+        if not self.nodes:
+            return self
+        host, port = self.nodes[number % len(self.nodes)]
+        return replace(self, host=host, port=port, nodes=())
+
     def __str__(self) -> str:
         """The address without what is secret."""
-        where = self.host + ("" if self.port is None else f":{self.port}")
+        every = self.nodes or ((self.host, self.port),)
+        where = ",".join(host + ("" if port is None else f":{port}") for host, port in every)
         if self.kind == "exec":
             return f"exec:{self.database}"
         if self.kind == "sqlalchemy":
@@ -89,4 +103,22 @@ class Address(Struct, frozen=True, kw_only=True):
 _WHOLE: Final = ("exec", "sqlalchemy")  # whose rest is no URL of ours
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
+
+
+def _nodes(rest: str) -> tuple[str, tuple[tuple[str, int | None], ...]]:
+    """A URL with the first of several hosts alone, and all of them.
+
+    Raises:
+        ValueError: a port is no number.
+    """
+    found = _HOSTS.match(rest)
+    if found is None:
+        return rest, ()
+    before, hosts = found.groups()
+    parts = [urlsplit(f"//{one}") for one in hosts.split(",")]
+    nodes = tuple((one.hostname or "", one.port) for one in parts)
+    return f"{before}{hosts.partition(',')[0]}{rest[found.end() :]}", nodes
+
+
+_HOSTS: Final = re.compile(r"(//(?:[^/?#]*@)?)([^/?#@]+,[^/?#@]+)(?=[/?#]|$)")
 _URL: Final = "write it as postgresql://user@host:5432/database, or sqlite:///file.db"

@@ -109,7 +109,7 @@ def judge(
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
         doubts=doubts,
-        lost=lost_commits(recorded.path) if recorded.state.faults.get("kill") else (),
+        lost=lost_commits(recorded.path) if _may_lose(recorded) else (),
     )
     if isinstance(verdict, Invalid) and smallest:
         minimal, said = _save_smallest(verdict, recorded)
@@ -197,3 +197,7 @@ def _result(value: object) -> str:
     if value == DELETED:
         return "no row"
     return "as loaded" if value is None else str(value)
+
+
+def _may_lose(recorded: Run) -> bool:
+    return any(recorded.state.faults.get(fault) for fault in ("kill", "promote"))

@@ -1,4 +1,4 @@
-"""Commits that a kill has lost: acknowledged before it, and not there when all keys were read back.
+"""Commits that a kill or a promotion has lost: acknowledged before, and not there after it.
 
 A write is lost if a transaction that began after the kill read an older version of its key. Older
 for certain is what was loaded, and what was written by transactions that had all ended before the
@@ -18,7 +18,7 @@ from msgspec import Struct
 from isolang.run.operation import DELETED
 
 _KILL: Final = re.compile(
-    rb"^\{:index (\d+), :type :info, :process :nemesis, :time (\d+), :f :kill\b"
+    rb"^\{:index (\d+), :type :info, :process :nemesis, :time (\d+), :f :(kill|promote)(?=[,} ])"
 )
 _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :time (\d+)")
 
@@ -44,11 +44,13 @@ def lost_commits(path: Path) -> tuple[str, ...]:
     from isolang.history import load_history
 
     kills: list[tuple[int, int]] = []
+    promoted: set[int] = set()  # when
     times: dict[int, int] = {}
     with path.open("rb") as lines:
         for line in lines:
             if fault := _KILL.match(line):
                 kills.append((int(fault[1]), int(fault[2])))
+                promoted |= {int(fault[2])} if fault[3] == b"promote" else set()
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
     history = load_history(path)
@@ -88,9 +90,10 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             if one.ended > kill[0] or not one.committed or not _older(value, one, writes[key]):
                 continue
             first = next(at for place, at in before if one.ended <= place)
-            by = f"the kill at {_s(first)}"
+            by = f"the {'promotion' if first in promoted else 'kill'} at {_s(first)}"
             if first != kill[1]:  # nothing read between says by which
-                by = f"a kill between {_s(first)} and {_s(kill[1])}"
+                what = "a kill or promotion" if promoted else "a kill"
+                by = f"{what} between {_s(first)} and {_s(kill[1])}"
             said = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
             found.setdefault(one.name, (one.at, said))
     return tuple(said for _, said in sorted(found.values()))

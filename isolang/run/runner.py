@@ -26,7 +26,7 @@ from isolang.run.selftest import LISTS, require, selftest
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
-from isolang.run.target import Replicated, Serving, Target, TargetError
+from isolang.run.target import Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, level_named, target_named
 
 GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
@@ -242,14 +242,13 @@ class Runner:
     def _nemesis(self, clients: Clients, recorder: Recorder) -> Nemesis | None:
         if not self.settings.faults:
             return None
-        assert isinstance(self.target, Serving)
-        assert self.target.server is not None
         keys = (*self.plan.registers(), *self.plan.lists())
         return Nemesis(
             self.settings.faults,
-            server=self.target.server,
+            target=self.target,
             recorder=recorder,
             seed=self.settings.seed,
+            every=self.settings.fault_every,
             restarted=lambda: clients.read_back(keys),
             failed=clients.fail,
         )
@@ -310,11 +309,7 @@ def _check(settings: Settings, target: Target) -> None:
     """
     own = not target.address.host  # a server that is started here
     if settings.faults:
-        check_faults(settings.faults)
-        if not isinstance(target, Serving) or not own:
-            hint = "leave the address out: isocheck run postgres --fault kill"
-            raise TargetError(f"{target.name}: faults need a server started here; {hint}")
-        target.proxied = target.tokens = True
+        check_faults(settings.faults, target)
     if settings.savepoints and "savepoints" in target.lacks:
         raise TargetError(f"{target.name}: it has no savepoints")
     if settings.processes > 1:

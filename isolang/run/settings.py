@@ -130,13 +130,22 @@ class Settings(Checked, frozen=True, kw_only=True):
     faults: Annotated[
         tuple[str, ...],
         About(
-            "Of a server started here, at random times: kill, pause, disconnect, slow; "
-            "may be repeated.",
+            "At random times: kill, pause, disconnect, slow, partition-halves, partition-one-node, "
+            "partition-one-way, promote; exec:COMMAND; may be repeated.",
             "FAULT",
             DATABASE,
             "--fault",
         ),
     ] = ()
+    fault_every: Annotated[
+        float | None,
+        About(
+            "Seconds from one fault to the next; by default 0.5 to 3.",
+            "S",
+            DATABASE,
+            bounds=(0.01, 1e6),
+        ),
+    ] = None
     seconds: Annotated[
         float | None,
         About(

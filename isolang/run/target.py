@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from isolang.run.outcome import Failure, Outcome, Phase
 if TYPE_CHECKING:
     from isolang.run.address import Address
     from isolang.run.lines import Recorded
+    from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
 
 
@@ -234,6 +235,34 @@ class Serving(Protocol):
 
     server: Server | None
     proxied: bool
+
+
+@runtime_checkable
+class Clustered(Protocol):
+    """A target that may start several servers.
+
+    Attributes:
+        cluster: of its own; ``None`` before ``start``, and where there is one server.
+        partitions: whether the network between its nodes can be cut.
+    """
+
+    cluster: Cluster | None
+    partitions: bool
+
+
+@runtime_checkable
+class Promoting(Protocol):
+    """A target whose standby can take the place of its server.
+
+    Attributes:
+        standby: whether there is to be one; to be set before ``start``.
+    """
+
+    standby: bool
+
+    def promote(self, lag: Callable[[], object]) -> None:
+        """Cut the standby off, kill the server when ``lag`` returns, and promote the standby."""
+        ...
 
 
 @runtime_checkable

@@ -1,36 +1,66 @@
-"""etcd: an installed server."""
+"""etcd: an installed server, or several members of a cluster."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
 
+from isolang.run.servers.cluster import Cluster
+from isolang.run.servers.network import Network
 from isolang.run.servers.server import Server, free_port, program
 from isolang.run.target import TargetError
 
+Place = tuple[str, int]
+
+_TIMES: Final = ("--heartbeat-interval=50", "--election-timeout=500")  # all are on one machine
+
 
 def start(
-    server: Server, options: Mapping[str, str], answers: Callable[[tuple[str, int]], object]
-) -> tuple[str, int]:
-    """Start the server on free ports of the loopback interface; give where its gateway listens.
+    nodes: Sequence[Server],
+    options: Mapping[str, str],
+    answers: Callable[[Place], object],
+    cluster: Cluster | None = None,
+) -> tuple[Place, ...]:
+    """Start the servers on free ports of the loopback interface; give where each is listening.
 
     Args:
-        server: it runs there.
-        options: flags of the server.
-        answers: raises as long as it does not, at this host and port.
+        nodes: they run there.
+        options: flags of the servers.
+        answers: raises as long as one does not, at this host and port.
+        cluster: gets the network between them, if there are several.
     """
     daemon = program("etcd")
     if not daemon:
         hint = "install the package etcd-server, or give the URL of a server"
         raise TargetError(f"etcd: no server is installed; {hint}")
-    where, peer = ("127.0.0.1", free_port()), free_port()
-    mine, other = f"http://127.0.0.1:{where[1]}", f"http://127.0.0.1:{peer}"
-    server.start(
-        [daemon, "--data-dir", os.path.join(server.folder, "data"), "--unsafe-no-fsync",
-         "--listen-client-urls", mine, "--advertise-client-urls", mine,
-         "--listen-peer-urls", other, "--initial-advertise-peer-urls", other,
-         "--initial-cluster", f"default={other}",
-         *(f"--{name}={value}" for name, value in options.items())],
-        lambda: answers(where),
-    )  # fmt: skip
-    return where
+    where = [("127.0.0.1", free_port()) for _ in nodes]
+    peers = [("127.0.0.1", free_port()) for _ in nodes]
+    heard = peers
+    if cluster is not None:
+        cluster.network = Network(nodes, peers)
+        heard = [proxy.address for proxy in cluster.network.proxies]
+    every = ",".join(f"n{i}={_url(place)}" for i, place in enumerate(heard))
+    begun = 0
+
+    def ready(place: Place) -> None:
+        if begun == len(nodes):  # before, there may be no majority
+            answers(place)
+
+    for i, node in enumerate(nodes):
+        begun += 1
+        mine = _url(where[i])
+        node.start(
+            [daemon, "--name", f"n{i}", "--data-dir", os.path.join(node.folder, "data"),
+             "--unsafe-no-fsync", "--listen-client-urls", mine, "--advertise-client-urls", mine,
+             "--listen-peer-urls", _url(peers[i]), "--initial-advertise-peer-urls", _url(heard[i]),
+             "--initial-cluster", every, *(_TIMES if cluster is not None else ()),
+             *(f"--{name}={value}" for name, value in options.items())],
+            partial(ready, where[i]),
+        )  # fmt: skip
+    return tuple(where)
+
+
+def _url(place: Place) -> str:
+    return f"http://{place[0]}:{place[1]}"

@@ -3,8 +3,8 @@
 Run as a program of its own: ``python -S keeper.py FOLDER UID GID``. It obeys words on its standard
 input, a JSON list a line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to the server and
 all that descend from it), ``pause``, ``resume``. It answers with an exit code, null if it could not
-be done, and what was said. The end of the input, which also comes when the parent was killed, stops
-the server and removes the folder.
+be done, and what was said, of ``start`` the number of the process. The end of the input, which also
+comes when the parent was killed, stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def main() -> None:
                     code, said = run(command, folder, user, group)
                 elif word == "start":
                     server = start(command, folder, user, group)
+                    said = str(server.pid)
                 elif server is not None:
                     tell(server, word)
             except OSError as error:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import PATIENCE, Server, program
 from isolang.run.target import TargetError
 
@@ -60,23 +61,30 @@ def socket_of(server: Server) -> str:
 
 def follow(
     standby: Server, primary: Server, started: Started, answers: Callable[[], object]
-) -> None:
-    """Start a server that streams the log of a primary one.
+) -> Proxy:
+    """Start a server that streams the log of a primary one, through a proxy.
 
     Args:
         standby: it runs there.
         primary: a server that runs.
         started: how.
         answers: raises as long as the standby does not.
+
+    Returns:
+        The proxy.
     """
+    link = Proxy(socket_of(primary), name=f"link-{os.path.basename(standby.folder)}")
+    at = os.path.dirname(str(link.where))
     data = os.path.join(standby.folder, "data")
     copy = f"{started.programs}/pg_basebackup"
     standby.run([copy, "-h", primary.folder, "-U", "postgres", "-D", data,
                  "--write-recovery-conf", "--checkpoint=fast", "--no-sync"])  # fmt: skip
     standby.start(
-        [f"{started.programs}/postgres", "-D", data, "-k", standby.folder, *started.settings],
+        [f"{started.programs}/postgres", "-D", data, "-k", standby.folder, *started.settings,
+         "-c", f"primary_conninfo=host={at} user=postgres"],
         answers,
-    )
+    )  # fmt: skip
+    return link
 
 
 def wait_until_followed(primary: Any, standby: Any) -> None:

@@ -37,9 +37,11 @@ class Server:
     Attributes:
         folder: where its data and its socket are; it belongs to the user that runs the server.
         proxied: whether clients connect through a proxy.
+        process: the number of the one that runs.
     """
 
     proxied = False
+    process = 0
 
     def __init__(self, name: str, user: str = "") -> None:
         """Make the folder.
@@ -73,18 +75,28 @@ class Server:
             worst = next((one for one in said if "ERROR" in one), said[-1])
             raise TargetError(f"{self.name}: {command[0]} failed ({worst.strip()})")
 
-    def start(self, command: Sequence[str], answers: Callable[[], object]) -> None:
+    def start(
+        self,
+        command: Sequence[str],
+        answers: Callable[[], object],
+        *,
+        again: Sequence[str] = (),
+        patience: float = PATIENCE,
+    ) -> None:
         """Start the server, and wait until it answers.
 
         Args:
             command: starts it in the foreground.
             answers: raises as long as it does not answer.
+            again: starts it when it was killed; by default the same.
+            patience: seconds until it has to answer.
 
         Raises:
             TargetError: it did not start.
         """
-        self._answers, self._command = answers, command
+        self._answers, self._command, self._patience = answers, command, patience
         self.tell("start")
+        self._command = again or command
 
     def reach(self, where: _Where) -> _Where:
         """Give the place where clients connect.
@@ -97,6 +109,11 @@ class Server:
         if self._proxy is None:
             self._proxy = Proxy(where)
         return cast("_Where", self._proxy.where)
+
+    def cut(self) -> None:
+        """End all connections of clients."""
+        if self._proxy is not None:
+            self._proxy.cut()
 
     @property
     def proxy(self) -> Proxy:
@@ -119,6 +136,7 @@ class Server:
         if code is None:
             raise TargetError(f"{self.name}: the server cannot be run ({output})")
         if word == "start":
+            self.process = int(output)
             self._wait()
 
     def _ask(self, word: str, *command: str) -> tuple[int | None, str]:
@@ -135,7 +153,7 @@ class Server:
         return code, output
 
     def _wait(self) -> None:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + self._patience
         while True:
             try:
                 self._answers()

@@ -21,6 +21,7 @@ BUILT_IN: Final = {
     "postgresql": "postgres_standby:PostgresWithStandby",
     "mariadb": "mariadb:MariaDB",
     "mysql": "mariadb:MariaDB",
+    "galera": "galera:Galera",
     "sqlite": "sqlite:SQLite",
     "duckdb": "duckdb:DuckDB",
     "redis": "redis:Redis",

@@ -9,6 +9,7 @@ from isolang.run.keyvalue import BufferedClient, KeyValueTarget
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.servers import etcd as servers
+from isolang.run.servers.cluster import Cluster
 from isolang.run.servers.server import Server
 from isolang.run.target import Level
 
@@ -21,17 +22,30 @@ class Etcd(KeyValueTarget):
         Level(name="linearizable", claims="sser", says="range; txn: compare mod_revision, put"),
         Level(name="serializable", claims="ser", says="serializable range at one revision; txn"),
     )
-    where: tuple[str, int] | None = None
+    partitions: ClassVar = True
+    where: tuple[tuple[str, int], ...] = ()
 
     def start_server(self, server: Server) -> None:
         answers = lambda where: etcd.Gateway(*where).call("kv/range", etcd.asked("a"))  # noqa: E731
-        self.where = servers.start(server, self.address.options, answers)
+        options = dict(self.address.options)
+        members = int(options.pop("members", "1"))
+        self.cluster = Cluster(server, members) if members > 1 else None
+        nodes = (server,) if self.cluster is None else self.cluster.nodes
+        self.where = servers.start(nodes, options, answers, self.cluster)
 
     def open(self, *, direct: bool) -> EtcdClient:
-        where = self.where or (self.address.host, self.address.port or 2379)
-        if self.server is not None and not direct:
-            where = self.server.reach(where)
-        return EtcdClient(self, etcd.Gateway(*where))
+        if self.server is None:
+            a = self.place(direct=direct)
+            return EtcdClient(self, etcd.Gateway(a.host, a.port or 2379))
+        node, where = self.server, self.where[0]
+        if self.cluster is not None and not direct:
+            node = self.cluster.turn()
+            where = self.where[self.cluster.nodes.index(node)]
+        return EtcdClient(self, etcd.Gateway(*(where if direct else node.reach(where))))
+
+    def version(self) -> str:
+        size = "" if self.cluster is None else f", {len(self.cluster.nodes)} members"
+        return super().version() + size
 
     def statement(self, operation: str, key: str, value: object) -> str:
         name = self.prefix + key

@@ -76,16 +76,24 @@ class MariaDB(Served, SqlTarget):
         return raw
 
     def _connect(self, database: str, *, direct: bool) -> Any:
-        pymysql = package("pymysql", self.name)
-        # Without this flag UPDATE counts a row that has the new value already as not found.
-        common = {"database": database, "client_flag": pymysql.constants.CLIENT.FOUND_ROWS}
         if self.server is not None:
-            socket = servers.socket_of(self.server)
-            socket = socket if direct else self.server.reach(socket)
-            return pymysql.connect(unix_socket=socket, user="root", **common)
-        a = self.address
+            turns = self.cluster is not None and not direct
+            node = self.cluster.turn() if turns and self.cluster is not None else self.server
+            socket = servers.socket_of(node)
+            return self.connect_to(socket if direct else node.reach(socket), database)
+        a = self.place(direct=direct)
         where = {"host": a.host, "port": a.port or 3306, "user": a.user, "password": a.password}
-        return pymysql.connect(**where, **common)
+        return self._connection(database=database, **where)
+
+    def connect_to(self, socket: str, database: str) -> Any:
+        """Connect to a server of our own."""
+        return self._connection(database=database, unix_socket=socket, user="root")
+
+    def _connection(self, **where: Any) -> Any:
+        pymysql = package("pymysql", "mariadb")
+        # Without this flag UPDATE counts a row that has the new value already as not found.
+        flag = pymysql.constants.CLIENT.FOUND_ROWS
+        return pymysql.connect(client_flag=flag, connect_timeout=5, **where)
 
     def version(self) -> str:
         (shown,) = self.admin().execute("SELECT VERSION()", ()).fetchone()

@@ -80,7 +80,7 @@ class Postgres(Served, SqlTarget):
             socket = servers.socket_of(self.server)
             host = os.path.dirname(socket if direct else self.server.reach(socket))
             return connect(host=host, user="postgres", dbname="postgres", connect_timeout=10)
-        a = self.address
+        a = self.place(direct=direct)
         where = {"host": a.host, "port": a.port, "user": a.user, "password": a.password,
                  "dbname": a.database, "connect_timeout": 10, **a.options}  # fmt: skip
         return connect(**{name: value for name, value in where.items() if value})

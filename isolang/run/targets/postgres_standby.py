@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 
 from isolang.run.adapter import connecting, package
 from isolang.run.servers import postgres as servers
+from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import Server
 from isolang.run.targets.postgres import Postgres, PostgresClient
 
@@ -23,13 +25,32 @@ class PostgresWithStandby(Postgres):
 
     standby = False
     follower: Server | None = None
+    link: Proxy
 
     def start_server(self, server: Server) -> None:
         super().start_server(server)
         if self.standby:
-            self.follower = Server("postgres (standby)", self.runs_as)
-            answers = lambda: self.connect_standby().close()  # noqa: E731
-            servers.follow(self.follower, server, self.started, answers)
+            self._follow(server)
+
+    def _follow(self, server: Server) -> None:
+        self.follower = Server("postgres (standby)", self.runs_as)
+        answers = lambda: self.connect_standby().close()  # noqa: E731
+        self.link = servers.follow(self.follower, server, self.started, answers)
+
+    def promote(self, lag: Callable[[], object]) -> None:
+        old, new = self.server, self.follower
+        assert old is not None
+        assert new is not None
+        self.link.close()
+        lag()
+        old.tell("kill")
+        with closing(self.connect_standby()) as client:
+            client.raw.autocommit = True
+            client.raw.execute("SELECT pg_promote(true, 30)")
+        new.proxied, self.server = old.proxied, new
+        self.hang_up()
+        self._follow(new)
+        old.stop()
 
     def connect_standby(self) -> StandbyClient:
         assert self.follower is not None

@@ -1,0 +1,105 @@
+"""The network between the nodes of a cluster: a proxy before each node, which can be partitioned.
+
+All nodes reach a node at its proxy. Who has opened a connection, the system knows: the socket
+belongs to one of the processes of a node. What one node says to another is held back while there is
+a partition between them, and arrives when it is healed, as TCP would send it again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Literal, TypeAlias
+
+from isolang.run.servers.keeper import family
+from isolang.run.servers.proxy import Direction, Proxy
+from isolang.run.servers.server import Server
+
+Partition: TypeAlias = Literal["halves", "one-node", "one-way"]
+
+
+class Network:
+    """Proxies before nodes.
+
+    Attributes:
+        proxies: one before each node, in their order.
+    """
+
+    def __init__(self, nodes: Sequence[Server], where: Sequence[tuple[str, int]]) -> None:
+        """Listen before each node.
+
+        Args:
+            nodes: the servers.
+            where: they listen for each other.
+        """
+        self._nodes = nodes
+        self._cut: frozenset[tuple[int, int]] = frozenset()
+        self.proxies = tuple(
+            Proxy(place, held=partial(self._link, to)) for to, place in enumerate(where)
+        )
+
+    def partition(self, kind: Partition, random: Random) -> str:
+        """Cut the network in two, or one direction of it; give what was cut, for people."""
+        size = len(self.proxies)
+        order = random.sample(range(size), size)
+        here = order[: 1 if kind != "halves" else size // 2]
+        there = [node for node in range(size) if node not in here]
+        cut = {(a, b) for a in here for b in there}
+        if kind != "one-way":
+            cut |= {(b, a) for a, b in cut}
+        self._cut = frozenset(cut)
+        arrow = "-x->" if kind == "one-way" else "|"
+        return f"{sorted(here)} {arrow} {there}"
+
+    def heal(self) -> None:
+        """Let everybody hear everybody again."""
+        self._cut = frozenset()
+
+    def close(self) -> None:
+        """End all connections."""
+        for one in self.proxies:
+            one.close()
+
+    def _link(self, to: int, local: int) -> Callable[[Direction], bool]:
+        """Whether what is sent over a connection to a node, from a port, is held back now."""
+        source: list[int | None] = []  # once it is known
+
+        def held(direction: Direction) -> bool:
+            if not self._cut:
+                return False
+            if not source:
+                source.append(self._owner(local))
+            return ((source[0], to) if direction == "requests" else (to, source[0])) in self._cut
+
+        return held
+
+    def _owner(self, port: int) -> int | None:
+        """The node that has opened a connection from a port; ``None`` if it is none of them."""
+        wanted = f"socket:[{_inode(port)}]"
+        for node, server in enumerate(self._nodes):
+            for process in family(server.process):
+                folder = f"/proc/{process}/fd"
+                try:
+                    files = os.listdir(folder)
+                except OSError:
+                    continue
+                for file in files:
+                    try:
+                        if os.readlink(f"{folder}/{file}") == wanted:
+                            return node
+                    except OSError:
+                        continue
+        return None
+
+
+def _inode(port: int) -> str:
+    """The socket that is bound to a port of the loopback interface and has a peer."""
+    end = f"0100007F:{port:04X}"
+    with open("/proc/net/tcp", encoding="ascii") as lines:
+        for line in lines:
+            fields = line.split()
+            if fields[1] == end and fields[3] == "01":
+                return fields[9]
+    return ""

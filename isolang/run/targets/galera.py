@@ -1,0 +1,59 @@
+"""MariaDB with Galera: three nodes of our own, or those of a URL, and clients on all of them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from isolang.run.servers import galera as servers
+from isolang.run.servers.cluster import Cluster
+from isolang.run.servers.mariadb import socket_of
+from isolang.run.servers.server import Server
+from isolang.run.targets.mariadb import MariaDB, MariaDBClient
+
+
+class GaleraClient(MariaDBClient):
+    """A connection to one node."""
+
+    def waits(self) -> bool | None:
+        return None  # it may wait for a transaction of another node
+
+
+class Galera(MariaDB):
+    """A cluster."""
+
+    name: ClassVar = "galera"
+    # Nodes do not tell each other what was read, so no level makes them serializable.
+    levels: ClassVar = tuple(
+        replace(level, claims="si") if level.claims == "ser" else level for level in MariaDB.levels
+    )
+    client: ClassVar = GaleraClient
+
+    def start_server(self, server: Server) -> None:
+        options = dict(self.address.options)
+        self.cluster = Cluster(server, int(options.pop("nodes", "3")), self.runs_as)
+        servers.start(self.cluster.nodes, options, self._in_step)
+        with self._connect("mysql", direct=True) as raw:
+            raw.cursor().execute("CREATE DATABASE isocheck")
+
+    def _in_step(self, node: Server) -> None:
+        with self.connect_to(socket_of(node), "mysql") as raw:
+            cursor = raw.cursor()
+            cursor.execute("SHOW STATUS LIKE 'wsrep_local_state_comment'")
+            ((_, state),) = cursor.fetchall()
+            if state != "Synced":
+                raise ConnectionError(f"the node is {state}")
+
+    def version(self) -> str:
+        sql = "SHOW STATUS LIKE 'wsrep_provider_version'"
+        ((_, provider),) = self.admin().execute(sql, ()).fetchall()
+        self.admin().raw.rollback()
+        return f"{super().version()}, Galera {provider.partition('(')[0]}, {self.size()} nodes"
+
+    def size(self) -> int:
+        """How many nodes are in step."""
+        sql = "SHOW STATUS LIKE 'wsrep_cluster_size'"
+        ((_, size),) = self.admin().execute(sql, ()).fetchall()
+        self.admin().raw.rollback()
+        return int(size)
