@@ -149,7 +149,7 @@ def test_a_fault_that_a_target_has_not_is_refused(target, fault, said):
 
 @pytest.mark.slow
 def test_members_that_are_parted_stay_linearizable(tmp_path):
-    """etcd's minority answers no more, and the other members elect a leader."""
+    """The minority of etcd answers no more, and the other members elect a leader."""
     started("etcd").close()  # skips
     recorded, judged = ran(
         "etcd://?members=3", tmp_path, workload="register", seconds=8,
