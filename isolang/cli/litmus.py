@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import Include, Mistake, Output
+from isolang.cli.parameters import Include, Mistake, Output, one_of
 from isolang.cli.progress import Bar
 from isolang.output.report import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import data, say, visible
@@ -110,6 +110,14 @@ def litmus(
             help="Of a history from a file: look for whatever violates this.",
         ),
     ] = "",
+    script: Annotated[
+        str | None,
+        typer.Option(
+            "--script",
+            help="Write the program for people without isocheck, in an interleaving that shows it.",
+            **one_of("psycopg", "sql", "python"),
+        ),
+    ] = None,
     suite: Annotated[
         bool, typer.Option("--suite", help="One program for each edge of the lattice.")
     ] = False,
@@ -129,8 +137,11 @@ def litmus(
         cases = _cases(what or [], spec, include, skipped, suite=suite)
         rows = [
             observe([case.question for case in cases], playing, name, progress=bar.phase)
-            for name in _levels(playing, suite=suite)
+            for name in _levels(playing, suite=suite, script=bool(script))
         ]
+    if script:
+        data(_script(cases, rows, playing, script))
+        return EXIT_VALID
     results = [_report(case, None) for case in cases if not rows]
     results += [_report(case, one) for row in rows for case, one in zip(cases, row, strict=True)]
     if output == "json":
@@ -143,6 +154,27 @@ def litmus(
             say("", *_said(cases[0], row[0]))
     seen = any(one.violations or one.same for one in results)
     return EXIT_INVALID if seen else EXIT_VALID
+
+
+def _script(
+    cases: Sequence[Case], rows: Sequence[Sequence[Observed]], playing: Playing, kind: str
+) -> str:
+    """The first program, in the interleaving that was seen to show it, if it was played."""
+    from isolang.run.script import Kind, script_of
+
+    seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
+    if rows and not seen:
+        raise Mistake("--script: the database did not show the history", "leave out --run")
+    module = "duckdb" if playing.target.startswith("duckdb") else "sqlite3"
+    kinds: dict[str, Kind] = {"psycopg": "psycopg", "sql": "sql", "python": "python"}
+    return script_of(
+        cases[0].question.litmus,
+        kinds[kind],
+        level=next(iter(playing.levels), ""),
+        schedule=seen[0].schedule if seen else (),
+        load=playing.load,
+        module=module,
+    )
 
 
 def _cases(
@@ -249,9 +281,9 @@ def _file(path: str, spec: str, include: Sequence[str]) -> Case:
     return Case(allowed_by=None, forbidden_by=spec or None, program=program, question=case.question)
 
 
-def _levels(playing: Playing, *, suite: bool) -> list[str]:
+def _levels(playing: Playing, *, suite: bool, script: bool = False) -> list[str]:
     if not playing.target:
-        if suite or playing.levels:
+        if suite or (playing.levels and not script):
             raise Mistake("--run TARGET is missing: where to play it")
         return []
     if playing.levels or not suite:

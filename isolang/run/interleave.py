@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from queue import SimpleQueue
 from random import Random
@@ -85,6 +85,7 @@ def interleave_sessions(
     level: str,
     recorder: Recorder,
     session: Hashable = "interleaved",
+    settled: Callable[[int], None] = lambda place: None,
 ) -> tuple[tuple[Played, ...], ...]:
     """Run sessions of several transactions step by step; see :func:`interleave`.
 
@@ -95,6 +96,8 @@ def interleave_sessions(
         level: of the target.
         recorder: where to record.
         session: part of the name of each session.
+        settled: called after each step of the schedule with its place, when nothing more can be
+            done before the next one.
 
     Raises:
         IsolangError: the target cannot do this at all.
@@ -104,9 +107,10 @@ def interleave_sessions(
         for i, programs in enumerate(sessions)
     ]
     try:
-        for number in schedule:
+        for place, number in enumerate(schedule):
             actors[number].owed += 1
             _settle(actors)
+            settled(place)
         while any(actor.thread.is_alive() for actor in actors):
             for actor in actors:
                 actor.owed = max(actor.owed, 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from math import factorial, prod
 from pathlib import Path
 from random import Random
@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, structs
 
-from isolang.errors import HistoryError
+from isolang.errors import HistoryError, IsolangError
+from isolang.history.columns import UNKNOWN_BEGIN
 from isolang.history.values import Keyword
+from isolang.run.blame import MISTAKES
 from isolang.run.interleave import interleave_sessions, interleavings, shuffled
 from isolang.run.operation import Append, Operation, Read, Write
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Playing
-from isolang.run.target import Target, TargetError
+from isolang.run.target import Client, Target, TargetError
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -50,12 +52,15 @@ class Litmus(Struct, frozen=True, kw_only=True):
         shown: what each operation is in the history, likewise.
         before: pairs of transactions, by session and place, of which the one ends before the other
             begins.
+        recorded: which session did its next step, by the recorded times of operations; empty
+            without any.
     """
 
     name: str
     sessions: tuple[tuple[tuple[Operation, ...], ...], ...]
     shown: tuple[tuple[Ops, ...], ...]
     before: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    recorded: tuple[int, ...] = ()
 
     def steps(self) -> list[int]:
         """Per session the number of its steps: operations, and a COMMIT of each transaction."""
@@ -118,7 +123,26 @@ def litmus_of(history: History) -> Litmus:
         ),
         shown=tuple(tuple(shown[n] for n in own) for own in by_session.values()),
         before=tuple(before),
+        recorded=_recorded(history, list(by_session.values())),
     )
+
+
+def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The sessions of all steps by their recorded times; empty where some are not known."""
+    columns = history.columns
+    if not columns.has_operation_times:
+        return ()
+    sent, commits = columns.op_begin.tolist(), columns.commit_begin.tolist()
+    begin, end = columns.txn_begin.tolist(), columns.txn_end.tolist()
+    found: list[tuple[int, int]] = []
+    for session, own in enumerate(sessions):
+        for number in own:
+            for op in history.operations_of(number):
+                known = sent[op] != UNKNOWN_BEGIN
+                found.append((sent[op] if known else begin[number], session))
+            known = bool(commits) and commits[number] != UNKNOWN_BEGIN
+            found.append((commits[number] if known else end[number], session))
+    return tuple(session for _, session in sorted(found))
 
 
 def _name(key: object) -> str:
@@ -201,9 +225,9 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
     """
     steps = litmus.steps()
     total = factorial(sum(steps)) // prod(map(factorial, steps))
-    rules = list(_rules(litmus))
+    rules = list(rules_of(litmus))
     if total <= MOST:
-        every = [one for one in interleavings(steps) if _follows(one, rules)]
+        every = [one for one in interleavings(steps) if follows(one, rules)]
         random.shuffle(every)
         return len(every), iter(every)
     return total, _drawn(steps, rules, random)
@@ -220,12 +244,12 @@ def _drawn(
     seen: set[tuple[int, ...]] = set()
     for _ in range(100 * MOST):
         one = shuffled(steps, random)
-        if one not in seen and _follows(one, rules):
+        if one not in seen and follows(one, rules):
             seen.add(one)
             yield one
 
 
-def _rules(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Pairs of steps, by session and place from 0, of which the one must come first."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
@@ -248,9 +272,10 @@ def _rules(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     yield from ((last[a], first[b]) for a, b in litmus.before)
 
 
-def _follows(
+def follows(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
+    """Whether the first step of each pair of :func:`rules_of` comes before the second one."""
     at: dict[tuple[int, int], int] = {}
     done: dict[int, int] = {}
     for now, session in enumerate(schedule):
@@ -298,11 +323,12 @@ def observe(
         raise TargetError(f"{target.name}: a litmus test needs steps, which this target lacks")
     if isinstance(target, SqlTarget):
         target.options(level=chosen.name, access="index", update="update")
-    most, seed = playing.interleavings, playing.seed
-    plays = [_Plays(q, number, most, seed) for number, q in enumerate(questions)]
+    noise = Noise(target, chosen.name, playing.load)
+    plays = [_Plays(q, number, playing, noise) for number, q in enumerate(questions)]
     try:
         target.start()
-        target.setup([k for p in plays for k in p.registers], [k for p in plays for k in p.lists])
+        registers = [k for p in plays for k in p.registers] + [_NOISE] * bool(playing.load)
+        target.setup(registers, [k for p in plays for k in p.lists])
         version = target.version()
         found = []
         for one in plays:
@@ -321,16 +347,59 @@ def observe(
             )
         return found
     finally:
+        noise.close()
         target.close()
+
+
+_NOISE: Final = "noise"  # the key that other clients write
+
+
+class Noise:
+    """Another client, whose transactions have nothing to do with a program."""
+
+    def __init__(self, target: Target, level: str, count: int) -> None:
+        self._target, self._level, self._count = target, level, count
+        self._client: Client | None = None
+
+    def places(self, litmus: Litmus, schedule: Sequence[int]) -> frozenset[int]:
+        """The places of a schedule after which it plays: a COMMIT while others are open."""
+        if not self._count:
+            return frozenset()
+        ends = [set(accumulate(len(ops) + 1 for ops in own)) for own in litmus.sessions]
+        done, found = [0] * len(ends), set[int]()
+        for place, session in enumerate(schedule):
+            done[session] += 1
+            is_open = any(n > 0 and n not in ends[i] for i, n in enumerate(done))
+            if done[session] in ends[session] and is_open:
+                found.add(place)
+        return frozenset(found)
+
+    def play(self) -> None:
+        """Do its transactions, one after the other; those that are refused count, too."""
+        self._client = self._client or self._target.connect()
+        for number in range(self._count):
+            try:
+                self._client.begin(self._level)
+                self._client.write(_NOISE, number)
+                self._client.commit()
+            except Exception as error:
+                if isinstance(error, (IsolangError, *MISTAKES)):
+                    raise
+                self._client.rollback()
+
+    def close(self) -> None:
+        """End its connection."""
+        if self._client is not None:
+            self._client.close()
 
 
 class _Plays:
     """A program, with rows of its own for each interleaving."""
 
-    def __init__(self, question: Question, number: int, most: int, seed: int) -> None:
-        self.question = question
-        self.possible, order = schedules(question.litmus, Random(seed))
-        self.order = list(islice(order, most))
+    def __init__(self, question: Question, number: int, playing: Playing, noise: Noise) -> None:
+        self.question, self._noise = question, noise
+        self.possible, order = schedules(question.litmus, Random(playing.seed))
+        self.order = list(islice(order, playing.interleavings))
         self._rows = [f"{number}/{run}/" for run in range(len(self.order))]
         registers, lists = question.litmus.keys()
         self.registers = [row + key for row in self._rows for key in registers]
@@ -355,8 +424,15 @@ class _Plays:
             [_telling(ops, row, results) for ops, results in zip(own, of_own, strict=True)]
             for own, of_own in zip(litmus.sessions, told, strict=True)
         ]
+        noise = self._noise
+        places = noise.places(litmus, schedule)
         played = interleave_sessions(
-            programs, schedule, target=target, level=level, recorder=recorder
+            programs,
+            schedule,
+            target=target,
+            level=level,
+            recorder=recorder,
+            settled=lambda place: noise.play() if place in places else None,
         )
         shown = tuple(
             tuple(

@@ -197,6 +197,15 @@ class Playing(Checked, frozen=True, kw_only=True):
     ] = ()
     prefix: TablePrefix = "isocheck_"
     seconds: Annotated[float, About("For each program on each level.", "S", bounds=(0, 1e6))] = 1.0
+    load: Annotated[
+        int,
+        About(
+            "This many transactions of another client after each COMMIT that others overlap.",
+            "N",
+            DATABASE,
+            bounds=NUMBER,
+        ),
+    ] = 0
     interleavings: Annotated[int, About("Of each program, at most.", "N", bounds=(1, 100_000))] = (
         200
     )
