@@ -2,8 +2,8 @@
 
 ``python benchmarks/pages.py`` needs Chromium and the labelled histories that ``ISOLANG_CORPORA``
 names. Each is judged by its label's level, its page is opened, and the figure of an invalid one is
-drawn. What a browser complains of, and an edge in the page that no step of the certificate has, is
-said and counted.
+drawn. What a browser complains of, an edge in the page that no step of the certificate has, and
+labels that stand on each other on a narrow, a middling and a wide screen, are said and counted.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from support.labels import WIDTHS, drawn, overlaps
 from support.pages import browser
 from support.paths import CORPORA
 
@@ -51,6 +52,10 @@ def main() -> int:
                 if more := shown - edges_of_certificate(verdict):
                     said.append(f"edges that the certificate has not: {sorted(more)}")
                 svg(figure(verdict))
+                for width in WIDTHS:
+                    sized = drawn(running, file, width)
+                    said += [f"labels at {width} pixels: {pair}" for pair in overlaps(sized)]
+                    sized.close()
             elif shown:
                 said.append("a valid history has edges")
             wrong += bool(said)

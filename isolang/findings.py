@@ -83,17 +83,49 @@ def findings_of(
     >>> [(one.anomaly, one.count, one.counted) for one in findings_of(history).anomalies]
     [('thin-air read', 1, 'reads'), ('lost update', 1, 'components')]
     """
-    return _Search(history, options, progress).all()
+    deadline = Deadline(options.timeout)
+    found = _Search(history, options, progress, deadline).all()
+    return replace(found, behind=_behind(history, options, progress, deadline, found))
+
+
+def _behind(
+    history: History,
+    options: Options,
+    progress: Callable[[str], object],
+    deadline: Deadline,
+    found: Findings,
+) -> tuple[Finding, ...]:
+    """What is wrong if thin-air reads show what was there before the history begins.
+
+    Of a database that had rows nearly every read is one, and what overwrote those rows, such as a
+    lost update, is seen only so.
+    """
+    from isolang.history.before import with_initial
+
+    counts = {one.anomaly: one.count for one in found.anomalies}
+    if "thin-air read" not in counts or history.options.get("initial_value"):
+        return ()
+    progress("behind thin-air reads")
+    try:
+        other = with_initial(history, unwritten=True)
+    except UnsupportedError:
+        return ()
+    more = _Search(other, options, progress, deadline).all()
+    return tuple(one for one in more.anomalies if one.count > counts.get(one.anomaly, 0))
 
 
 class _Search:
     def __init__(
-        self, history: History, options: Options, progress: Callable[[str], object]
+        self,
+        history: History,
+        options: Options,
+        progress: Callable[[str], object],
+        deadline: Deadline,
     ) -> None:
         self._history = history
         self._options = options
         self._progress = progress
-        self._deadline = Deadline(options.timeout)
+        self._deadline = deadline
         self._work = Work(_WORK)
         self._problem = build_problem(history)
         self._plans: dict[str, Plan] = {}

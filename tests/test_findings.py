@@ -6,6 +6,7 @@ from support.paths import ROOT
 import isolang
 from isolang import History, Transaction
 from isolang.findings import findings_of
+from isolang.history.before import with_initial
 from isolang.options import Options
 from isolang.workload.generate import generate
 from isolang.workload.workload import Workload
@@ -125,3 +126,20 @@ def test_a_cycle_is_counted_once():
     workload = Workload(transactions=600, keys=200, rule="snapshot", bugs=bugs, seed=3)
     found = {one.anomaly: one.count for one in findings_of(generate(workload)).anomalies}
     assert found == dict.fromkeys(bugs, 1)
+
+
+def test_behind_thin_air_reads_is_what_overwrote_them():
+    """Of a database that had rows: the lost update of what was there, not only the reads."""
+    history = History.from_transactions(
+        [
+            Transaction([("r", "x", 7), ("w", "x", 1)]),
+            Transaction([("r", "x", 7), ("w", "x", 2)]),
+            Transaction([("r", "y", 8)]),
+        ]
+    )
+    found = findings_of(history)
+    assert [one.anomaly for one in found.anomalies] == ["thin-air read"]
+    (lost,) = found.behind
+    assert (lost.anomaly, lost.certified) == ("lost update", True)
+    assert {t.name for t in lost.violation.transactions} == {"T1", "T2"}
+    assert findings_of(with_initial(history, unwritten=True)).behind == ()

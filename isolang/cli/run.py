@@ -255,7 +255,12 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
         from isolang.report import page as make
 
         course = course_of(recorded.path)
-        save_page(make(judged.verdict, name=str(recorded.path), course=course), Path(page))
+        save_page(
+            make(
+                judged.verdict, name=str(recorded.path), course=course, statements=judged.statements
+            ),
+            Path(page),
+        )
         report = replace(report, page=page)
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code

@@ -310,12 +310,16 @@ class Findings(Struct, frozen=True, kw_only=True):
         weakest_violated: the violated levels that imply no other violated one: Elle's ``:not``.
         also_violated: the other violated levels: Elle's ``:also-not``.
         not_finished: why there may be more; empty if all was looked for.
+        behind: what is wrong besides thin-air reads, if they show rows that were there before
+            (``--unwritten-initial``): kinds that setting the reads aside hides, and those that are
+            then seen more often. Certified for the history as it is read so.
     """
 
     anomalies: tuple[Finding, ...] = ()
     weakest_violated: tuple[str, ...] = ()
     also_violated: tuple[str, ...] = ()
     not_finished: str = ""
+    behind: tuple[Finding, ...] = ()
 
 
 def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleView]]:

@@ -11,6 +11,7 @@ from isolang.explain.violation import (
     ArgumentView,
     CycleView,
     EdgeView,
+    Finding,
     Findings,
     PlainReason,
     SplitView,
@@ -294,6 +295,21 @@ def _findings(findings: Findings, report: Report) -> Iterator[RenderableType]:
     yield ""
     found = findings.anomalies
     yield _styled(f"  all kinds of anomalies: {len(found) or 'none'}", "bold")
+    yield from _each_finding(found, report)
+    if findings.behind:
+        yield ""
+        yield _indented(
+            "besides these reads, if what nobody wrote was there before (--unwritten-initial):", 2
+        )
+        yield from _each_finding(findings.behind, report)
+    yield ""
+    yield _indented(f"not       {', '.join(findings.weakest_violated) or 'none'}", 2, hang=10)
+    yield _indented(f"also not  {', '.join(findings.also_violated) or 'none'}", 2, hang=10)
+    if findings.not_finished:
+        yield _indented(findings.not_finished, 2)
+
+
+def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[RenderableType]:
     for one in found:
         counted = _COUNTED[one.counted].format(_count(one.count, _UNITS[one.counted]))
         proved = "" if one.certified else ", not certified"
@@ -301,11 +317,6 @@ def _findings(findings: Findings, report: Report) -> Iterator[RenderableType]:
         yield _indented(f"{one.anomaly}: {counted}; {one.level} forbids it{proved}", 2, hang=4)
         yield from _transactions(one.violation, report, 6)
         yield from _argument(one.violation.argument, 6)
-    yield ""
-    yield _indented(f"not       {', '.join(findings.weakest_violated) or 'none'}", 2, hang=10)
-    yield _indented(f"also not  {', '.join(findings.also_violated) or 'none'}", 2, hang=10)
-    if findings.not_finished:
-        yield _indented(findings.not_finished, 2)
 
 
 def _standing(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from isolang.history import columns as c
 from isolang.language.vocabulary import ROWS
 from isolang.release import signature
 from isolang.report.advice import advice
+from isolang.report.age import age_of
 from isolang.report.columns import Columns, cut, pack
 from isolang.report.course import Course
 from isolang.report.order import Order, order_of
@@ -133,6 +134,7 @@ def contents(
     levels: Levels | None = None,
     course: Course | None = None,
     certificate: str = "",
+    statements: Mapping[str, Sequence[str]] | None = None,
 ) -> Contents:
     """Gather what a page shows.
 
@@ -142,6 +144,7 @@ def contents(
         levels: of ``levels_of``, for a picture of where the history stands.
         course: of a run, ``course_of`` what it recorded.
         certificate: the hash of the file that the verdict was read from, if it was.
+        statements: what was sent to the database by transactions of a violation, by their names.
     """
     from isolang.output.report import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
@@ -155,6 +158,9 @@ def contents(
         shown = tuple(txn["number"] for txn in violation["transactions"])
         _number_edges(violation, history)
         _name_callers(violation, verdict)
+        for txn in violation["transactions"]:
+            txn["age"] = age_of(history, txn["number"])
+            txn["sent"] = list((statements or {}).get(txn["name"], ()))
     part = ""
     if not certificate and not isinstance(verdict, Unknown) and report["anomaly"] != "no model":
         text = verdict.certificate().to_json()
@@ -292,6 +298,24 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
             _joined(history, txn, edge, place)
             for txn, place in zip(ends, word.joins if word else ("", ""), strict=True)
         ]
+        if word and word.joins == ("read", "write") and len(edge["operations"]) == 3:
+            edge["behind"] = _behind(history, edge)
+
+
+def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
+    """Who wrote what the first transaction of an edge read, and the second one overwrote."""
+    read, _, write = edge["operations"]
+    writer, reader = history.transaction_of(write), edge["ends"][0]
+    joins = [op - history.operations_of(t).start for t, op in ((writer, write), (reader, read))]
+    return {
+        "relation": "wr",
+        "source": history.label(writer),
+        "target": edge["source"],
+        "key": edge["key"],
+        "from": writer,
+        "to": reader,
+        "joins": joins,
+    }
 
 
 def _name_callers(violation: dict[str, Any], verdict: Verdict) -> None:

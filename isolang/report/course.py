@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +42,8 @@ class Course(Struct, frozen=True, kw_only=True):
             milliseconds; ``None`` without any.
         slow: their 95th percentile.
         faults: in their order.
+        about: what was run, names and values: the database and its version, level, workload, seed,
+            and the command that runs it again.
     """
 
     seconds: float
@@ -51,6 +54,7 @@ class Course(Struct, frozen=True, kw_only=True):
     median: list[float | None]
     slow: list[float | None]
     faults: list[Fault]
+    about: list[tuple[str, str]]
 
 
 def course_of(path: Path) -> Course | None:
@@ -69,8 +73,12 @@ def course_of(path: Path) -> Course | None:
     ended: tuple[list[int], ...] = ([], [], [])
     latencies: tuple[list[int], list[int]] = ([], [])
     faults: list[tuple[int, str]] = []
+    about: list[str] = []
     with path.open("rb") as lines:
         for line in lines:
+            if line.startswith(b";"):
+                about.append(line.decode("utf-8", "replace").lstrip("; ").rstrip())
+                continue
             time = _TIME.match(line)
             if time is None:
                 continue
@@ -110,7 +118,24 @@ def course_of(path: Path) -> Course | None:
         median=median,
         slow=slow,
         faults=[Fault(at=round(at * 1e-9, 3), name=name) for at, name in faults],
+        about=list(_named(about)),
     )
+
+
+def _named(about: list[str]) -> Iterator[tuple[str, str]]:
+    """What the first lines of a recorded history say of the run."""
+    if not about:
+        return
+    version, *parts = about[0].split("; ")
+    if not any(part.startswith("level ") for part in parts):  # of a recorder of one's own
+        yield "about", "; ".join((version, *parts))
+        return
+    yield "database", version
+    for part in parts:
+        word, _, rest = part.partition(" ")
+        named = word in ("level", "workload", "seed", "fault")
+        yield (word, rest) if named else ("", part)
+    yield from (("run again by", line) for line in about[1:] if line.startswith("isocheck "))
 
 
 def _quantiles(

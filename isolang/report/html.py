@@ -7,6 +7,7 @@ JSON in which ``<`` is written as an escape, and the scripts put them into the p
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,7 @@ _SCRIPTS: Final = (
     "page/model.js",
     "page/argument.js",
     "page/timeline.js",
+    "page/columns.js",
     "page/graph.js",
     "page/facts.js",
     "page/course.js",
@@ -45,6 +47,7 @@ def page(
     levels: Levels | None = None,
     course: Course | None = None,
     certificate: str = "",
+    statements: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Make the page of a verdict.
 
@@ -55,11 +58,19 @@ def page(
         course: of a run, ``course_of`` what it recorded.
         certificate: of a verdict that was not decided here but read from a certificate, the hash of
             that file; then nothing is decided for the page either.
+        statements: what was sent to the database by transactions of a violation, by their names.
 
     Returns:
         The text of an HTML file that needs no other.
     """
-    shown = contents(verdict, name=name, levels=levels, course=course, certificate=certificate)
+    shown = contents(
+        verdict,
+        name=name,
+        levels=levels,
+        course=course,
+        certificate=certificate,
+        statements=statements,
+    )
     data = msgspec.json.encode(shown).decode()
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")

@@ -238,7 +238,13 @@ def _save_page(judged: Judged) -> str:
 
     history = judged.recorded.path
     path = history.with_suffix(".html")
-    save_page(page(judged.verdict, name=history.name, course=course_of(history)), path)
+    made = page(
+        judged.verdict,
+        name=history.name,
+        course=course_of(history),
+        statements=judged.statements,
+    )
+    save_page(made, path)
     return path.name
 
 

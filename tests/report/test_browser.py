@@ -1,7 +1,8 @@
 """The page in a browser: the panes agree, nothing is fetched, hostile text stays text."""
 
 import pytest
-from support.pages import HOSTILE, browser
+from support.labels import LABELS, WIDTHS, drawn, overlaps, until
+from support.pages import HOSTILE, browser, data_of
 from support.paths import ROOT
 
 import isolang
@@ -257,7 +258,80 @@ def test_the_timeline_says_how_many_it_draws(chromium, tmp_path):
         };
     """)
     tab.goto(file.as_uri())
-    tab.wait_for_function("window.written.some((text) => text.endsWith(' transactions'))")
+    until(tab, "window.written.some((text) => text.endsWith(' transactions'))")
     counts = {text for text in tab.evaluate("window.written") if text.endswith(" transactions")}
     tab.close()
     assert counts == {"2 of 5 transactions"}
+
+
+def knot():
+    """A violation of many sessions, whose edges pass rows that they do not join."""
+    ring = 5
+    return History.from_transactions(
+        [
+            Transaction([("r", f"k{i}", None), ("w", f"k{(i + 2) % ring}", i + 1)], session=f"s{i}")
+            for i in range(ring)
+        ]
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_two_labels_stand_on_each_other(chromium, tmp_path, width):
+    """On narrow and wide screens, in the timeline, its columns and the graph."""
+    histories = [
+        (isolang.load_history(ROOT / "examples" / "on-call.edn"), "ser"),
+        (isolang.load_history(ROOT / "examples" / "long-fork.bincode"), "si"),
+        (knot(), "ser"),
+    ]
+    file = tmp_path / "page.html"
+    for history, level in histories:
+        file.write_text(page(isolang.check(history, level), certificate="-"), encoding="utf-8")
+        tab = drawn(chromium, file, width)
+        assert overlaps(tab) == []
+        assert len(tab.evaluate(LABELS)) >= 6
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.close()
+
+
+def test_a_narrow_screen_has_a_column_for_each_session(chromium, tmp_path):
+    """Time goes down; the edges of the cycle have numbers, and the list below explains them."""
+    file = tmp_path / "page.html"
+    file.write_text(write_skew(), encoding="utf-8")
+    tab = drawn(chromium, file, 400)
+    assert tab.locator("canvas").is_hidden()
+    assert tab.locator(".columns .node").count() == 3
+    assert tab.locator(".columns .badge").all_text_contents() == ["1", "2"]
+    top = [tab.locator(f".columns .node:has-text('{t}') rect").bounding_box() for t in ("T1", "T4")]
+    assert top[0]["y"] + top[0]["height"] <= top[1]["y"]
+    assert top[0]["x"] + top[0]["width"] <= top[1]["x"]
+    tab.click(".narrow ol .edge >> nth=1")
+    assert tab.locator("#argument [data-edge='1'].on").count() == 1
+    tab.set_viewport_size({"width": 1300, "height": 800})
+    until(tab, "document.querySelector('.narrow').hidden")
+    assert tab.locator("canvas").is_visible()
+
+
+def test_the_graph_shows_who_was_overwritten(chromium, tmp_path):
+    """Whom both read from stands beside the cycle, thin and grey."""
+    file = tmp_path / "page.html"
+    file.write_text(write_skew(), encoding="utf-8")
+    tab = drawn(chromium, file, 1300)
+    assert tab.locator("#graph .node.grey").count() == 1
+    assert tab.locator("#graph .edge.grey text").all_text_contents() == ["wr :bob", "wr :alice"]
+
+
+def test_a_page_says_how_long_a_transaction_was_open(tmp_path):
+    """And how many others committed meanwhile; seconds only by a clock."""
+    begin = [(0, 99), (50, 60)]
+    busy = [
+        Transaction([("w", f"b{i}", 1)], session=f"b{i}", begin=20 + i, end=21 + i)
+        for i in range(12)
+    ]
+    lost = [
+        Transaction([("r", "x", None), ("w", "x", i)], session=f"s{i}", begin=b, end=e)
+        for i, (b, e) in enumerate(begin, 1)
+    ]
+    text = page(isolang.check(History.from_transactions([*lost, *busy]), "ser"), certificate="-")
+    first, second = data_of(text)["violation"]["transactions"]
+    assert first["age"] == "open while 13 others committed"
+    assert second["age"] == ""

@@ -1,6 +1,10 @@
 """The course of a run, from the lines that a recorder writes."""
 
-from isolang.report import course_of
+from support.pages import data_of
+
+import isolang
+from isolang.history import History, Transaction
+from isolang.report import course_of, page
 
 LINES = """\
 ; SQLite; a remark
@@ -34,3 +38,35 @@ def test_without_times(tmp_path):
     path = tmp_path / "h.edn"
     path.write_text("{:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}\n")
     assert course_of(path) is None
+
+
+def test_what_was_run(tmp_path):
+    """The first lines say it: database and version, level, workload, seed, and the command."""
+    path = tmp_path / "run.edn"
+    lines = LINES.partition("\n")[2]
+    head = (
+        "; SQLite 3.45.1; level python (claims ser); workload rmw; 8 sessions; seed 7; 2026-01-02"
+    )
+    path.write_text(f"{head}\n; isocheck run sqlite --seed 7\n{lines}")
+    assert dict(course_of(path).about) == {
+        "database": "SQLite 3.45.1",
+        "level": "python (claims ser)",
+        "workload": "rmw",
+        "seed": "7",
+        "run again by": "isocheck run sqlite --seed 7",
+        "": "2026-01-02",
+    }
+    path.write_text(LINES)
+    assert course_of(path).about == [("about", "SQLite; a remark")]
+
+
+def test_what_was_sent_stands_at_its_transaction():
+    """On the page of a run, where it was recorded."""
+    history = History.from_transactions(
+        [Transaction([("r", "x", None), ("w", "x", i)], session=f"s{i}") for i in (1, 2)]
+    )
+    verdict = isolang.check(history, "ser")
+    sent = {"T1": ("SELECT v FROM t", "UPDATE t SET v = 1")}
+    made = data_of(page(verdict, certificate="-", statements=sent))
+    shown = {t["name"]: t["sent"] for t in made["violation"]["transactions"]}
+    assert shown == {"T1": ["SELECT v FROM t", "UPDATE t SET v = 1"], "T2": []}

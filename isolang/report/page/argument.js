@@ -79,7 +79,9 @@ function transactionItem(shown) {
     if (op.caller) ops.append(el("span", { class: "note" }, op.caller), " ");
   }
   if (shown.omitted) ops.append(el("span", { class: "note" }, `+${shown.omitted} more`));
-  return el("li", {}, name, status ? el("b", {}, status) : null, el("span", { class: "note" }, ` ${where}`), ops);
+  const age = shown.age ? el("div", { class: "note" }, `${shown.name} was ${shown.age}.`) : null;
+  const sent = shown.sent && shown.sent.length ? el("details", {}, el("summary", { class: "note" }, "what was sent"), el("pre", {}, shown.sent.join("\n"))) : null;
+  return el("li", {}, name, status ? el("b", {}, status) : null, el("span", { class: "note" }, ` ${where}`), ops, age, sent);
 }
 
 /** A place without the name of the only file. @param {string} where */

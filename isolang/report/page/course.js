@@ -1,12 +1,18 @@
 // The course of a run: how many transactions ended in each stretch of time and how, how long they took, and faults.
 "use strict";
 
-const CHART = { width: 900, height: 190, left: 64, right: 12, top: 14, bottom: 26 };
+const CHART = { height: 190, left: 56, right: 12, top: 14, bottom: 26 };
+
+/** As wide as the screen, so that its words are as large as all others. */
+function chartWidth() {
+  return Math.max(280, Math.min(900, innerWidth - 70));
+}
 
 function courseView() {
   const c = D.course;
   const rate = (/** @type {number[]} */ counts) => counts.map((n) => n / c.stretch);
-  const box = el("div", {}, el("h2", {}, "The course of the run"),
+  const about = c.about.length ? table(c.about.filter((/** @type {[string, string]} */ [name]) => name)) : null;
+  const box = el("div", {}, el("h2", {}, "The run"), about, el("h2", {}, "Its course"),
     el("p", { class: "note" }, `${c.seconds} s, in stretches of ${c.stretch.toFixed(2)} s${c.faults.length ? "; dashed lines are faults" : ""}`),
     chart("transactions per second", [["committed", rate(c.committed)], ["aborted", rate(c.aborted)], ["unknown", rate(c.maybe)]]),
     chart("milliseconds from begin to commit", [["median", c.median], ["95 of 100", c.slow]], true));
@@ -21,7 +27,8 @@ function courseView() {
  * @param {string} title @param {[string, (number | null)[]][]} curves @param {boolean} [powers] of ten, not equal steps
  */
 function chart(title, curves, powers = false) {
-  const { width, height, left, right, top, bottom } = CHART;
+  const { height, left, right, top, bottom } = CHART;
+  const width = chartWidth();
   const shown = curves.filter(([, values], i) => !i || values.some((v) => v));
   const most = Math.max(1e-9, ...shown.flatMap(([, values]) => values.map((v) => v ?? 0)));
   const least = powers ? Math.min(most, ...shown.flatMap(([, values]) => values.map((v) => v || most))) : 0;
@@ -34,10 +41,16 @@ function chart(title, curves, powers = false) {
   for (const v of lines) {
     picture.append(svg("path", { d: `M${left},${y(v)}H${width - right}`, class: "grid" }), words(left - 6, y(v) + 4, v.toLocaleString("en", { maximumSignificantDigits: 3 }), "end"));
   }
-  const tick = nice(D.course.seconds / 8);
-  for (let s = 0; s <= D.course.seconds; s += tick) picture.append(words(x(s), height - 8, `${Number(s.toPrecision(6))} s`, "middle"));
+  const tick = nice(D.course.seconds / Math.max(2, Math.floor((width - left - right) / 90)));
+  for (let s = 0; s <= D.course.seconds; s += tick) picture.append(words(Math.min(x(s), width - 20), height - 8, `${Number(s.toPrecision(6))} s`, "middle"));
+  let free = 0; // from here on a fault's name has room; the table has all of them
   for (const fault of D.course.faults) {
-    picture.append(svg("path", { d: `M${x(fault.at)},${top}V${height - bottom}`, class: "fault" }), words(x(fault.at) + 3, top + 10, fault.name, "start"));
+    const at = x(fault.at) + 3;
+    picture.append(svg("path", { d: `M${x(fault.at)},${top}V${height - bottom}`, class: "fault" }));
+    const end = at + 6.5 * fault.name.length;
+    if (at < free || end > width) continue;
+    picture.append(words(at, top + 10, fault.name, "start"));
+    free = end + 6;
   }
   shown.forEach(([, values], i) => {
     let line = "";

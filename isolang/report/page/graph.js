@@ -27,7 +27,8 @@ function graphPane(pane) {
       box.replaceChildren();
       return;
     }
-    const { nodes, lines, width, height } = isRing(list) ? ring(list) : layers(list);
+    const grey = list.length <= 8 ? behind(list) : [];
+    const { nodes, lines, width, height } = isRing(list) && !grey.length ? ring(list) : layers(list, grey);
     const room = box.getBoundingClientRect();
     const larger = Math.max(1, Math.min(1.4, room.width / width, room.height / height));
     picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: width * larger, height: height * larger, role: "group", "aria-label": "Graph of the argument" });
@@ -40,16 +41,18 @@ function graphPane(pane) {
     mark();
   }
 
-  /** In layers, by dagre. @param {Edge[]} list */
-  function layers(list) {
+  /** In layers, by dagre; what the cycle rests on is thin and grey. @param {Edge[]} list @param {Edge[]} grey */
+  function layers(list, grey) {
     const graph = new dagre.graphlib.Graph({ multigraph: true });
-    graph.setGraph({ rankdir: "LR", nodesep: 46, ranksep: 96, edgesep: 30, marginx: 10, marginy: 16 });
+    const down = innerWidth < NARROW;
+    graph.setGraph({ rankdir: down ? "TB" : "LR", nodesep: 46, ranksep: down ? 40 : 60, edgesep: 30, marginx: 10, marginy: 16 });
     graph.setDefaultEdgeLabel(() => ({}));
-    for (const edge of list) {
-      for (const [name, number] of [[edge.source, edge.from], [edge.target, edge.to]]) {
-        if (!graph.hasNode(name)) graph.setNode(name, node(String(name), Number(number)));
+    const cycle = new Set(list.flatMap((edge) => [edge.source, edge.target]));
+    for (const edge of [...list, ...grey]) {
+      for (const [name, number] of /** @type {[string, number][]} */ ([[edge.source, edge.from], [edge.target, edge.to]])) {
+        if (!graph.hasNode(name)) graph.setNode(name, { ...node(name, number), grey: !cycle.has(name) });
       }
-      graph.setEdge(edge.source, edge.target, { edge, width: 14 + 7 * Math.min(20, `${edge.relation} ${edge.key}`.length), height: 18, labelpos: "c" }, String(edge.id));
+      graph.setEdge(edge.source, edge.target, { edge, width: labelWidth(edge) + 8, height: 20, labelpos: "c" }, `${edge.id} ${edge.relation} ${edge.key}`);
     }
     dagre.layout(graph);
     const { width, height } = graph.graph();
@@ -74,7 +77,7 @@ function graphPane(pane) {
         const angle = start + (2 * Math.PI * i) / list.length;
         Object.assign(s, { x: radius * Math.cos(angle), y: radius * flat * Math.sin(angle) });
       });
-      if (apart(shapes) && straight().every(({ edge, points: [p, q] }) => Math.abs(p.x - q.x) >= labelWidth(edge) + 46 || Math.abs(p.y - q.y) >= 56)) break;
+      if (apart(shapes) && clear(straight()) && straight().every(({ edge, points: [p, q] }) => Math.abs(p.x - q.x) >= labelWidth(edge) + 46 || Math.abs(p.y - q.y) >= 72)) break;
     }
     const bend = list.length === 2 ? 56 : 0;
     const lines = straight().map(({ edge, a, b, points }) => {
@@ -101,15 +104,20 @@ function graphPane(pane) {
   }
 
   /** @param {any} shape */
-  function edgeShape({ edge, points }) {
+  function edgeShape({ edge, points, x: labelX, y: labelY }) {
     const name = edgeName(edge);
     const kind = base(edge.relation);
     const d = smooth(points);
-    const line = svg("path", { d, class: "line", "stroke-dasharray": RELATIONS[kind].dash.join(" "), "marker-end": `url(#tip-${kind})` });
-    const { x, y } = line.getPointAtLength(line.getTotalLength() / 2);
+    const line = svg("path", { d, class: "line", "stroke-dasharray": RELATIONS[kind].dash.join(" "), "marker-end": `url(#tip-${edge.id === undefined ? "so" : kind})` });
+    const middle = line.getPointAtLength(line.getTotalLength() / 2);
+    const [x, y] = [labelX ?? middle.x, labelY ?? middle.y];
+    const grey = edge.id === undefined;
     const text = svg("text", { x, y: y + 4, "text-anchor": "middle" });
     text.textContent = name;
     const half = labelWidth(edge) / 2;
+    if (grey) {
+      return svg("g", { class: "edge grey" }, line, svg("rect", { x: x - half, y: y - 9, width: 2 * half, height: 18, class: "behind" }), text);
+    }
     return svg("g", {
       class: `edge ${hue(kind)}`, tabindex: "0", role: "button", "data-edge": String(edge.id),
       "aria-label": visible(`${short(edge.source)} ${name} ${short(edge.target)}: ${edge.text}`),
@@ -119,11 +127,11 @@ function graphPane(pane) {
   }
 
   /** @param {string} name @param {any} shape */
-  function nodeShape(name, { txn, lines, x, y, width, height }) {
+  function nodeShape(name, { txn, lines, x, y, width, height, grey }) {
     const title = svg("text", { x: x - width / 2 + 8, y: y - height / 2 + 16, class: "name" });
     title.textContent = visible(short(name)) + (txn >= 0 && H.status[txn] === "m" ? " ?" : "");
     const group = svg("g", {
-      class: `node status-${txn < 0 ? "c" : H.status[txn]}`, tabindex: txn < 0 ? "-1" : "0", role: "button", "data-txn": String(txn),
+      class: `node status-${txn < 0 ? "c" : H.status[txn]}${grey ? " grey" : ""}`, tabindex: txn < 0 ? "-1" : "0", role: "button", "data-txn": String(txn),
       "aria-label": visible(txn < 0 ? name : describe({ txn })),
       onclick: () => txn >= 0 && S.select({ txn }), onkeydown: pressed(() => txn >= 0 && S.select({ txn })),
       onmouseenter: () => S.hover({ txn }), onmouseleave: () => S.hover({}),
@@ -155,6 +163,11 @@ function graphPane(pane) {
   }
 
   draw();
+  let narrow = innerWidth < NARROW;
+  addEventListener("resize", () => {
+    if (narrow !== innerWidth < NARROW) draw();
+    narrow = innerWidth < NARROW;
+  });
   S.listeners.push(mark);
 }
 
@@ -172,6 +185,12 @@ function labelWidth(edge) {
 function apart(shapes) {
   return shapes.every((a, i) => shapes.slice(i + 1).every((b) =>
     Math.abs(a.x - b.x) - (a.width + b.width) / 2 >= 24 || Math.abs(a.y - b.y) - (a.height + b.height) / 2 >= 28));
+}
+
+/** Whether the labels of straight edges, in their middles, are apart. @param {any[]} lines */
+function clear(lines) {
+  const at = lines.map(({ edge, points: [p, q] }) => ({ x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, width: labelWidth(edge), height: 18 }));
+  return at.length < 3 || apart(at.map((one) => ({ ...one, width: one.width - 20, height: one.height - 24 })));
 }
 
 /** Whether edges are one cycle that comes to no transaction twice. @param {Edge[]} edges */

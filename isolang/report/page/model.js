@@ -4,14 +4,14 @@
 /**
  * @typedef {{relation: string, source: string, target: string, key: string, text: string,
  *   where: string[], because: number[], assumed: boolean, from: number, to: number,
- *   joins: [number, number], id: number}} Edge
+ *   joins: [number, number], id: number, behind?: Edge}} Edge
  * @typedef {{kind: "cycle", check: string, anomaly: string, edges: Edge[]}} Cycle
  * @typedef {{kind: "sentence", text: string, because: number[]}} Sentence
  * @typedef {{kind: "split", text: string, cases: {assumption: string, argument: Argument}[]}} Split
  * @typedef {{number: number, text: string, reason: Cycle | Argument | Sentence}} Lemma
  * @typedef {{kind: "argument", lemmas: Lemma[], conclusion: Cycle | Split | Sentence}} Argument
  * @typedef {{number: number, name: string, status: string, session: string, where: string,
- *   operations: {index: number, text: string, where: string, caller: string}[], omitted: number}} Shown
+ *   operations: {index: number, text: string, where: string, caller: string}[], omitted: number, age: string, sent: string[]}} Shown
  * @typedef {{txn?: number, edge?: number}} Chosen
  */
 
@@ -159,6 +159,21 @@ function number(node) {
   }
 }
 if (D.violation) number(D.violation.argument);
+
+/** Whom the transactions of edges read what others then overwrote from: as edges of their own, each once,
+ * where the edges do not have them. @param {Edge[]} edges @returns {Edge[]} */
+function behind(edges) {
+  const there = new Set(edges.map((e) => `${e.relation} ${e.source} ${e.target} ${e.key}`));
+  /** @type {Edge[]} */
+  const found = [];
+  for (const { behind: one } of edges) {
+    const name = one ? `wr ${one.source} ${one.target} ${one.key}` : "";
+    if (!one || there.has(name)) continue;
+    there.add(name);
+    found.push(one);
+  }
+  return found;
+}
 
 /** The transactions of the argument, by their place here. @type {number[]} */
 const INVOLVED = D.violation

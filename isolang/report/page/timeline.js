@@ -6,6 +6,7 @@ const LOW = 34; // height of a row, in pixels, where there are many
 const HIGH = 120; // and where there are few
 const HEAD = 18; // above the first row: the scale
 const SIDE = 96; // left of the rows: the sessions' names
+const BEHIND = -2; // the number of what is drawn thin and grey: an edge that the cycle rests on
 const MANY = 400; // sessions from which rows are shared, as each would have a row of its own
 
 /**
@@ -124,12 +125,21 @@ function stretched(txns, begin, end, rank) {
   return [moved(begin), moved(end), rank];
 }
 
+/** The sessions of the argument: what the cycle rests on, then those of the cycle in its order, so that
+ * most of its edges join neighbours. */
+function sessionsOfArgument() {
+  const last = CYCLES[CYCLES.length - 1];
+  const cycle = last ? last.edges.map((e) => M.place(e.from)).filter((t) => t >= 0) : [];
+  const around = new Set(cycle);
+  return [...new Set([...INVOLVED.filter((t) => !around.has(t)).map((t) => H.session[t]).filter((s) => !cycle.some((t) => H.session[t] === s)), ...cycle.map((t) => H.session[t])])];
+}
+
 /** Rows for the sessions of some transactions, those of the argument on top; or, of more sessions than
  * anyone looks at, rows that they share. @param {number[]} txns by their begin @param {Float64Array} begin
  * @param {Float64Array} end @returns {{row: Int32Array, rows: number[][], names: string[]}} */
 function rowsOf(txns, begin, end) {
   const row = new Int32Array(M.n).fill(-1);
-  const first = new Set(INVOLVED.map((t) => H.session[t]));
+  const first = sessionsOfArgument();
   const sessions = [...new Set(txns.map((t) => H.session[t]))].filter((s) => s >= 0).sort((a, b) => a - b);
   /** @type {string[]} */
   let names;
@@ -144,7 +154,8 @@ function rowsOf(txns, begin, end) {
     }
     names = free.map(() => "");
   } else {
-    const sorted = [...sessions.filter((s) => first.has(s)), ...sessions.filter((s) => !first.has(s))];
+    const known = new Set(sessions);
+    const sorted = [...first.filter((s) => known.has(s)), ...sessions.filter((s) => !first.includes(s))];
     const at = new Map(sorted.map((s, r) => [s, r]));
     for (const t of txns) row[t] = at.get(H.session[t]) ?? -1;
     names = sorted.map((s) => H.sessions[s]);
@@ -250,6 +261,26 @@ function timelinePane(pane) {
   /** @param {number} row */
   const py = (row) => HEAD + row * ROW - view.y;
 
+  const narrow = el("div", { class: "narrow" });
+  /** @type {HTMLElement} */ (canvas.parentElement).after(narrow);
+  /** On a narrow screen the argument stands in columns; the canvas has the other scales. */
+  function columns() {
+    const on = innerWidth < NARROW && INVOLVED.length > 0 && scale.value === "the argument";
+    pane.classList.toggle("in-columns", on);
+    narrow.hidden = !on;
+    if (!on) return;
+    const last = CYCLES[CYCLES.length - 1];
+    const edges = last ? last.edges : [];
+    const { picture, list } = columnsPicture(/** @type {Layout} */ (scales.get("the argument")), edges, pane.clientWidth - 24);
+    narrow.replaceChildren(el("div", { class: "wide" }, picture), list);
+    mark();
+  }
+  function mark() {
+    for (const one of narrow.querySelectorAll("[data-edge]")) one.classList.toggle("on", S.hasEdge(Number(one.dataset.edge)));
+    for (const one of narrow.querySelectorAll("[data-txn]")) one.classList.toggle("on", S.hasTxn(Number(one.dataset.txn)));
+  }
+  S.listeners.push(mark);
+
   function resize() {
     const box = canvas.parentElement.getBoundingClientRect();
     view.width = Math.max(200, box.width);
@@ -330,6 +361,7 @@ function timelinePane(pane) {
   function rescale(name) {
     L = /** @type {Layout} */ (scales.get(name));
     scale.value = name;
+    columns();
     resize();
     if (name === "the argument" || !INVOLVED.length) whole();
     else show(S.selected.txn === undefined ? cycleTxns() : [S.selected.txn]);
@@ -413,18 +445,26 @@ function timelinePane(pane) {
       }
     }
     // Arrows pass behind the boxes that they do not join, labels stand before them.
-    const list = arrows();
-    const points = list.map(arrow);
     /** @type {Rectangle[]} */
     const taken = [];
     for (const txn of INVOLVED) {
       if (L.row[txn] < 0 || L.row[txn] < top || L.row[txn] >= bottom) continue;
       const x = px(from()[txn]);
       const [y, w, h] = [py(L.row[txn]) + pad(), Math.max(3, px(to()[txn]) - x), ROW - 2 * pad() - 1];
-      box(txn, x, y, w, h, true);
       taken.push([x, y, x + w, y + h]);
     }
-    for (const [i, one] of list.entries()) label(one, points[i], taken);
+    const list = arrows();
+    const points = list.map((one) => arrow(one, taken));
+    for (const txn of INVOLVED) {
+      if (L.row[txn] < 0 || L.row[txn] < top || L.row[txn] >= bottom) continue;
+      const x = px(from()[txn]);
+      box(txn, x, py(L.row[txn]) + pad(), Math.max(3, px(to()[txn]) - x), ROW - 2 * pad() - 1, true);
+    }
+    /** @type {Rectangle[]} */
+    const labels = [];
+    for (const [i, one] of list.entries()) label(one, points[i], taken, labels);
+    // What was written where, for those who measure the page.
+    Object.assign(canvas, { labels });
     c.restore();
     names(top, bottom);
     axis();
@@ -519,7 +559,7 @@ function timelinePane(pane) {
   }
 
   /** @typedef {{relation: string, text: string, x1: number, y1: number, x2: number, y2: number, flat: boolean,
-   *   shift: number, on: boolean, pale: boolean, id: number}} Arrow */
+   *   shift: number, on: boolean, pale: boolean, far: boolean, id: number}} Arrow */
 
   function arrows() {
     drawn = [];
@@ -537,7 +577,7 @@ function timelinePane(pane) {
       const [r1, r2] = [a < 0 ? -1 : L.row[a], L.row[b]];
       const border = (/** @type {number} */ row, /** @type {number} */ other) => py(row) + (other > row ? ROW - pad() - 1 : pad());
       list.push({
-        relation, shift, flat: r1 === r2, ...rest,
+        relation, shift, flat: r1 === r2, far: a >= 0 && Math.abs(r1 - r2) > 1, ...rest,
         x1: a < 0 ? SIDE + 4 : anchor(a, joins[0], true, relation), y1: a < 0 ? HEAD : border(r1, r2),
         x2: anchor(b, joins[1], false, relation), y2: border(r2, r1),
       });
@@ -551,6 +591,11 @@ function timelinePane(pane) {
       const text = few || on ? `${edge.relation} ${edge.key}`.trim() : "";
       add(a, b, edge.relation, edge.joins, { text, on, pale: chosen && !on, id: edge.id });
     }
+    for (const edge of few ? behind([...last].map((id) => EDGES[id])) : []) {
+      const [a, b] = [M.place(edge.from), M.place(edge.to)];
+      if (a < 0 || b < 0 || L.row[a] < 0 || L.row[b] < 0) continue;
+      add(a, b, "wr", edge.joins, { text: `wr ${edge.key}`, on: false, pale: chosen, id: BEHIND });
+    }
     if (view.neighbours && S.selected.txn !== undefined) {
       for (const [a, b, op] of neighboursOf(S.selected.txn)) {
         if (L.row[a] < 0 || L.row[b] < 0) continue;
@@ -560,59 +605,86 @@ function timelinePane(pane) {
     return list;
   }
 
-  /** Draw an arrow, and give the points of its curve. @param {Arrow} one @returns {number[]} */
-  function arrow({ relation, x1, y1, x2, y2, flat, shift, on, pale, id }) {
+  /** Where a line may pass the rows between two, near a place: no box of the argument stands there.
+   * @param {number} near @param {number} y1 @param {number} y2 @param {Rectangle[]} boxes */
+  function passage(near, y1, y2, boxes) {
+    const [a, b] = [Math.min(y1, y2) + 2, Math.max(y1, y2) - 2];
+    const between = boxes.filter(([, t, , d]) => t > a && d < b);
+    const clear = (/** @type {number} */ x) => between.every(([l, , r]) => x < l - 8 || x > r + 8);
+    for (let far = 0; far < view.width; far += 6) {
+      for (const x of [near + far, near - far]) if (x > SIDE + 4 && x < view.width - 6 && clear(x)) return x;
+    }
+    return near;
+  }
+
+  /** Draw an arrow, around the boxes between its ends, and give the points of its curves.
+   * @param {Arrow} one @param {Rectangle[]} boxes @returns {number[]} */
+  function arrow({ relation, x1, y1, x2, y2, flat, shift, on, pale, id, far }, boxes) {
     const c = context;
     // Edges between the same two transactions are bent apart, to one side and the other.
     const apart = (shift % 2 ? -1 : 1) * Math.ceil(shift / 2) * 34;
     const bend = flat ? 0 : Math.min(60, 20 + Math.abs(x2 - x1) / 6) * (x2 >= x1 ? 1 : -1);
     const high = flat ? Math.max(14, pad()) + 6 * shift : 0;
-    const [cx1, cx2] = [x1 + bend + apart, x2 - bend + apart];
-    const [cy1, cy2] = flat ? [y1 - high, y2 - high] : [(y1 + y2) / 2, (y1 + y2) / 2];
+    let points = [x1, y1, x1 + bend + apart, flat ? y1 - high : (y1 + y2) / 2, x2 - bend + apart, flat ? y2 - high : (y1 + y2) / 2, x2, y2];
+    if (far) {
+      // Down beside its own row, straight past the others, and on to the end.
+      const way = y2 > y1 ? 1 : -1;
+      const step = way * Math.max(6, 2 * pad());
+      const x = passage((x1 + x2) / 2 + apart, y1, y2, boxes);
+      const [ya, yb] = [y1 + step, y2 - step];
+      points = [x1, y1, x1, ya, x, y1, x, ya, x, ya, x, yb, x, yb, x, y2, x2, yb, x2, y2];
+    }
     c.globalAlpha = pale ? 0.35 : 1;
-    c.strokeStyle = c.fillStyle = palette[hue(relation)];
-    c.lineWidth = on ? 3.5 : 2;
+    c.strokeStyle = c.fillStyle = id === BEHIND ? palette.faint : palette[hue(relation)];
+    c.lineWidth = id === BEHIND ? 1 : on ? 3.5 : 2;
     c.setLineDash(RELATIONS[base(relation)].dash);
     c.beginPath();
     c.moveTo(x1, y1);
-    c.bezierCurveTo(cx1, cy1, cx2, cy2, x2, y2);
+    for (let k = 2; k < points.length; k += 6) c.bezierCurveTo(points[k], points[k + 1], points[k + 2], points[k + 3], points[k + 4], points[k + 5]);
     c.stroke();
     c.setLineDash([]);
-    const angle = Math.atan2(y2 - cy2, x2 - cx2);
+    const last = points.length - 4;
+    const angle = Math.atan2(y2 - points[last + 1], x2 - points[last]);
+    const size = id === BEHIND ? 7 : 10;
     c.beginPath();
     c.moveTo(x2, y2);
-    c.lineTo(x2 - 10 * Math.cos(angle - 0.4), y2 - 10 * Math.sin(angle - 0.4));
-    c.lineTo(x2 - 10 * Math.cos(angle + 0.4), y2 - 10 * Math.sin(angle + 0.4));
+    c.lineTo(x2 - size * Math.cos(angle - 0.4), y2 - size * Math.sin(angle - 0.4));
+    c.lineTo(x2 - size * Math.cos(angle + 0.4), y2 - size * Math.sin(angle + 0.4));
     c.fill();
     c.beginPath();
-    c.arc(x1, y1, 3, 0, 7);
+    c.arc(x1, y1, id === BEHIND ? 2 : 3, 0, 7);
     c.fill();
     c.globalAlpha = 1;
-    const points = [x1, y1, cx1, cy1, cx2, cy2, x2, y2];
     if (id >= 0) drawn.push({ edge: id, points });
     return points;
   }
 
-  /** Put the label of an arrow where on its curve there is room.
-   * @param {Arrow} one @param {number[]} p the curve @param {Rectangle[]} taken */
-  function label({ relation, text, pale }, p, taken) {
+  /** Put the label of an arrow where on its curve there is room, or beside it; on top of others it would
+   * say nothing. @param {Arrow} one @param {number[]} p the curve @param {Rectangle[]} taken @param {Rectangle[]} labels */
+  function label({ relation, text, pale, id }, p, taken, labels) {
     if (!text) return;
     const c = context;
-    c.font = "600 12px system-ui, sans-serif";
+    c.font = `${id === BEHIND ? 400 : 600} ${id === BEHIND ? 11 : 12}px system-ui, sans-serif`;
     const said = visible(text.length > 24 ? `${text.slice(0, 23)}…` : text);
     const w = c.measureText(said).width;
     const around = (/** @type {[number, number]} */ [x, y]) => /** @type {Rectangle} */ ([x - w / 2 - 3, y - 8, x + w / 2 + 3, y + 8]);
     const spots = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8, 0.12, 0.88].map((t) => curveAt(p, t));
+    const [mx, my] = spots[0];
+    for (let far = 12; far < 240; far += 8) {
+      for (const [dx, dy] of [[far, 0], [-far, 0], [0, far / 2], [0, -far / 2], [far, far / 4], [-far, -far / 4]]) spots.push([mx + dx, my + dy]);
+    }
     const free = spots.find((spot) => {
       const [a, b, e, f] = around(spot);
-      return !taken.some(([l, t, r, d]) => a < r && l < e && b < d && t < f);
+      return a > SIDE && e < view.width && b > HEAD - 2 && f < view.height && !taken.some(([l, t, r, d]) => a < r && l < e && b < d && t < f);
     });
-    const [x, y] = free || spots[1];
-    taken.push(around([x, y]));
+    if (!free) return;
+    const [x, y] = free;
+    taken.push(around(free));
+    labels.push(around(free));
     c.globalAlpha = pale ? 0.5 : 1;
     c.fillStyle = palette.paper;
     c.fillRect(x - w / 2 - 3, y - 8, w + 6, 16);
-    c.fillStyle = palette[hue(relation)];
+    c.fillStyle = id === BEHIND ? palette.faint : palette[hue(relation)];
     c.fillText(said, x - w / 2, y);
     c.globalAlpha = 1;
   }
@@ -636,11 +708,12 @@ function timelinePane(pane) {
     c.fillRect(0, 0, view.width, HEAD - 2);
     c.fillStyle = palette.faint;
     c.fillText(L.names.some((name) => name) ? "session" : "rows are shared", 6, 8);
-    c.fillText(`${L.says} →`, SIDE + 4, 8);
     const drawn = L.rows.reduce((sum, row) => sum + row.length, 0);
     const all = Math.max(H.of, M.n);
     const count = ` ${drawn.toLocaleString("en")}${all > drawn ? ` of ${all.toLocaleString("en")}` : ""} transactions`;
-    c.fillText(count, view.width - c.measureText(count).width - 6, 8);
+    const left = view.width - c.measureText(count).width - 6;
+    c.fillText(count, left, 8);
+    if (SIDE + 4 + c.measureText(`${L.says} →`).width < left - 8) c.fillText(`${L.says} →`, SIDE + 4, 8);
   }
 
   function drawDetail() {
@@ -788,7 +861,9 @@ function timelinePane(pane) {
 
   S.listeners.push(later);
   new ResizeObserver(resize).observe(canvas.parentElement);
+  addEventListener("resize", columns); // a canvas that is hidden has no size that could change
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { palette = readPalette(); later(); });
+  columns();
   resize();
   whole();
   pane.addEventListener("reveal", () => { if (S.selected.txn !== undefined) reveal(S.selected.txn); });
@@ -796,11 +871,15 @@ function timelinePane(pane) {
 
 /** Left, top, right, bottom. @typedef {[number, number, number, number]} Rectangle */
 
-/** The point of a curve at t, from 0 to 1. @param {number[]} p @param {number} t @returns {[number, number]} */
-function curveAt(p, t) {
+/** The point of some curves, one after the other, at t, from 0 to 1. @param {number[]} p @param {number} whole
+ * @returns {[number, number]} */
+function curveAt(p, whole) {
+  const curves = (p.length - 2) / 6;
+  const k = Math.min(curves - 1, Math.floor(whole * curves));
+  const t = whole * curves - k;
   const u = 1 - t;
   const at = (/** @type {number} */ i) => u * u * u * p[i] + 3 * u * u * t * p[i + 2] + 3 * u * t * t * p[i + 4] + t * t * t * p[i + 6];
-  return [at(0), at(1)];
+  return [at(6 * k), at(6 * k + 1)];
 }
 
 /** Whom a transaction read from, and who read from it: by key and value, where it is the only writer.

@@ -1,0 +1,41 @@
+"""For how long a transaction was open, and what others did meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from isolang.history import columns as c
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+
+_MANY: Final = 10  # others, of which an order of events alone tells nothing worth reading
+
+
+def age_of(history: History, txn: int) -> str:
+    """Say for how long a transaction was open, and how many others committed meanwhile.
+
+    Args:
+        history: with times.
+        txn: its number.
+
+    Returns:
+        The end of a sentence, ``open for 1.07 s while 2,340 others committed``; seconds only where
+        the times are those of a clock in nanoseconds. Empty if hardly anybody committed meanwhile,
+        or there are no times.
+    """
+    columns = history.columns
+    if not columns.has_time or not 0 <= txn < columns.transactions():
+        return ""
+    begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
+    if begin == c.UNKNOWN_BEGIN or end == c.UNKNOWN_END:
+        return ""
+    ends = columns.txn_end
+    others = int(((ends > begin) & (ends < end) & (columns.txn_status == c.COMMITTED)).sum())
+    clock = history.real_time.startswith(":time")
+    if others < (1 if clock else _MANY):
+        return ""
+    seconds = (end - begin) * 1e-9
+    how_long = f" for {seconds:.3g} s" if clock else ""
+    return f"open{how_long} while {others:,} other{'' if others == 1 else 's'} committed"
