@@ -237,6 +237,47 @@ def write_jepsen(
     write: Callable[[bytes], object],
 ) -> tuple[int, int] | None: ...
 
+# --- watch ---
+
+WATCH_NOTHING: str
+
+class LastValues:
+    """What the cuts of a stream have left, see ``native/watch/last_values.hpp``."""
+
+    keep_removed: bool
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def memory(self) -> int: ...
+    def left_by(
+        self, part: Columns, order_start: NDArray[np.int64], order_txn: NDArray[np.int32]
+    ) -> bytes: ...
+    def replace(self, change: bytes) -> bytes: ...
+    def all(self) -> bytes: ...
+    def take_all(self) -> list[tuple[bytes, bytes]]: ...
+    def missing(self, columns: Columns) -> list[bytes]: ...
+    def open_window(self, columns: Columns) -> tuple[Columns, NDArray[np.int32]]: ...
+
+def cut_window(
+    window: Columns,
+    source: NDArray[np.int32],
+    order_start: NDArray[np.int64],
+    order_txn: NDArray[np.int32],
+    open: NDArray[np.uint8],  # noqa: A002
+    in_flight: NDArray[np.uint8],
+    young: NDArray[np.uint8],
+    timed: bool,
+    real_time: bool,
+    clock_error: int,
+) -> NDArray[np.int32]: ...
+def restrict_witness(
+    window: Columns,
+    source: NDArray[np.int32],
+    order_start: NDArray[np.int64],
+    order_txn: NDArray[np.int32],
+    going: NDArray[np.int32],
+    part: Columns,
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]: ...
+
 # --- recording ---
 
 def recorded_line(

@@ -70,6 +70,7 @@ SECTIONS = {
     "certify": "certify",
     "workload": "workload",
     "recording": "run",
+    "watch": "watch",
 }
 
 # native/<layer>: the prefixes of what it may include.
@@ -78,6 +79,7 @@ INCLUDES = {
     "readers": ("readers/", "core/"),
     "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
+    "watch": ("watch/", "core/"),
     "engine": ("engine/", "core/"),
     "certify": (
         "certify/",

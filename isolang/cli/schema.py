@@ -17,7 +17,7 @@ from isolang.output.terminal import data
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "check": ("isolang.output.report:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
-    "watch": ("isolang.cli.watch:WatchLine", False),
+    "watch": ("isolang.cli.watch_course:WatchLine", False),
     "run": ("isolang.cli.run:RunReport", False),
     "run-effectiveness": ("isolang.run.effectiveness:Effectiveness", False),
     "run-selftest": ("isolang.run.selftest:SelfTest", False),

@@ -102,13 +102,19 @@ def verify(
 
 def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
     """The parts of a watched stream, each by itself, and how they follow one another."""
+    from concurrent.futures import ThreadPoolExecutor
+
     from isolang.certify.errors import CertificateRejected
+    from isolang.machine import processors
     from isolang.watch import Stream, level_of, verify_chain
 
     spec = level_of(Path(folder))
     stream = Stream([log], follow=False)
     try:
-        count = verify_chain(Path(folder), stream, by_definition=by_definition)
+        with ThreadPoolExecutor(processors()) as executor:
+            count = verify_chain(
+                Path(folder), stream, by_definition=by_definition, executor=executor
+            )
     except CertificateRejected as error:
         say(f"REJECTED  {visible(folder)}", f"  {visible(str(error))}")
         return EXIT_REJECTED

@@ -15,12 +15,15 @@ import typer
 from isolang.cli.choices import number
 from isolang.cli.parameters import Output
 from isolang.cli.progress import StatusLine
+from isolang.cli.watch_course import Course, Lag, WatchLine
 from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
-from isolang.output.terminal import data, say, visible
+from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:
     from isolang.watch import Report, Round, Stream, Watch
 
+_PACE: Final = 2.0  # seconds after which what a growing log has brought is judged
+_SHOWN: Final = 12  # assumed values
 _EXITS: Final = {
     "valid": EXIT_VALID,
     "invalid": EXIT_INVALID,
@@ -78,13 +81,36 @@ def watch(
             help="How far the clocks of two clients may differ, such as 5ms.",
         ),
     ] = "",
+    memory: Annotated[
+        int, typer.Option(
+            metavar="MB", parser=number(int, 64, 10_000_000),
+            help="Half of it may be taken by the last values of the keys; what is beyond is kept "
+            "on disk.",
+        ),
+    ] = 512,
+    grace: Annotated[
+        str, typer.Option(
+            metavar="DURATION",
+            help="How long what has no known outcome is waited for, of a log that grows.",
+        ),
+    ] = "30s",
+    to_the_end: Annotated[
+        bool, typer.Option(
+            "--to-the-end", help="Go on after a violation, without what its transactions read."
+        ),
+    ] = False,
+    html: Annotated[
+        str, typer.Option(
+            "--html", metavar="FILE", show_default=False,
+            help="Write how it goes as a page every few seconds, and in the end the violation.",
+        ),
+    ] = "",
     output: Output = "text",
 ) -> int:  # fmt: skip
     """Judge a history while it is being written, in bounded memory."""
     from isolang.errors import HistoryError
     from isolang.history.clock_error import nanoseconds
     from isolang.watch import Stream, Watch, position_in
-    from isolang.watch.chain import NAME
 
     error = nanoseconds(clock_error) if clock_error else 0
     with ExitStack() as open_:
@@ -94,10 +120,10 @@ def watch(
             folder = Path(tempfile.mkdtemp(prefix="isolang-watch-"))
             open_.callback(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        position = position_in(folder / NAME)
+        position = position_in(folder)
         spool = None
         if "-" in paths:
-            if position is not None:
+            if (folder / "input").exists():
                 raise HistoryError(
                     "-: what came through a pipe is gone; a watch of it cannot go on"
                 )
@@ -112,18 +138,31 @@ def watch(
             resume=position,
         )
         open_.callback(stream.close)
+        follows = until_idle != 0
         watched = Watch(
-            spec, stream=stream, folder=folder, sources=paths,
-            round=round, clock_error=error, most=most,
+            spec, stream=stream, folder=folder, sources=paths, round=round, clock_error=error,
+            most=most, memory=memory * 500_000, to_the_end=to_the_end,
+            pace=_PACE if follows else None,
+            grace_seconds=nanoseconds(grace) / 1e9 if follows else 0.0,
         )  # fmt: skip
-        line = StatusLine(sys.stderr, _how_it_goes)
+        open_.callback(watched.close)
+        course = Course(", ".join(paths), watched.plan.spec.name, page=html)
+        line = StatusLine(sys.stderr, course.line)
         open_.callback(line.end)
-        report = _followed(watched, stream, line, output=output)
-    return _told(report, watched, state=state, output=output)
+        report = _followed(watched, stream, course, line, output=output)
+        files = _kept(report, folder) if state else []
+        if html:
+            files.append(course.save_end(report))
+    return _told(report, watched, state=state, output=output, files=files)
 
 
 def _followed(
-    watched: Watch, stream: Stream, line: StatusLine[[Round, int]], *, output: str
+    watched: Watch,
+    stream: Stream,
+    course: Course,
+    line: StatusLine[[Round, Lag]],
+    *,
+    output: str,
 ) -> Report:
     """Read until the stream ends, a violation is found, or Ctrl-C ends it."""
     batches = iter(stream)
@@ -131,7 +170,12 @@ def _followed(
         try:
             batch = next(batches)
             for found in watched.feed(batch):
-                _show(found, line, waiting=batch.waiting, output=output)
+                lag = Lag(bytes=batch.waiting + stream.behind, holding=batch.holding)
+                course.add(found, lag)
+                if output == "json":
+                    data(msgspec.json.encode(course.told(found, lag)).decode() + "\n")
+                else:
+                    line.show(found, lag)
         except KeyboardInterrupt:
             if stream.ended:
                 raise
@@ -139,61 +183,33 @@ def _followed(
     return watched.report
 
 
-class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one line of ``--output json`` says: of a round, or in the end of the whole.
+def _kept(report: Report, folder: Path) -> list[str]:
+    """Save the transactions of a violation, and their certificate, beside the chain."""
+    from isolang.api import check, load_history
+    from isolang.errors import IsolangError
+    from isolang.history import save_history
+    from isolang.verdict import Invalid
 
-    Attributes:
-        outcome: ``valid`` so far, or what was found: ``invalid``, ``suspected``, ``unknown``.
-        ended: whether this is the last line.
-        transactions: how many have been seen, those in flight left out.
-        parts: how many parts the certificate has.
-        window: how many transactions are held in memory.
-        put_back: how many cuts were put back for this round.
-        waiting: bytes that were read and are not judged yet.
-        holding: what keeps the window long, in words.
-        note: what the outcome rests on, in words.
-        places: where the transactions of a violation stand: ``file:line``.
-        verdict: the violation, or why nothing is known, as text.
-    """
-
-    outcome: str
-    ended: bool
-    transactions: int
-    parts: int
-    window: int = 0
-    put_back: int = 0
-    waiting: int = 0
-    holding: str = ""
-    note: str = ""
-    places: tuple[str, ...] = ()
-    verdict: str | None = None
+    if not isinstance(report.verdict, Invalid) or report.outcome != "invalid":
+        return []
+    path = folder / "violation.edn"
+    try:
+        save_history(report.verdict.history, path, format="edn")
+        again = check(load_history(path), report.verdict.spec)
+        if isinstance(again, Invalid) and again.certified:
+            return [f"history {path}", f"certificate {again.certificate().save(folder)}"]
+    except (IsolangError, OSError) as error:
+        complain(visible(f"the violation could not be saved: {error}"))
+    return []
 
 
-def _show(found: Round, line: StatusLine[[Round, int]], *, waiting: int, output: str) -> None:
-    if output == "json":
-        said = WatchLine(
-            outcome=found.outcome, ended=False, transactions=found.seen, parts=found.parts,
-            window=found.kept, put_back=found.put_back, waiting=waiting, holding=found.holding,
-        )  # fmt: skip
-        data(msgspec.json.encode(said).decode() + "\n")
-    else:
-        line.show(found, waiting)
-
-
-def _how_it_goes(found: Round, waiting: int) -> str:
-    held = f"; {found.holding}" if found.holding else ""
-    return visible(
-        f"{found.seen:,} transactions, {found.kept:,} in the window, {found.parts:,} parts, "
-        f"{waiting:,} bytes behind: {found.outcome}{held}"
-    )
-
-
-def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
+def _told(report: Report, watched: Watch, *, state: str, output: str, files: list[str]) -> int:
     verdict = report.verdict
     if output == "json":
         line = WatchLine(
             outcome=report.outcome, ended=True, transactions=report.seen, parts=report.parts,
-            note=report.note, places=report.places,
+            note=report.note, places=report.places, given_up=report.given_up,
+            violations=report.violations,
             verdict=None if verdict is None else str(verdict),
         )  # fmt: skip
         data(msgspec.json.encode(line).decode() + "\n")
@@ -204,6 +220,14 @@ def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
         if report.outcome == "valid"
         else f"  {report.seen:,} transactions seen",
     ]
+    if report.violations > 1:
+        lines.append(f"  {report.violations:,} violations; the first one:")
+    if report.given_up:
+        some = ", ".join(report.given_up_at)
+        lines.append(
+            f"  {report.given_up:,} of unknown outcome were no longer waited for, as nobody had "
+            f"read from them{': ' if some else ''}{some}"
+        )
     if report.note:
         lines.append(f"  {report.note}")
     if verdict is not None:
@@ -211,8 +235,11 @@ def _told(report: Report, watched: Watch, *, state: str, output: str) -> int:
     lines += [f"  in the log: {place}" for place in report.places]
     lines += [
         f"  assumed: no other transaction writes {value!r} to {key!r}"
-        for key, value in report.assumed
+        for key, value in report.assumed[:_SHOWN]
     ]
+    if len(report.assumed) > _SHOWN:
+        lines.append(f"  assumed: likewise {len(report.assumed) - _SHOWN:,} more values")
+    lines += [f"  {name}" for name in files]
     if state and report.outcome == "valid":
         lines.append(f"  isocheck verify {state} LOG checks it again")
     say(*(visible(line) for line in lines))

@@ -10,13 +10,14 @@ from importlib.resources import files
 from isolang.report.picture import Picture, svg, visible
 
 
-def plain_page(title: str, body: str, *, script: str = "") -> str:
+def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> str:
     """Put the body of a page into the file.
 
     Args:
         title: what the page is called.
         body: HTML; whatever is from elsewhere has been escaped (``text``).
         script: the name of a script of ``page/``; empty for none.
+        refresh: seconds after which it loads itself again; 0: never.
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
     code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""
@@ -25,7 +26,8 @@ def plain_page(title: str, body: str, *, script: str = "") -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {allowed}'
         f"style-src {hashed(style)}; base-uri 'none'; form-action 'none'\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        + (f'<meta http-equiv="refresh" content="{refresh}">' if refresh else "")
+        + '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(title)}</title><style>{style}</style></head>\n<body>{body}"
         + (f"<script>{code}</script>" if code else "")
         + "</body></html>\n"

@@ -28,7 +28,7 @@ _WHERE = {
     "Stream": "isolang.watch.stream",
     "Watch": "isolang.watch.watch",
     "level_of": "isolang.watch.verify",
-    "position_in": "isolang.watch.chain",
+    "position_in": "isolang.watch.state",
     "verify_chain": "isolang.watch.verify",
 }
 

@@ -6,24 +6,26 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from isolang.errors import HistoryError
-from isolang.history.values import decode, encode
-from isolang.watch.state import Before, Change, Key, Last, State
-from isolang.watch.stream import Place
+from isolang.watch.packed import pack, unpack
+from isolang.watch.stream.rows import WIDTH
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: The version of the format.
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 #: The file of a chain in its folder.
 NAME: Final = "chain.jsonl"
 
-_Atom = tuple[int, Any]
-_Place = tuple[int, int, int, int]
+_NEVER: Final = -(1 << 62)
 
 
 class Head(
@@ -36,7 +38,7 @@ class Head(
         spec_name: the level.
         spec_texts: file name to text, as certificates have it.
         sources: what was read.
-        reading: how: the format, the clock, the clock error in nanoseconds.
+        reading: how: the clock error in nanoseconds.
         previous: empty.
     """
 
@@ -48,15 +50,6 @@ class Head(
     previous: str = ""
 
 
-class Kept(Struct, frozen=True, kw_only=True, array_like=True):
-    """A value that a cut left: of :class:`isolang.watch.state.Last`, ``None`` if there was none."""
-
-    key: _Atom
-    value: _Atom | None
-    place: _Place | None
-    number: int
-
-
 class Part(
     Struct, frozen=True, kw_only=True, tag="part", tag_field="entry", forbid_unknown_fields=True
 ):
@@ -64,49 +57,35 @@ class Part(
 
     Attributes:
         previous: the SHA-256 of the line before.
-        members: number and place of each transaction, in the order in which the witness counts.
-        aside: those that took no effect, and unknown outcomes that were given up.
-        source: of the witness, as :class:`isolang.certify.proofs.Witness` has it.
-        order_start: of it.
-        order_txn: of it.
-        left: the last values that the part wrote.
-        before: what stood there before.
-        begin: the greatest begin of the members; ``None`` without times.
+        transactions: how many.
+        given_up: unknown outcomes that nobody had read from and that were no longer waited for.
+        begin: the greatest begin of the transactions; ``None`` without times.
         spans: the bytes that were read since the entry before: file, start, end, SHA-256.
-        window: number and place of each finished transaction that stayed.
-        deleted: the keys of which something was deleted since the entry before.
         seen: how many finished transactions had come.
-        position: where the stream was.
+        columns: the rest, as :class:`Taken` has it.
     """
 
     previous: str
-    members: tuple[tuple[int, _Place], ...]
-    aside: tuple[tuple[int, _Place], ...] = ()
-    source: tuple[int, ...]
-    order_start: tuple[int, ...]
-    order_txn: tuple[int, ...]
-    left: tuple[Kept, ...]
-    before: tuple[Kept, ...]
+    transactions: int
+    given_up: int = 0
     begin: int | None = None
     spans: tuple[tuple[int, int, int, str], ...] = ()
-    window: tuple[tuple[int, _Place], ...] = ()
-    deleted: tuple[_Atom, ...] = ()
     seen: int = 0
-    position: bytes = b""
+    columns: bytes
 
 
-class Undo(
-    Struct, frozen=True, kw_only=True, tag="undo", tag_field="entry", forbid_unknown_fields=True
+class Back(
+    Struct, frozen=True, kw_only=True, tag="back", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The last parts are taken back; what they had comes again in later ones.
+    """All parts after an entry are void; what they had comes again in later ones.
 
     Attributes:
         previous: the SHA-256 of the line before.
-        parts: how many.
+        to: the SHA-256 of the line of that entry.
     """
 
     previous: str
-    parts: int
+    to: str
 
 
 class End(
@@ -125,23 +104,79 @@ class End(
     note: str = ""
 
 
-Entry = Head | Part | Undo | End
+Entry = Head | Part | Back | End
 
 
-class Paused(Struct, frozen=True, kw_only=True, eq=False):
-    """Where a watch that was killed goes on.
+class Taken(Struct, frozen=True, kw_only=True, eq=False):
+    """The columns of a part.
 
     Attributes:
-        state: the last values of all parts.
-        last: the last part that was written, perhaps taken back since.
-        undone: the parts that were taken back since, the latest first.
-        deleted: the keys of which something was deleted.
+        members: int64[n, 5]: number and place of each transaction, in the order in which the
+            witness counts.
+        aside: likewise, those that took no effect, and unknown outcomes that were given up.
+        source: of the witness, as :class:`isolang.certify.proofs.Witness` has it.
+        order_start: of it.
+        order_txn: of it.
+        before: what the part's values replaced, as ``LastValues`` has it.
     """
 
-    state: State
-    last: Part | None
-    undone: list[Part]
-    deleted: set[Key]
+    members: NDArray[np.int64]
+    aside: NDArray[np.int64]
+    source: NDArray[np.int64]
+    order_start: NDArray[np.int64]
+    order_txn: NDArray[np.int64]
+    before: bytes
+
+    def packed(self) -> bytes:
+        """As the chain has it."""
+        return pack(
+            {
+                "members": self.members.T.ravel(),
+                "aside": self.aside.T.ravel(),
+                "source": self.source,
+                "order_start": self.order_start,
+                "order_txn": self.order_txn,
+                "before": self.before,
+            }
+        )
+
+
+def taken(part: Part, where: str) -> Taken:
+    """The columns of a part.
+
+    Raises:
+        HistoryError: they cannot be read.
+    """
+    import numpy as np
+
+    found = unpack(part.columns, where)
+    try:
+        return Taken(
+            members=np.ascontiguousarray(found["members"].reshape(WIDTH, -1).T),
+            aside=np.ascontiguousarray(found["aside"].reshape(WIDTH, -1).T),
+            source=found["source"],
+            order_start=found["order_start"],
+            order_txn=found["order_txn"],
+            before=bytes(found["before"]),
+        )
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
+        raise HistoryError(f"{where}: columns that cannot be read ({error})") from None
+
+
+class Known(Struct, frozen=True, array_like=True):
+    """A part that is not void, as the watch remembers it.
+
+    Attributes:
+        start: where its line begins.
+        hash: of its line.
+        begin: the greatest begin of its transactions and those of all parts before.
+        given_up: unknown outcomes given up in it and all parts before.
+    """
+
+    start: int
+    hash: str
+    begin: int
+    given_up: int
 
 
 class Chain:
@@ -150,27 +185,26 @@ class Chain:
     Args:
         path: the file; if it exists, its watch goes on.
         head: what is watched.
-
-    Attributes:
-        paused: where it goes on.
+        size: how far the file was written where the watch goes on; all after it becomes void.
+        parts: that were not void there.
 
     Raises:
         HistoryError: the file is of another watch, or of one that has ended, or was changed.
     """
 
-    def __init__(self, path: Path, head: Head) -> None:
-        self.paused: Paused | None = None
+    def __init__(
+        self, path: Path, head: Head, *, size: int = 0, parts: Sequence[Known] = ()
+    ) -> None:
+        self._path = path
         self._previous = ""
-        #: Where the entries of the parts begin that were not taken back.
-        self._parts: list[int] = []
-        #: The greatest begin of those parts and all before each.
-        self._begins: list[int] = []
-        if path.exists():
-            self._file: IO[bytes] = path.open("r+b")
-            self.paused = self._replay(path, head)
+        self._head = ""
+        self._parts: list[Known] = []
+        new = not path.exists() or not _has_head(path)
+        self._file: IO[bytes] = path.open("w+b" if new else "r+b")
+        if new:
+            self._head = self._append(head)
         else:
-            self._file = path.open("x+b")
-            self._append(head)
+            self._go_on(head, size, parts)
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -178,7 +212,22 @@ class Chain:
     @property
     def begin(self) -> int | None:
         """The greatest begin of all parts; ``None`` if none has times."""
-        return self._begins[-1] if self._begins and self._begins[-1] > _NEVER else None
+        return self._parts[-1].begin if self._parts and self._parts[-1].begin > _NEVER else None
+
+    @property
+    def given_up(self) -> int:
+        """How many transactions of unknown outcome the parts have given up."""
+        return self._parts[-1].given_up if self._parts else 0
+
+    @property
+    def parts(self) -> Sequence[Known]:
+        """Those that are not void."""
+        return self._parts
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._file.seek(0, os.SEEK_END)
 
     @property
     def previous(self) -> str:
@@ -187,76 +236,94 @@ class Chain:
 
     def add(self, part: Part) -> None:
         """Append a part."""
-        self._count(part, self._append(part))
+        at = self.size
+        line = self._append(part)
+        before = self._parts[-1] if self._parts else Known(0, "", _NEVER, 0)
+        self._parts.append(
+            Known(
+                at,
+                line,
+                max(before.begin, _NEVER if part.begin is None else part.begin),
+                before.given_up + part.given_up,
+            )
+        )
 
-    def _count(self, part: Part, at: int) -> None:
-        self._parts.append(at)
-        before = self._begins[-1] if self._begins else _NEVER
-        self._begins.append(max(before, _NEVER if part.begin is None else part.begin))
+    def undo(self, parts: int) -> list[Taken]:
+        """Take the last parts back; returns them, the latest first."""
+        found = []
+        for _ in range(parts):
+            known = self._parts.pop()
+            self._file.seek(known.start)
+            entry = msgspec.json.decode(self._file.readline(), type=Part)
+            found.append(taken(entry, str(self._path)))
+        self._back()
+        return found
 
-    def _replay(self, path: Path, head: Head) -> Paused:
-        """Go through a chain whose watch was killed; a torn last line is cut off."""
-        state, undone = State(), list[Part]()
-        last: Part | None = None
-        deleted: set[Key] = set()
-        whole = 0
-        for at, line, entry in _lines(path):
+    def _back(self) -> None:
+        to = self._parts[-1].hash if self._parts else self._head
+        self._append(Back(previous=self._previous, to=to))
+
+    def _go_on(self, head: Head, size: int, parts: Sequence[Known]) -> None:
+        """Go on with a chain; a torn last line is cut off, what is after ``size`` becomes void."""
+        with self._path.open("rb") as file:
+            self._head = hashlib.sha256(file.readline()).hexdigest()
+            body = file.tell()
+        start = parts[-1].start if parts else 0
+        whole = start
+        for at, line, entry in _lines(self._path, start):
             if not line.endswith(b"\n"):
                 break
             whole = at + len(line)
             self._previous = hashlib.sha256(line).hexdigest()
+            if parts and at == start and self._previous != parts[-1].hash:
+                raise HistoryError(f"{self._path} byte {at}: not the part that was written there")
             if isinstance(entry, Head) and entry != head:
                 raise HistoryError(
-                    f"{path}: the chain of another watch (expected the level, the sources and the "
-                    "clock error that it began with)"
+                    f"{self._path}: the chain of another watch (expected the level, the sources "
+                    "and the clock error that it began with)"
                 )
             if isinstance(entry, End):
                 raise HistoryError(
-                    f"{path}: its watch has ended ({entry.outcome}); expected another folder"
+                    f"{self._path}: its watch has ended ({entry.outcome}); expected another folder"
                 )
-            if isinstance(entry, Part):
-                self._count(entry, at)
-                state.apply({k: v for k, v in as_values(entry.left).items() if v is not None})
-                last, undone = entry, []
-                deleted.update((kind, text) for kind, text in entry.deleted)
-            elif isinstance(entry, Undo):
-                for part in self._take_back(entry.parts):
-                    state.undo(as_values(part.before))
-                    undone.append(part)
+        self._parts = list(parts)
         self._file.truncate(whole)
-        if not whole:
-            self._append(head)
-        return Paused(state=state, last=last, undone=undone, deleted=deleted)
-
-    def undo(self, parts: int) -> list[Part]:
-        """Take the last parts back; returns them, the latest first."""
-        found = self._take_back(parts)
-        self._append(Undo(previous=self._previous, parts=parts))
-        return found
-
-    def _take_back(self, parts: int) -> list[Part]:
-        found = []
-        for _ in range(parts):
-            self._file.seek(self._parts.pop())
-            self._begins.pop()
-            found.append(msgspec.json.decode(self._file.readline(), type=Part))
-        return found
+        if whole > max(size, body):
+            self._back()
 
     def end(self, end: End) -> None:
         """Append the verdict and close the file."""
         self._append(end)
         self._file.close()
 
-    def _append(self, entry: Entry) -> int:
+    def flush(self) -> None:
+        """Have it on disk."""
+        os.fsync(self._file.fileno())
+
+    def _append(self, entry: Entry) -> str:
+        """Append a line, or nothing of it; returns its hash."""
         line = msgspec.json.encode(entry) + b"\n"
-        at = self._file.seek(0, os.SEEK_END)
-        self._file.write(line)
-        self._file.flush()
+        at = self.size
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:
+            try:
+                self._file = self._path.open("r+b")
+                self._file.truncate(at)
+            except OSError:
+                pass  # a torn last line is cut off when the watch goes on
+            raise HistoryError(
+                f"{self._path}: cannot be written ({error.strerror or error}); hint: the watch "
+                "goes on from here when it is started again"
+            ) from None
         self._previous = hashlib.sha256(line).hexdigest()
-        return at
+        return self._previous
 
 
-_NEVER: Final = -(1 << 62)
+def _has_head(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
 
 
 def read_chain(path: Path) -> Iterator[Entry]:
@@ -271,92 +338,78 @@ def read_chain(path: Path) -> Iterator[Entry]:
         yield entry
 
 
-def position_in(path: Path) -> bytes | None:
-    """Where a stream goes on, as ``Stream`` takes it for ``resume``; ``None``: at its beginning.
-
-    Args:
-        path: of a chain; it need not exist.
-
-    Raises:
-        HistoryError: it cannot be read, or an entry was changed.
-    """
-    found = None
-    if path.exists():
-        for _, line, entry in _lines(path):
-            if isinstance(entry, Part) and line.endswith(b"\n"):
-                found = entry.position
-    return found
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes, Entry]]:
+def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
     """The entries with the bytes of their lines, and where these begin; a torn last one is left."""
-    previous, at = "", 0
+    previous: str | None = "" if not start else None
+    at = start
     with path.open("rb") as lines:
+        lines.seek(start)
         for number, line in enumerate(lines, 1):
-            where = f"{path}:{number}"
+            where = f"{path}:{number}" if not start else f"{path} byte {at}"
             try:
                 entry = msgspec.json.decode(line, type=Entry, strict=True)
             except msgspec.DecodeError as error:
                 if not line.endswith(b"\n"):
                     return
                 raise HistoryError(f"{where}: no entry of a chain ({error})") from None
-            if entry.previous != previous:
+            if previous is not None and entry.previous != previous:
                 raise HistoryError(f"{where}: not the entry that follows the line before it")
-            if isinstance(entry, Head) != (number == 1):
+            if isinstance(entry, Head) != (at == 0):
                 raise HistoryError(f"{where}: a chain has one head, in its first line")
+            if isinstance(entry, Head) and entry.format != FORMAT:
+                raise HistoryError(
+                    f"{where}: a chain of another version (got {entry.format}, expected {FORMAT})"
+                )
             previous = hashlib.sha256(line).hexdigest()
             yield at, line, entry
             at += len(line)
 
 
-def live_parts(entries: Sequence[Entry]) -> list[Part]:
-    """The parts that were not taken back.
+def live_parts(path: Path) -> tuple[list[int], list[tuple[int, int, int, str]], End | None]:
+    """Where the parts of a chain begin that are not void, in their order.
+
+    Returns:
+        Their places, all spans of bytes that were judged, and the last entry if it is the end.
 
     Raises:
-        HistoryError: more were taken back than there were.
+        HistoryError: the chain cannot be read, or goes back to what it does not have.
     """
-    found: list[Part] = []
-    for entry in entries:
+    head = ""
+    before: dict[str, str] = {}  # of each part, by its hash, the one that it follows
+    starts: dict[str, int] = {}
+    at_entry: dict[str, str] = {}  # of each entry: the last part that is not void after it
+    spans: list[tuple[int, int, int, str]] = []
+    end = None
+    for start, line, entry in _lines(path):
+        if not line.endswith(b"\n") or end is not None:
+            raise HistoryError(f"{path}: the last line is torn, or comes after the end")
+        own = hashlib.sha256(line).hexdigest()
         if isinstance(entry, Part):
-            found.append(entry)
-        elif isinstance(entry, Undo):
-            if not 0 < entry.parts <= len(found):
-                raise HistoryError(f"the chain takes {entry.parts} parts back, of {len(found)}")
-            del found[-entry.parts :]
-    return found
+            before[own], starts[own] = head, start
+            head = own
+            spans += entry.spans
+        elif isinstance(entry, Back):
+            if entry.to not in at_entry:
+                raise HistoryError(f"{path}: goes back to an entry that it does not have")
+            head = at_entry[entry.to]
+        elif isinstance(entry, End):
+            end = entry
+        at_entry[own] = head
+    found = []
+    while head:
+        found.append(starts[head])
+        head = before[head]
+    return found[::-1], spans, end
 
 
-def place_of(place: Place) -> _Place:
-    """A place as entries have it."""
-    return (place.file, place.offset, place.done_file, place.done)
+def part_at(file: IO[bytes], start: int, where: str) -> Part:
+    """The part whose line begins at a byte of a chain.
 
-
-def as_place(found: _Place) -> Place:
-    """The inverse of :func:`place_of`."""
-    file, offset, done_file, done = found
-    return Place(file=file, offset=offset, done_file=done_file, done=done)
-
-
-def kept_of(values: Change | Before) -> tuple[Kept, ...]:
-    """Values of keys as entries have them."""
-    return tuple(
-        Kept(key=key, value=None, place=None, number=0)
-        if last is None
-        else Kept(
-            key=key,
-            value=encode(last.value, "a value"),
-            place=place_of(last.place),
-            number=last.number,
-        )
-        for key, last in values.items()
-    )
-
-
-def as_values(kept: Sequence[Kept]) -> dict[Key, Last | None]:
-    """The inverse of :func:`kept_of`."""
-    return {
-        tuple(one.key): None
-        if one.value is None or one.place is None
-        else Last(value=decode(*one.value), place=as_place(one.place), number=one.number)
-        for one in kept
-    }
+    Raises:
+        HistoryError: there is none.
+    """
+    file.seek(start)
+    try:
+        return msgspec.json.decode(file.readline(), type=Part, strict=True)
+    except msgspec.DecodeError as error:
+        raise HistoryError(f"{where}: no entry of a chain ({error})") from None

@@ -1,129 +1,213 @@
-"""What a cut leaves of what went before it: the last value of each key."""
+"""What the cuts of a watch have left, in memory or on disk, and where it goes on when killed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from isolang import _native
 from isolang.errors import HistoryError
-from isolang.history.transaction import Op, Transaction
-from isolang.history.values import encode
-from isolang.watch.stream import Place
+from isolang.watch.chain import Known
 
-#: What stands for nil in windows and parts. There the initial value of a key is what the last cut
-#: left, so that a stale read of nil must not pass as a read of the initial state.
-NOTHING: Final = "isolang: no value"
+if TYPE_CHECKING:
+    from isolang._native import Columns
+
+#: The file in the folder of a watch.
+NAME: Final = "state.sqlite"
+
+_AT_ONCE: Final = 500  # keys that one query asks for
 
 
-class Last(Struct, frozen=True, kw_only=True):
-    """The version of a key that was the last one when its writer was cut away.
+class Saved(Struct, frozen=True, kw_only=True):
+    """Where a watch goes on.
 
     Attributes:
-        value: as the window has it.
-        place: of its writer.
-        number: its writer, by its number in the stream.
+        chain: bytes of the chain.
+        parts: of the chain that were not void.
+        values: what the cuts had left, as far as it was in memory.
+        rows: the window, as :func:`isolang.watch.stream.rows.saved` has it.
+        seen: how many finished transactions had come.
+        left: file and offset of what was in flight for too long, and is no longer waited for.
+        since: of what is in flight, and how much had been seen when it came.
+        unjudged: what ended after it had been given up, as ``file:line``.
+        position: where the stream was.
     """
 
-    value: Any
-    place: Place
-    number: int
+    chain: int
+    parts: list[Known]
+    values: bytes
+    rows: Any
+    seen: int
+    left: list[tuple[int, int]]
+    since: list[tuple[tuple[int, int], int]]
+    unjudged: list[str]
+    position: bytes
 
 
-Key: TypeAlias = tuple[int, Any]
-"""A key as an atom, of :func:`isolang.history.values.encode`: ``1`` and ``True`` are two."""
-
-Change: TypeAlias = Mapping[Key, Last]
-"""What one cut changes."""
-
-Before: TypeAlias = Mapping[Key, Last | None]
-"""What undoes a change."""
-
-
-@dataclass(slots=True)
-class State:
+class Values:
     """The last value of each key that was written before the open window.
 
-    It remembers what each change replaced, so that the last cuts can be taken back.
+    Args:
+        folder: where what memory does not hold is kept.
+        memory: bytes that may be used; what is beyond them goes to disk.
+
+    Attributes:
+        last: what is in memory of it.
     """
 
-    values: dict[Key, Last] = field(default_factory=dict)
+    def __init__(self, folder: Path, *, memory: int) -> None:
+        self.last = _native.LastValues()
+        self._path = folder / NAME
+        self._memory = memory
+        self._spilled = False
+        self._data: sqlite3.Connection | None = None
 
-    def initial(self, transactions: Iterable[Transaction]) -> dict[Any, Any]:
-        """The initial value of each key that some transactions use.
+    def __len__(self) -> int:
+        """How many keys have a value in memory."""
+        return len(self.last)
+
+    @property
+    def spilled(self) -> bool:
+        """Whether a part of it is on disk."""
+        return self._spilled
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._data is not None:
+            self._data.close()
+            self._data = None
+
+    def fetch(self, columns: Columns) -> None:
+        """Have in memory what some transactions may need.
 
         Raises:
-            HistoryError: two of the keys are equal to Python, which a mapping cannot tell apart.
+            HistoryError: the file cannot be read.
         """
-        keys = {encode(op[1], "a key"): op[1] for t in transactions for op in t.ops}
-        found = {
-            key: last.value if (last := self.values.get(atom)) else NOTHING
-            for atom, key in keys.items()
-        }
-        if len(found) < len(keys):
-            raise HistoryError(
-                "the keys of the stream: two are equal to Python (such as 1 and true, or 1 and "
-                "1.0), expected keys of one type; hint: isocheck check tells them apart"
-            )
-        return found
+        if not self._spilled:
+            return
+        names = self.last.missing(columns)
+        found: list[bytes] = []
+        try:
+            for i in range(0, len(names), _AT_ONCE):
+                some = names[i : i + _AT_ONCE]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT record FROM value WHERE key IN ({marks})"
+                found += [record for (record,) in self._open().execute(query, some)]
+        except sqlite3.Error as error:
+            raise self._failed("read", error) from None
+        if found:
+            self.last.replace(b"".join(found))
 
-    def apply(self, change: Change) -> Before:
-        """Take over what a cut leaves; returns what undoes it."""
-        before = {key: self.values.get(key) for key in change}
-        self.values.update(change)
-        return before
+    def save(self, saved: Saved) -> None:
+        """Write where the watch is; where memory is short, also what it need not hold.
 
-    def undo(self, before: Before) -> None:
-        """Take a cut back, the latest first."""
-        for key, last in before.items():
-            if last is None:
-                del self.values[key]
-            else:
-                self.values[key] = last
+        Raises:
+            HistoryError: there is no room.
+        """
+        records: Sequence[tuple[bytes, bytes]] = ()
+        spill = self._spilled or self.last.memory() > self._memory
+        kept = self.last.all()
+        full = self.last.memory() > self._memory
+        if full:
+            records = self.last.take_all()
+        data = msgspec.msgpack.encode(msgspec.structs.replace(saved, values=b"" if full else kept))
+        try:
+            with self._open() as open_:
+                open_.executemany("INSERT OR REPLACE INTO value VALUES (?, ?)", records)
+                open_.execute(
+                    "INSERT OR REPLACE INTO saved VALUES (1, ?, ?)",
+                    (hashlib.sha256(data).hexdigest(), data),
+                )
+        except sqlite3.Error as error:
+            if full:
+                self.last.replace(kept)
+            raise self._failed("written", error) from None
+        self._spilled = spill
+        self.last.keep_removed = spill
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from there.
+
+        Raises:
+            HistoryError: it is no such thing.
+        """
+        try:
+            self._spilled = bool(self._open().execute("SELECT 1 FROM value LIMIT 1").fetchall())
+            self.last.keep_removed = self._spilled
+            self.last.replace(saved.values)
+        except (sqlite3.Error, ValueError) as error:
+            raise self._failed("read", error) from None
+
+    def forget(self) -> None:
+        """Nothing of it is true."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._data is None:
+            self._data = _opened(self._path)
+        return self._data
+
+    def _failed(self, what: str, error: Exception) -> HistoryError:
+        return HistoryError(
+            f"{self._path}: cannot be {what} ({error}); hint: the watch goes on from its last "
+            "state when it is started again"
+        )
 
 
-def as_watched(given: Transaction, number: int, where: str) -> Transaction:
-    """A transaction as windows have it: nil is a value, and a deletion writes it.
+def _opened(path: Path) -> sqlite3.Connection:
+    data = sqlite3.connect(path)
+    data.execute("PRAGMA synchronous = NORMAL")
+    data.execute("PRAGMA cache_size = -32000")
+    with data:
+        data.execute(
+            "CREATE TABLE IF NOT EXISTS value (key BLOB PRIMARY KEY, record BLOB) WITHOUT ROWID"
+        )
+        data.execute(
+            "CREATE TABLE IF NOT EXISTS saved (id INTEGER PRIMARY KEY, hash TEXT, data BLOB)"
+        )
+    return data
+
+
+def saved_in(folder: Path) -> Saved | None:
+    """Where the watch of a folder goes on; ``None``: at the beginning.
 
     Raises:
-        HistoryError: it has operations that cannot be watched yet, or the stand-in as a value.
+        HistoryError: the file cannot be read, or was changed.
     """
-    if given.times is not None or given.group is not None:
-        raise HistoryError(
-            f"{where}: times of operations, or groups, cannot be watched "
-            "(expected the times of whole transactions); hint: isocheck check reads them"
-        )
-    ops = [_as_watched(op, where) for op in given.ops]
-    return Transaction(
-        ops=ops,
-        session=given.session,
-        status=given.status,
-        begin=given.begin,
-        end=given.end,
-        label=number,
-        failed=given.failed,
-    )
+    path = folder / NAME
+    if not path.exists():
+        return None
+    try:
+        data = _opened(path)
+        try:
+            found = data.execute("SELECT hash, data FROM saved").fetchall()
+        finally:
+            data.close()
+        if not found:
+            return None
+        digest, text = found[0]
+        if hashlib.sha256(text).hexdigest() != digest:
+            raise HistoryError(f"{path}: was changed")
+        return msgspec.msgpack.decode(text, type=Saved)
+    except (sqlite3.Error, TypeError, msgspec.DecodeError) as error:
+        raise HistoryError(f"{path}: cannot be read ({error})") from None
 
 
-def _as_watched(op: Op, where: str) -> Op:
-    if op[0] == "delete":
-        return ("w", op[1], NOTHING)
-    if op[0] not in ("r", "w") or isinstance(op[2], list) or len(op) > 3:
-        raise HistoryError(
-            f"{where}: {op[0]} of {op[1]!r} cannot be watched (expected reads and writes of whole "
-            "values); hint: isocheck check judges lists and predicate reads"
-        )
-    if op[2] == NOTHING:
-        raise HistoryError(f"{where}: {NOTHING!r} stands for nil here (expected another value)")
-    return (op[0], op[1], NOTHING) if op[2] is None else op
+def position_in(folder: Path) -> bytes | None:
+    """Where a stream goes on, as ``Stream`` takes it for ``resume``; ``None``: at its beginning.
 
+    Args:
+        folder: of a watch; it need not exist.
 
-def last_write(given: Transaction, key: Key) -> Any:
-    """The value that a transaction left of a key which it writes."""
-    return next(
-        op[2]
-        for i, op in reversed(list(enumerate(given.ops)))
-        if op[0] == "w" and i not in given.failed and encode(op[1], "a key") == key
-    )
+    Raises:
+        HistoryError: it cannot be read, or was changed.
+    """
+    saved = saved_in(folder)
+    return None if saved is None else saved.position

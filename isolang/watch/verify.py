@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
+from isolang import _native
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
-from isolang.certify.proofs import Witness, check_proof
-from isolang.history.transaction import Transaction
+from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.history import History
 from isolang.language.classify.event_graph import Plan
 from isolang.language.load import load_texts
 from isolang.language.meaning.core import Spec
-from isolang.watch.chain import NAME, End, Head, Part, as_place, as_values, live_parts, read_chain
+from isolang.watch.chain import NAME, Head, Part, Taken, live_parts, part_at, read_chain, taken
 from isolang.watch.levels import watched
-from isolang.watch.state import Key, Last, State, as_watched, last_write
-from isolang.watch.stream import Stream, transactions
-from isolang.watch.window import Watched, history_of
+from isolang.watch.stream import Batch, Rows, Stream
+from isolang.watch.stream.rows import rows_of
+from isolang.watch.window import history_of, initial_of, opened
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.watch.by_definition import ByDefinition
     from isolang.watch.stream import Log
 
-
-_At = tuple[int, int, int, int]
-"""A place, as entries have it."""
+_AHEAD: Final = 8  # parts that an executor has at a time
 
 
-def _at(place: Sequence[int]) -> _At:
-    file, offset, done_file, done = place
-    return (file, offset, done_file, done)
+_ALONE: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)  # as the reader names sessions of one
 
 
 class ChainRejected(CertificateRejected):
     """A chain does not prove what it claims."""
 
 
-def verify_chain(folder: Path, stream: Stream, *, by_definition: bool = False) -> int:
+def verify_chain(
+    folder: Path,
+    stream: Stream,
+    *,
+    by_definition: bool = False,
+    executor: Executor | None = None,
+) -> int:
     """Check that a stream satisfies a level, by the chain of a watch that said so.
 
     It proves the whole because each part satisfies the level from the values that the parts before
@@ -48,8 +58,10 @@ def verify_chain(folder: Path, stream: Stream, *, by_definition: bool = False) -
     Args:
         folder: with the chain.
         stream: the same input from its beginning, not followed.
-        by_definition: have the checker by definition accept each part, too; it takes parts of up to
-            2,000 transactions, and much longer.
+        by_definition: have the checker by definition accept each part, too, and the values that it
+            leaves; it takes parts of up to 2,000 transactions, and much longer.
+        executor: checks the parts, several at a time: of threads, or another one of
+            :mod:`concurrent.futures` or alike; ``None``: one after the other, here.
 
     Returns:
         How many transactions the parts have.
@@ -58,48 +70,39 @@ def verify_chain(folder: Path, stream: Stream, *, by_definition: bool = False) -
         ChainRejected: it does not prove it.
         HistoryError: the chain or the log cannot be read.
     """
-    plan = watched(level_of(folder))
-    entries = list(read_chain(folder / NAME))
-    head = entries[0]
-    assert isinstance(head, Head)
-    if not isinstance(end := entries[-1], End) or end.outcome != "valid":
+    path = folder / NAME
+    head = next(read_chain(path), None)
+    if not isinstance(head, Head):
+        raise ChainRejected("the chain is empty")
+    plan = watched(load_texts(head.spec_texts))
+    starts, spans, end = live_parts(path)
+    if end is None or end.outcome != "valid":
         raise ChainRejected("the chain does not end with a valid verdict")
-    checker = _Checker(plan, int(head.reading.get("clock_error", 0)))
-    parts = deque(enumerate(live_parts(entries), 1))
-    seen: dict[_At, Transaction] = {}
-    count = 0
-    for batch in stream:
-        flying = batch.in_flight.tolist()
-        for at, given in enumerate(transactions(batch.history)):
-            if given.status != "aborted" and (batch.ended or not flying[at]):
-                place = batch.places[at]
-                seen[(place.file, place.offset, place.done_file, place.done)] = given
-        while parts and all(_at(place) in seen for _, place in parts[0][1].members):
-            number, part = parts.popleft()
-            members = [
-                Watched(
-                    number=name,
-                    given=as_watched(seen.pop(_at(place)), name, f"transaction {name}"),
-                    place=as_place(place),
-                    in_flight=False,
-                )
-                for name, place in part.members
-            ]
-            checker.check(part, members, f"part {number}", by_definition=by_definition)
-            count += len(members)
-    _check_bytes(entries, stream.log)
-    if parts:
+    checker = _Checker(plan, int(head.reading.get("clock_error", 0)), executor)
+    if by_definition:
+        from isolang.watch.by_definition import ByDefinition
+
+        checker.by_definition = ByDefinition(plan, checker.clock_error)
+    pool = _Pool()
+    parts = deque(enumerate(starts, 1))
+    with path.open("rb") as file:
+        ready = _next(file, parts, str(path))
+        for batch in stream:
+            checker.begin(pool.add(batch), batch.history)
+            while ready is not None and (rows := pool.find(ready[1].members)) is not None:
+                number, part = ready
+                checker.check(part, pool.take(rows), f"part {number}")
+                pool.drop_aside(part.aside)
+                ready = _next(file, parts, str(path))
+    checker.finish()
+    _check_bytes(spans, stream.log)
+    if ready is not None:
         raise ChainRejected(
-            f"part {parts[0][0]}: the log does not have all of its transactions, or they are in an "
+            f"part {ready[0]}: the log does not have all of its transactions, or they are in an "
             "earlier part, too"
         )
-    if left := [at for at, given in seen.items() if given.status == "committed"]:
-        file, offset, *_ = min(left)
-        raise ChainRejected(
-            f"{len(left)} committed transactions are in no part "
-            f"(the first one in file {file} at byte {offset})"
-        )
-    return count
+    pool.check_rest()
+    return checker.count
 
 
 def level_of(folder: Path) -> Spec:
@@ -115,60 +118,211 @@ def level_of(folder: Path) -> Spec:
     return load_texts(head.spec_texts)
 
 
+def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[int, Taken] | None:
+    if not parts:
+        return None
+    number, start = parts.popleft()
+    where = f"{path}: part {number}"
+    part: Part = part_at(file, start, where)
+    found = taken(part, where)
+    if part.transactions != len(found.members):
+        raise ChainRejected(f"{where}: it has another number of transactions than it says")
+    return number, found
+
+
+class _Pool:
+    """The transactions of the log that are in no part yet; what is in flight may be in one."""
+
+    def __init__(self) -> None:
+        self._rows = Rows.none()  # committed, and of unknown outcome
+        self._flying = Rows.none()
+        self._place: dict[tuple[int, int, int, int], int] = {}
+        self._taken: set[tuple[int, int]] = set()
+
+    def add(self, batch: Batch) -> Rows:
+        """Take a batch; returns its rows."""
+        import numpy as np
+
+        rows = rows_of(batch, 0)
+        status = rows.columns.txn_status
+        # What was in flight may be in a part as such; then it is in no other one.
+        taken = [(f, o) in self._taken for f, o in rows.at[:, 1:3].tolist()] if self._taken else []
+        again = np.array(taken or np.zeros(len(rows)), bool) & (status != c.COMMITTED)
+        effective = ~again & ((status == c.COMMITTED) | (status == c.INDETERMINATE))
+        new = np.flatnonzero(effective & ~batch.in_flight).astype(np.int32)
+        self._rows.extend(rows, new)
+        self._flying = rows.take(np.flatnonzero(batch.in_flight & ~again))
+        self._index()
+        return rows
+
+    def _index(self) -> None:
+        import numpy as np
+
+        places = [*self._rows.at[:, 1:].tolist(), *self._flying.at[:, 1:].tolist()]
+        self._place = {tuple(at): i for i, at in enumerate(places)}
+        # One whose outcome the log says to be unknown may have been given up before it said so.
+        maybe = np.flatnonzero(self._rows.columns.txn_status == c.INDETERMINATE)
+        for i in maybe.tolist():
+            self._place[places[i][0], places[i][1], -1, -1] = i
+
+    def find(self, members: NDArray[np.int64]) -> list[int] | None:
+        """The rows of the members of a part, if all are here; each once."""
+        found = [self._place.get(tuple(at), -1) for at in members[:, 1:].tolist()]
+        return None if -1 in found or len(set(found)) < len(found) else found
+
+    def take(self, rows: list[int]) -> Rows:
+        """Take some out, in the order given."""
+        import numpy as np
+
+        own = len(self._rows)
+        found = Rows.none()
+        every = Rows.none()
+        every.extend(self._rows)
+        every.extend(self._flying)
+        found = every.take(np.array(rows, np.int32))
+        self._taken |= {(f, o) for f, o, _, done in found.at[:, 1:].tolist() if done < 0}
+        kept = np.ones(len(every), bool)
+        kept[rows] = False
+        self._rows = every.take(np.flatnonzero(kept[:own]))
+        self._flying = every.take(own + np.flatnonzero(kept[own:]))
+        self._index()
+        return found
+
+    def drop_aside(self, aside: NDArray[np.int64]) -> None:
+        """Unknown outcomes that the watch gave up are no longer waited for here either."""
+        import numpy as np
+
+        places = {tuple(at) for at in aside[:, 1:].tolist()}
+        maybe = self._rows.columns.txn_status == c.INDETERMINATE
+        gone = {
+            i
+            for i in np.flatnonzero(maybe).tolist()
+            if tuple(self._rows.at[i, 1:].tolist()) in places
+        }
+        if gone:
+            kept = [i for i in range(len(self._rows)) if i not in gone]
+            self._rows = self._rows.take(np.array(kept, np.int32))
+            self._index()
+
+    def check_rest(self) -> None:
+        """Nothing that certainly took effect may be left.
+
+        Raises:
+            ChainRejected: something is.
+        """
+        import numpy as np
+
+        left = np.flatnonzero(self._rows.columns.txn_status == c.COMMITTED)
+        if len(left):
+            file, offset = min((int(f), int(o)) for f, o in self._rows.at[left, 1:3])
+            raise ChainRejected(
+                f"{len(left)} committed transactions are in no part "
+                f"(the first one in file {file} at byte {offset})"
+            )
+
+
 class _Checker:
     """Checks parts, one after the other."""
 
-    def __init__(self, plan: Plan, clock_error: int) -> None:
-        self._plan, self._clock_error = plan, clock_error
-        self._state, self._order = State(), _Order(plan)
+    def __init__(self, plan: Plan, clock_error: int, executor: Executor | None) -> None:
+        self.clock_error = clock_error
+        self.count = 0
+        self.by_definition: ByDefinition | None = None
+        self._plan = plan
+        self._last = _native.LastValues()
+        self._order = _Order(plan)
+        self._about: History | None = None
+        self._executor = executor
+        self._asked: deque[tuple[str, Future[str]]] = deque()
 
-    def check(self, part: Part, members: list[Watched], where: str, *, by_definition: bool) -> None:
+    def begin(self, rows: Rows, about: History) -> None:
+        """Take what a batch says of the initial state."""
+        self._about = about
+        if (first := initial_of(rows, self._last)) is not None:
+            self._last.replace(first)
+        if self.by_definition is not None:
+            self.by_definition.begin(rows)
+
+    def check(self, part: Taken, members: Rows, where: str) -> None:
         """Check the next part.
 
         Raises:
             ChainRejected: it does not hold, or leads back.
         """
         self._order.add(members, where)
-        history = history_of(members, self._state, clock_error=self._clock_error)
-        witness = Witness.of(part.source, part.order_start, part.order_txn)
-        _accept(history, self._plan, witness, where, by_definition=by_definition)
-        left = as_values(part.left)
-        if left != _left(members, history, witness):
-            raise ChainRejected(f"{where}: it does not leave the values that it says")
-        self._state.apply({key: last for key, last in left.items() if last is not None})
+        columns, stale = opened(members, self._last)
+        if len(stale):
+            raise ChainRejected(f"{where}: a list was read with another beginning than was left")
+        witness = _witness(part, where)
+        history = history_of(columns, members.names, self._about, clock_error=self.clock_error)
+        self._accept(history, witness, where)
+        if self.by_definition is not None:
+            try:
+                self.by_definition.check(members, witness, where)
+            except CertificateRejected as error:
+                raise ChainRejected(f"{where}: {error}") from None
+        try:
+            left = self._last.left_by(columns, witness.order_start, witness.order_txn)
+            before = self._last.replace(left)
+        except ValueError as error:
+            raise ChainRejected(f"{where}: {error}") from None
+        if before != part.before:
+            raise ChainRejected(f"{where}: it does not replace the values that it says")
+        self.count += len(members)
+
+    def _accept(self, history: History, witness: Witness, where: str) -> None:
+        if self._executor is None:
+            _raise(where, accepted(history.columns, self._plan.spec, witness))
+            return
+        asked = self._executor.submit(accepted, history.columns, self._plan.spec, witness)
+        self._asked.append((where, asked))
+        while len(self._asked) > _AHEAD:
+            self._answer()
+
+    def _answer(self) -> None:
+        where, asked = self._asked.popleft()
+        _raise(where, asked.result())
+
+    def finish(self) -> None:
+        """Wait for all answers.
+
+        Raises:
+            ChainRejected: a part does not hold.
+        """
+        while self._asked:
+            self._answer()
 
 
-def _check_bytes(entries: Iterable[object], log: Log) -> None:
-    for entry in entries:
-        if isinstance(entry, Part):
-            for file, start, end, digest in entry.spans:
-                if log.bytes_hash(file, start, end) != digest:
-                    raise ChainRejected(
-                        f"file {file}: bytes {start} to {end} are not what was judged"
-                    )
-
-
-def _accept(
-    history: History, plan: Plan, witness: Witness, where: str, *, by_definition: bool
-) -> None:
+def accepted(columns: _native.Columns, spec: Spec, witness: Witness) -> str:
+    """Check one part with the native checker; empty if it holds, else the reason."""
+    history = History(columns=columns, name="a part", format="memory")
     try:
-        check_natively(history, plan.spec, witness)
-        if by_definition:
-            check_proof(history, plan.spec, witness)
+        check_natively(history, spec, witness)
     except (CertificateRejected, NotCertifiedError) as error:
-        raise ChainRejected(f"{where}: {error}") from None
+        return str(error) or "it does not hold"
+    return ""
 
 
-def _left(members: list[Watched], history: History, witness: Witness) -> dict[Key, Last | None]:
-    """The last value of each key, by the version orders of the part."""
-    found: dict[Key, Last | None] = {}
-    for key in range(history.columns.n_keys()):
-        start, end = witness.order_start[key], witness.order_start[key + 1]
-        if start < end:
-            one, atom = members[witness.order_txn[end - 1]], history.columns.key(key)
-            value = last_write(one.given, atom)
-            found[atom] = Last(value=value, place=one.place, number=one.number)
-    return found
+def _raise(where: str, reason: str) -> None:
+    if reason:
+        raise ChainRejected(f"{where}: {reason}")
+
+
+def _witness(part: Taken, where: str) -> Witness:
+    for column in (part.source, part.order_txn):
+        if len(column) and not -1 <= int(column.min()) <= int(column.max()) < 1 << 31:
+            raise ChainRejected(f"{where}: a witness with numbers of no transaction")
+    return Witness.of(part.source, part.order_start, part.order_txn)
+
+
+def _check_bytes(spans: Sequence[tuple[int, int, int, str]], log: Log) -> None:
+    for file, start, end, digest in spans:
+        try:
+            found = log.bytes_hash(file, start, end)
+        except IndexError:
+            raise HistoryError(f"no file {file} in the log") from None
+        if found != digest:
+            raise ChainRejected(f"file {file}: bytes {start} to {end} are not what was judged")
 
 
 class _Order:
@@ -176,28 +330,27 @@ class _Order:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._position: dict[object, tuple[int, int]] = {}
-        self._begin: int | None = None
+        self._position: dict[str, tuple[int, int]] = {}
+        self._begin = c.UNKNOWN_BEGIN
 
-    def add(self, members: list[Watched], where: str) -> None:
-        for one in members:
-            at = (one.place.file, one.place.offset)
-            if at <= self._position.get(one.given.session, (-1, -1)):
+    def add(self, members: Rows, where: str) -> None:
+        sessions = members.columns.txn_session.tolist()
+        for session, at in zip(sessions, members.at[:, 1:3].tolist(), strict=True):
+            name = members.names[session]
+            if _ALONE.fullmatch(name):  # a session of its own
+                continue
+            place = (at[0], at[1])
+            if place <= self._position.get(name, (-1, -1)):
                 raise ChainRejected(
-                    f"{where}: T{one.number} comes after what its session did later"
+                    f"{where}: what began in file {at[0]} at byte {at[1]} comes after what its "
+                    "session did later"
                 )
-            self._position[one.given.session] = at
-        if not self._plan.uses_real_time:
+            self._position[name] = place
+        if not self._plan.uses_real_time or not len(members):
             return
-        for one in members:
-            if (
-                self._begin is not None
-                and isinstance(one.given.end, int)
-                and (one.given.end < self._begin)
-            ):
-                raise ChainRejected(
-                    f"{where}: T{one.number} ended before something in an earlier part began"
-                )
-        begins = [one.given.begin for one in members if isinstance(one.given.begin, int)]
-        known = [] if self._begin is None else [self._begin]
-        self._begin = max([*begins, *known], default=None)
+        begin, end = members.columns.txn_begin, members.columns.txn_end
+        if self._begin != c.UNKNOWN_BEGIN and bool((end < self._begin).any()):
+            raise ChainRejected(
+                f"{where}: a transaction ended before something in an earlier part began"
+            )
+        self._begin = max(self._begin, int(begin.max()))

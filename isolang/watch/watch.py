@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
-from isolang.history.clock_error import with_clock_error
+from isolang.history import columns as c
 from isolang.history.history import History
-from isolang.history.values import UNKNOWN, encode
 from isolang.language.meaning.core import Spec
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
-from isolang.watch.chain import (
-    NAME,
-    Chain,
-    End,
-    Head,
-    Part,
-    Paused,
-    as_place,
-    as_values,
-    kept_of,
-    place_of,
-)
-from isolang.watch.cut import Limits, cut, everything
+from isolang.watch.alone import Accusation, accusation, told_alone
+from isolang.watch.chain import NAME, Chain, End, Head, Part, Taken
+from isolang.watch.cut import Limits, cut, everything, part_of
 from isolang.watch.levels import stricter, watched
-from isolang.watch.state import NOTHING, Change, Key, State, as_watched
-from isolang.watch.stream import Batch, Place, Stream, transactions
-from isolang.watch.window import Watched, history_of, judge, satisfies
+from isolang.watch.state import Saved, Values, saved_in
+from isolang.watch.stream import Batch, Stream
+from isolang.watch.stream.rows import Rows, restored, rows_of, saved
+from isolang.watch.window import history_of, initial_of, judge, opened, satisfies
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
     from isolang.language.classify.event_graph import Plan
 
 Outcome: TypeAlias = Literal["valid", "invalid", "suspected", "unknown"]
+
+_RECENT: Final = 16  # parts that are kept in memory as they were, to be put back
+_SMALL: Final = 64 << 20  # bytes of a log that is looked through at the first suspicion
+_ENOUGH: Final = 8  # parts that are put back before a larger one is
+_SAVE_EACH: Final = 200_000  # transactions, or
+_SAVE_AFTER: Final = 10.0  # seconds, after which the state is saved
+_GUESSED: Final = 1  # rounds in which later reads may show the order of two writers
+_HELD: Final = 4  # rounds; a window that is longer is held by something
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -53,9 +54,11 @@ class Round(Struct, frozen=True, kw_only=True):
         kept: how many it left in the window.
         parts: how many parts there are.
         put_back: how many cuts were put back for it.
-        keys: of the state.
+        keys: of the state, in memory.
+        given_up: transactions of unknown outcome that are no longer waited for.
         outcome: ``valid`` so far, or what was found.
         holding: what keeps the window long, in words.
+        violations: how many were found so far.
     """
 
     number: int
@@ -66,8 +69,10 @@ class Round(Struct, frozen=True, kw_only=True):
     parts: int
     put_back: int
     keys: int
+    given_up: int = 0
     outcome: Outcome
     holding: str = ""
+    violations: int = 0
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -82,6 +87,9 @@ class Report(Struct, frozen=True, kw_only=True):
         verdict: of an invalid stream, on a part of it; of an undecided one, on its window.
         places: of that verdict's transactions in the log, as ``file:line``.
         assumed: the values of which it is assumed that no other transaction writes them.
+        given_up: how many transactions of unknown outcome were no longer waited for.
+        given_up_at: the first of them, as ``file:line``.
+        violations: how many were found; the verdict is on the first one.
     """
 
     outcome: Outcome
@@ -91,6 +99,9 @@ class Report(Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
     places: tuple[str, ...] = ()
     assumed: tuple[tuple[object, object], ...] = ()
+    given_up: int = 0
+    given_up_at: tuple[str, ...] = ()
+    violations: int = 0
 
 
 class Watch:
@@ -102,12 +113,17 @@ class Watch:
             (:func:`isolang.watch.position_in`).
         folder: where the chain of parts is kept. A watch that was killed goes on with its chain.
         sources: names of what is read, for the chain.
-        round: transactions that make a round.
+        round: transactions that make a round; of a long window, an eighth of it.
+        pace: seconds after which what has come is judged though it makes no round; ``None``: never.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
         most: transactions that a window may have; where more would have to be put back, a violation
             is only suspected.
         grace: rounds after which a transaction of unknown outcome that nobody has read from is
             given up.
+        grace_seconds: and seconds since it came.
+        memory: bytes that the last values of the keys may take; what is beyond is kept on disk.
+        to_the_end: a violation does not end it: what its transactions have read is left out from
+            then on.
         timeout: seconds that judging one window may take.
 
     Raises:
@@ -123,31 +139,41 @@ class Watch:
         folder: Path,
         sources: Sequence[str] = (),
         round: int = 1000,  # noqa: A002 — the word of the field
+        pace: float | None = None,
         clock_error: int = 0,
         most: int = 200_000,
-        grace: int = 20,
+        grace: int = 10,
+        grace_seconds: float = 0.0,
+        memory: int = 256 << 20,
+        to_the_end: bool = False,
         timeout: float | None = None,
     ) -> None:
         self.plan = watched(spec)
-        self.log, self.state = stream.log, State()
+        self.log = stream.log
         self._stream = stream
         self._sources = tuple(sources)
-        self._round, self._clock_error = round, clock_error
+        self._round, self._pace, self._clock_error = round, pace, clock_error
         self._most, self._grace, self._timeout = most, grace, timeout
-        self._window: list[Watched] = []
-        self._flying: list[Watched] = []
-        self._new = 0
-        self._seen = 0
+        self._window, self._flying = Rows.none(), Rows.none()
+        self._new = self._seen = self._rounds = self._strict = self._bytes = 0
         self._watermark: int | None = None
         self._timed = False
+        self._about: History | None = None
         self._plans: list[Plan] = []
-        self._strict = 0
-        self._rounds = 0
         self._spans: list[tuple[int, int, int, str]] = []
-        self._deleted: set[Key] = set()
-        self._deleted_now: list[Key] = []
         self._report: Report | None = None
-        self._recent: deque[tuple[tuple[Watched, ...], tuple[Watched, ...]]] = deque(maxlen=8)
+        self._recent: deque[tuple[Rows, Rows]] = deque(maxlen=_RECENT)
+        self._given_up_at: list[str] = []
+        self._left: set[tuple[int, int]] = set()
+        self._since: dict[tuple[int, int], int] = {}
+        self._unjudged: list[str] = []
+        self._to_the_end = to_the_end
+        self._first: Report | None = None  # of the violations
+        self._violations = 0
+        self._judged_at = self._saved_at = time.monotonic()
+        self._saved_seen = 0
+        self._arrived: deque[tuple[float, int]] = deque()
+        self._grace_seconds = grace_seconds
         folder.mkdir(parents=True, exist_ok=True)
         head = Head(
             spec_name=self.plan.spec.name,
@@ -155,9 +181,15 @@ class Watch:
             sources=tuple(sources),
             reading={"clock_error": clock_error},
         )
-        self.chain = Chain(folder / NAME, head)
-        if self.chain.paused is not None:
-            self._go_on(self.chain.paused)
+        self.state = Values(folder, memory=memory)
+        path = folder / NAME
+        last = saved_in(folder)
+        if last is not None and path.exists() and path.stat().st_size >= last.chain:
+            self.chain = Chain(path, head, size=last.chain, parts=last.parts)
+            self._go_on(last)
+        else:
+            self.state.forget()
+            self.chain = Chain(path, head)
 
     @property
     def report(self) -> Report | None:
@@ -173,61 +205,129 @@ class Watch:
         if self._report is not None:
             return
         self._take(batch)
-        if self._new >= self._round or batch.ended:
+        enough = self._new >= max(self._round, len(self._window) // 8)
+        if enough or batch.ended or self._waited(batch):
             yield self._judge(ended=batch.ended)
 
-    def _go_on(self, paused: Paused) -> None:
+    def close(self) -> None:
+        """Close the files."""
+        self.state.close()
+
+    def _waited(self, batch: Batch) -> bool:
+        if self._pace is None or not self._new or len(batch) >= self._round:
+            return False
+        return time.monotonic() - self._judged_at >= self._pace
+
+    def _go_on(self, last: Saved) -> None:
         """Take up the state and the window of a watch that was killed."""
-        self.state, self._deleted = paused.state, paused.deleted
-        if (last := paused.last) is None:
-            return
-        self._seen = last.seen
-        held = [*last.window]
-        for part in paused.undone:
-            held += [*part.members, *part.aside]
-        self._window = [self._again(n, as_place(p)) for n, p in sorted(held)]
+        self.state.restore(last)
+        self._seen = self._saved_seen = last.seen
+        try:
+            self._window = restored(last.rows)
+            self._left, self._since = set(last.left), dict(last.since)
+            self._unjudged = list(last.unjudged)
+        except (ValueError, TypeError, IndexError) as error:
+            raise HistoryError(f"the state of the watch cannot be read ({error})") from None
 
     # --- what comes ---
 
     def _take(self, batch: Batch) -> None:
+        import numpy as np
+
+        self._about = batch.history
         self._timed = batch.watermark is not None or (batch.ended and self._timed)
         self._watermark = batch.watermark
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._timed))
-        self._flying = []
         for span in batch.spans:
             digest = self.log.bytes_hash(span.file, span.start, span.end)
             self._spans.append((span.file, span.start, span.end, digest))
-        flags = batch.in_flight.tolist()
-        # What is in flight comes after all that is finished, in its session too.
-        number, open_ = self._seen, self._seen + flags.count(False)
-        for at, given in enumerate(transactions(batch.history)):
-            open_, number = (open_ + 1, number) if flags[at] else (open_, number + 1)
-            name = open_ if flags[at] else number
-            where = f"transaction {name}"
-            one = Watched(
-                number=name,
-                given=as_watched(given, name, where),
-                place=batch.places[at],
-                in_flight=flags[at],
-            )
-            for op in given.ops:
-                if op[0] == "delete" and (key := encode(op[1], where)) not in self._deleted:
-                    self._deleted.add(key)
-                    self._deleted_now.append(key)
-            if one.in_flight:
-                self._flying.append(one)
-                continue
-            self._window.append(one)
-            self._keep_real_time(one)
-        self._new += number - self._seen
-        self._seen = number
-
-    def _keep_real_time(self, one: Watched) -> None:
-        """Take back the parts that began after the end of what comes only now."""
-        end = one.given.end
-        if not self.plan.uses_real_time or not isinstance(end, int):
+            self._bytes += span.end - span.start
+        rows = rows_of(batch, self._seen)
+        if (first := initial_of(rows, self.state.last)) is not None:
+            self.state.last.replace(first)
+        finished = ~batch.in_flight & (rows.columns.txn_status != c.INITIAL)
+        new = self._finished(rows, np.flatnonzero(finished).astype(np.int32))
+        self._seen += int(np.count_nonzero(~batch.in_flight))
+        self._flying = self._open(rows, np.flatnonzero(batch.in_flight).astype(np.int32))
+        if self._grace_seconds:
+            self._arrived.append((time.monotonic(), self._seen))
+        if not len(new):
             return
+        self._window.extend(rows, new)
+        self._new += len(new)
+        if self.plan.uses_real_time:
+            self._keep_real_time(int(rows.columns.txn_end[new].min()))
+
+    def _finished(self, rows: Rows, new: NDArray[np.int32]) -> NDArray[np.int32]:
+        """What is finished now, without what was given up and is as unknown as before."""
+        import numpy as np
+
+        if not self._left:
+            return new
+        kept = []
+        for t in new.tolist():
+            file, offset = rows.at[t, 1:3].tolist()
+            if (file, offset) in self._left:
+                self._left.discard((file, offset))
+                if rows.columns.txn_status[t] == c.INDETERMINATE:
+                    continue
+                if not self._take_out(file, offset):
+                    self._unjudged.append(self.log.line_of(rows.place(t)))
+                    continue
+            kept.append(t)
+        return np.array(kept, np.int32)
+
+    def _open(self, rows: Rows, flying: NDArray[np.int32]) -> Rows:
+        """What is in flight; what was so for too long is as one of unknown outcome from now on."""
+        import numpy as np
+
+        since: dict[tuple[int, int], int] = {}
+        waited = []
+        old = self._old()
+        for t in flying.tolist():
+            file, offset = rows.at[t, 1:3].tolist()
+            if (file, offset) in self._left:
+                continue
+            since[file, offset] = self._since.get((file, offset), self._seen)
+            if since[file, offset] >= old:
+                waited.append(t)
+                continue
+            del since[file, offset]
+            self._left.add((file, offset))
+            self._window.extend(rows, np.array([t], np.int32))
+            self._window.at[-1, 0] = self._seen
+            self._seen += 1
+        self._since = since
+        return rows.take(np.array(waited, np.int32))
+
+    def _take_out(self, file: int, offset: int) -> bool:
+        """Take a transaction that was given up out of the window, or of the parts."""
+        import numpy as np
+
+        while True:
+            at = self._window.at
+            mine = (at[:, 1] == file) & (at[:, 2] == offset)
+            if mine.any():
+                self._window = self._window.take(np.flatnonzero(~mine))
+                return True
+            if not len(self.chain) or len(self._window) > self._most:
+                return False
+            self._back(1)
+
+    def _old(self) -> int:
+        """What has a smaller number than this is no longer waited for."""
+        old = self._seen - self._grace * self._round
+        if not self._grace_seconds:
+            return old
+        until = time.monotonic() - self._grace_seconds
+        while len(self._arrived) > 1 and self._arrived[1][0] <= until:
+            self._arrived.popleft()
+        first, seen = self._arrived[0] if self._arrived else (until, 0)
+        return min(old, seen if first <= until else 0)
+
+    def _keep_real_time(self, end: int) -> None:
+        """Take back the parts that began after the end of what comes only now."""
         while (begin := self.chain.begin) is not None and end < begin + 2 * self._clock_error:
             self._back(1)
 
@@ -236,71 +336,113 @@ class Watch:
     def _judge(self, *, ended: bool) -> Round:
         self._rounds += 1
         self._new = 0
-        back, put_back = 1, 0
+        self._judged_at = time.monotonic()
+        back, put_back, looked = 1, 0, False
         while True:
-            window = [*self._window, *self._flying]
-            history = history_of(window, self.state, clock_error=self._clock_error)
-            said, self._strict = judge(history, self._plans, self._strict, timeout=self._timeout)
-            if not isinstance(said, Invalid):
+            window = _Window(self._window, self._flying)
+            if not len(window.rows):
+                return self._nothing(ended=ended)
+            said, stale = self._say(window)
+            if isinstance(said, Valid | Unknown) and not len(stale):
                 break
-            if self._convicts(said, window, ended=ended):
+            more = min(back, len(self.chain))
+            full = not more or len(window.rows) > self._most
+            small = self._bytes <= _SMALL or self.plan.uses_real_time or put_back >= _ENOUGH
+            if full or (small and not looked):
+                looked = True
+                if self._convicts(said, stale, window, ended=ended):
+                    if self._report is not None:
+                        break
+                    looked = False
+                    continue
+            if full:
+                if self._doubt(said, window, ended=ended) and self._report is None:
+                    continue
                 break
-            parts = min(back, len(self.chain))
-            if not parts or len(window) > self._most:
-                self._doubt(said, window, ended=ended)
-                break
-            self._back(parts)
-            put_back += parts
+            self._back(more)
+            put_back += more
             back *= 2
         if isinstance(said, Valid) and self._strict == len(self._plans) - 1:
             # The stricter forms may hold of the next window again.
             self._strict = 0
         gone = 0
-        if isinstance(said, Valid):
-            gone = self._cut(window, history, said, ended=ended)
+        if isinstance(said, Valid) and not len(stale):
+            gone = self._cut(window, said, ended=ended)
         elif isinstance(said, Unknown) and ended:
             self._end("unknown", note=said.reason, verdict=said)
         outcome: Outcome = "valid" if isinstance(said, Valid) else "suspected"
         if isinstance(said, Unknown):
             outcome = "unknown"
+        return self._done(outcome, judged=len(window.rows), cut=gone, put_back=put_back)
+
+    def _nothing(self, *, ended: bool) -> Round:
+        """All is in the parts already."""
+        if ended and self._seen:
+            self._end_valid()
+        elif ended:
+            self._end("unknown", note="the stream had no transaction")
+        return self._done("valid", judged=0, cut=0, put_back=0)
+
+    def _done(self, outcome: Outcome, *, judged: int, cut: int, put_back: int) -> Round:
         return Round(
             number=self._rounds,
             seen=self._seen,
-            judged=len(window),
-            cut=gone,
+            judged=judged,
+            cut=cut,
             kept=len(self._window),
             parts=len(self.chain),
             put_back=put_back,
-            keys=len(self.state.values),
-            outcome=self._report.outcome if self._report else outcome,
+            keys=len(self.state),
+            given_up=self.chain.given_up,
+            outcome=self._report.outcome if self._report else "invalid" if self._first else outcome,
             holding=self._holding(),
+            violations=self._violations,
         )
 
-    def _cut(self, window: Sequence[Watched], history: History, said: Valid, *, ended: bool) -> int:
-        witness = said.witness
-        assert isinstance(witness, Witness)
-        limits = Limits(
+    def _say(self, window: _Window) -> tuple[Verdict, NDArray[np.int32]]:
+        """The verdict on a window, and who read another beginning of a list than was left."""
+        self.state.fetch(window.rows.columns)
+        window.columns, stale = opened(window.rows, self.state.last)
+        history = self._history(window.columns, window.rows.names)
+        said, self._strict = judge(history, self._plans, self._strict, timeout=self._timeout)
+        return said, stale
+
+    def _history(self, columns: Columns, names: Sequence[str]) -> History:
+        return history_of(columns, names, self._about, clock_error=self._clock_error)
+
+    def _limits(self) -> Limits:
+        return Limits(
             before=self._watermark if self._timed else None,
             behind=self._seen - self._round,
             real_time=self.plan.uses_real_time,
             clock_error=self._clock_error,
         )
-        # At the end nothing follows: all goes but what took no effect.
-        found = (
-            everything(window, history, witness) if ended else cut(window, history, witness, limits)
-        )
-        going, left = found
-        gone, seen = set(going), set(witness.source.tolist())
-        aside = {
-            i
-            for i, one in enumerate(window)
-            if i not in gone and i not in seen and not one.in_flight and self._is_aside(one, limits)
-        }
-        if going:
-            part_history, part_witness = self._part_of(window, history, witness, going)
+
+    def _cut(self, window: _Window, said: Valid, *, ended: bool) -> int:
+        import numpy as np
+
+        witness, limits = said.witness, self._limits()
+        assert isinstance(witness, Witness)
+        columns, rows, flying = window.columns, window.rows, window.in_flight
+        assert columns is not None
+        if ended:
+            # Nothing follows: all goes but what took no effect.
+            going = everything(columns)
+        else:
+            closed = limits.closed(columns, rows.numbers, flying)
+            young = rows.numbers > self._seen - _GUESSED * self._round
+            going = cut(columns, witness, limits, closed, flying, young)
+        gone = np.zeros(len(rows), bool)
+        gone[going] = True
+        seen = np.zeros(len(rows) + 1, bool)
+        seen[witness.source] = True
+        seen[-1] = False
+        aside = ~gone & ~seen[:-1] & ~flying & self._is_aside(window, limits)
+        if len(going):
+            part, names, own = part_of(columns, rows.names, witness, going)
             # The part must hold by itself; if it does not, nothing is lost but memory.
-            if satisfies(part_history, self.plan, part_witness):
-                self._add(window, going, sorted(aside), part_witness, left)
+            if satisfies(self._history(part, names), self.plan, own):
+                self._add(window, going, np.flatnonzero(aside), part, own)
             elif ended:
                 raise HistoryError(
                     "the last part is not valid by itself (got a witness of the window, expected "
@@ -308,190 +450,205 @@ class Watch:
                 )
             else:
                 return 0
-            taken = gone | aside
-            self._window = [
-                one for i, one in enumerate(window) if i not in taken and not one.in_flight
-            ]
+            self._window = rows.take(np.flatnonzero(~gone & ~aside & ~flying))
+            self._save()
         if ended:
-            self._end("valid")
+            self._end_valid()
         return len(going)
 
-    def _is_aside(self, one: Watched, limits: Limits) -> bool:
-        """Whether a transaction took no effect, or is no longer waited for."""
-        if one.given.status == "aborted":
-            return limits.before is None or (
-                isinstance(one.given.end, int) and one.given.end < limits.before
-            )
-        old = self._seen - self._grace * self._round
-        return one.given.status == "maybe" and one.number < old
+    def _end_valid(self) -> None:
+        if not self._unjudged:
+            self._end("valid")
+            return
+        places = self._unjudged
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        self._end(
+            "unknown",
+            note=f"{', '.join(places[:3])}{more}: ended only after they had been given up, so that "
+            "what they read was not judged; hint: a longer --grace",
+        )
 
-    def _part_of(
-        self, window: Sequence[Watched], history: History, witness: Witness, going: Sequence[int]
-    ) -> tuple[History, Witness]:
-        """A part as a history by itself, and what the window's witness says of it."""
-        members = [window[i] for i in going]
-        part = history_of(members, self.state, clock_error=self._clock_error)
-        return part, restricted(history, witness, going, part)
+    def _is_aside(self, window: _Window, limits: Limits) -> NDArray[np.bool_]:
+        """Which transactions took no effect, or are no longer waited for."""
+        columns, numbers = window.rows.columns, window.rows.numbers
+        status = columns.txn_status
+        aborted: NDArray[np.bool_] = status == c.ABORTED
+        if limits.before is not None:
+            aborted &= (columns.txn_end != c.UNKNOWN_END) & (columns.txn_end < limits.before)
+        given_up: NDArray[np.bool_] = (status == c.INDETERMINATE) & (numbers < self._old())
+        return aborted | given_up
 
     def _add(
         self,
-        window: Sequence[Watched],
-        going: Sequence[int],
-        aside: Sequence[int],
+        window: _Window,
+        going: NDArray[np.int32],
+        aside: NDArray[np.intp],
+        part: Columns,
         witness: Witness,
-        left: Change,
     ) -> None:
-        members, others = [window[i] for i in going], [window[i] for i in aside]
-        taken = {*going, *aside}
-        before = self.state.apply(left)
-        begins = [m.given.begin for m in members if isinstance(m.given.begin, int)]
+        import numpy as np
+
+        rows = window.rows
+        left = self.state.last.left_by(part, witness.order_start, witness.order_txn)
+        begins = part.txn_begin[part.txn_begin != c.UNKNOWN_BEGIN]
+        given_up = aside[rows.columns.txn_status[aside] == c.INDETERMINATE]
+        if len(self._given_up_at) < 3:
+            self._given_up_at += [self.log.line_of(rows.place(t)) for t in given_up[:3].tolist()]
+        before = self.state.last.replace(left)
         self.chain.add(
             Part(
                 previous=self.chain.previous,
-                members=tuple((m.number, place_of(m.place)) for m in members),
-                aside=tuple((m.number, place_of(m.place)) for m in others),
-                source=tuple(witness.source.tolist()),
-                order_start=tuple(witness.order_start.tolist()),
-                order_txn=tuple(witness.order_txn.tolist()),
-                left=kept_of(left),
-                before=kept_of(before),
-                begin=max(begins, default=None),
+                transactions=len(going),
+                given_up=len(given_up),
+                begin=int(begins.max()) if len(begins) else None,
                 spans=tuple(self._spans),
-                window=tuple(
-                    (one.number, place_of(one.place))
-                    for i, one in enumerate(window)
-                    if i not in taken and not one.in_flight
-                ),
-                deleted=tuple(self._deleted_now),
                 seen=self._seen,
+                columns=Taken(
+                    members=rows.at[going],
+                    aside=rows.at[aside],
+                    source=witness.source.astype(np.int64),
+                    order_start=witness.order_start,
+                    order_txn=witness.order_txn.astype(np.int64),
+                    before=before,
+                ).packed(),
+            )
+        )
+        self._spans = []
+        self._recent.append((rows.take(going), rows.take(aside)))
+
+    def _save(self) -> None:
+        """Save from time to time where the watch is; it goes on from there when it was killed."""
+        now = time.monotonic()
+        if self._seen - self._saved_seen < _SAVE_EACH and now - self._saved_at < _SAVE_AFTER:
+            return
+        if not self._stream.can_resume:
+            return
+        self._saved_at, self._saved_seen = now, self._seen
+        self.chain.flush()
+        self.state.save(
+            Saved(
+                chain=self.chain.size,
+                parts=list(self.chain.parts),
+                values=b"",
+                rows=saved(self._window),
+                seen=self._seen,
+                left=list(self._left),
+                since=list(self._since.items()),
+                unjudged=list(self._unjudged),
                 position=self._stream.position(),
             )
         )
-        self._spans, self._deleted_now = [], []
-        self._recent.append((tuple(members), tuple(others)))
 
     def _back(self, parts: int) -> None:
         """Put the last cuts back into the window."""
-        found: list[Watched] = []
+        import numpy as np
+
+        found = Rows.none()
         for part in self.chain.undo(parts):
-            self.state.undo(as_values(part.before))
+            self.state.last.replace(part.before)
             if self._recent:
                 members, aside = self._recent.pop()
             else:
-                members = tuple(self._again(n, as_place(p)) for n, p in part.members)
-                aside = tuple(self._again(n, as_place(p)) for n, p in part.aside)
-            found += [*members, *aside]
+                members, aside = self.log.rows_at(part.members), self.log.rows_at(part.aside)
+            found.extend(members)
+            found.extend(aside)
+        found.extend(self._window)
         # The numbers of a session ascend in its order.
-        self._window = sorted([*found, *self._window], key=lambda one: one.number)
-
-    def _again(self, number: int, place: Place) -> Watched:
-        given = self.log.transaction_at(place)
-        return Watched(
-            number=number,
-            given=as_watched(given, number, f"transaction {number}"),
-            place=place,
-            in_flight=False,
-        )
+        self._window = found.take(np.argsort(found.numbers, kind="stable"))
 
     # --- violations ---
 
-    def _convicts(self, said: Invalid, window: Sequence[Watched], *, ended: bool) -> bool:
+    def _convicts(
+        self, said: Verdict, stale: NDArray[np.int32], window: _Window, *, ended: bool
+    ) -> bool:
         """Whether a violation holds whatever else is in the stream; then it is the report."""
-        members = _accused(said, window)
-        if any(one.in_flight for one in members) or not members:
+        accused = set(stale.tolist())
+        if isinstance(said, Invalid):
+            accused |= set(_accused(said, len(window.rows)))
+        if not accused or any(window.in_flight[t] for t in accused):
             return False
-        if not ended and not self._all_closed(members):
+        chosen = sorted(accused)
+        if not ended and not self._all_closed(window.rows, chosen):
             return False
-        chosen = {one.number: one for one in members}
-        for one in members:
-            for op in one.given.ops:
-                if op[0] != "r":
-                    continue
-                atom = encode(op[1], "a key")
-                last = self.state.values.get(atom)
-                if last is not None and last.value == op[2] and last.number not in chosen:
-                    chosen[last.number] = self._again(last.number, last.place)
-        alone = sorted(chosen.values(), key=lambda one: one.number)
-        # As the log has them: nothing went before, so that nil is nil.
-        given = [replace(self.log.transaction_at(o.place), label=o.number) for o in alone]
-        history = History.from_transactions(given, name=", ".join(self._sources) or "the stream")
-        if self._clock_error:
-            history = with_clock_error(history, self._clock_error)
+        found = accusation(window.rows, chosen, self.log, self._about)
+        if found is None:
+            return False
+        history = self._alone(found)
         verdict, _ = judge(history, [self.plan], timeout=self._timeout)
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return False
-        assumed = self._assumed(alone)
-        if assumed is None:
-            return False
-        self._end(
-            "invalid",
-            verdict=verdict,
-            places=tuple(self.log.line_of(one.place) for one in alone),
-            assumed=assumed,
-        )
+        places = tuple(self.log.line_of(place) for place in found.places)
+        self._violated(verdict, chosen, places, found.assumed)
         return True
 
-    def _assumed(self, alone: Sequence[Watched]) -> tuple[tuple[object, object], ...] | None:
-        """The values that some transactions read, if each has one writer, which is among them."""
-        written = {
-            (encode(op[1], ""), encode(op[2], "")): one
-            for one in alone
-            for i, op in enumerate(one.given.ops)
-            if op[0] == "w" and i not in one.given.failed
-        }
-        wanted: dict[tuple[Key, Key], tuple[Any, Any]] = {}
-        for one in alone:
-            for i, op in enumerate(one.given.ops):
-                if op[0] != "r" or i in one.given.failed or op[2] is UNKNOWN:
-                    continue
-                if op[2] == NOTHING:
-                    if encode(op[1], "") in self._deleted:
-                        return None
-                    continue
-                pair = (encode(op[1], ""), encode(op[2], ""))
-                if pair not in written:
-                    return None
-                wanted[pair] = (op[1], op[2])
-        found = self.log.writers(list(wanted.values()))
-        for wrote, places in zip(wanted, found, strict=True):
-            if {(p.file, p.offset) for p in places} != {
-                (written[wrote].place.file, written[wrote].place.offset)
-            }:
-                return None
-        return tuple(wanted.values())
+    def _violated(
+        self,
+        verdict: Invalid,
+        accused: Sequence[int],
+        places: tuple[str, ...],
+        assumed: tuple[tuple[object, object], ...],
+    ) -> None:
+        """Report a violation; where the watch goes on, without what the accused have read."""
+        self._violations += 1
+        if self._first is None:
+            self._first = self._told("invalid", "", verdict, places, assumed)
+        if not self._to_the_end:
+            self._end("invalid", verdict=verdict, places=places, assumed=assumed)
+            return
+        columns = self._window.columns
+        for t in accused:
+            for op in range(int(columns.op_start[t]), int(columns.op_start[t + 1])):
+                if columns.op_kind[op] not in {c.WRITE, c.APPEND}:
+                    columns.set_value(op, c.UNKNOWN_VALUE)
 
-    def _all_closed(self, members: Sequence[Watched]) -> bool:
+    def _alone(self, found: Accusation) -> History:
+        name = ", ".join(self._sources) or "the stream"
+        return told_alone(found, name, clock_error=self._clock_error)
+
+    def _all_closed(self, rows: Rows, chosen: Sequence[int]) -> bool:
         """Whether nothing that is still to come can have been seen by them."""
         if not self._timed or self._watermark is None:
             return False
-        margin = 2 * self._clock_error
+        columns = rows.columns
+        until = self._watermark - 2 * self._clock_error
         return all(
-            isinstance(one.given.end, int) and one.given.end + margin < self._watermark
-            for one in members
-            if one.given.status == "committed"
+            columns.txn_end[t] < until for t in chosen if columns.txn_status[t] == c.COMMITTED
         )
 
-    def _doubt(self, said: Invalid, window: Sequence[Watched], *, ended: bool) -> None:
-        """All cuts are back, or more than the window may hold would have to be."""
+    def _doubt(self, said: Verdict, window: _Window, *, ended: bool) -> bool:
+        """All cuts are back, or more than the window may hold would have to be.
+
+        Returns:
+            Whether a violation was found.
+        """
         whole = not len(self.chain)
-        if not said.certified:
+        rows = window.rows
+        if isinstance(said, Invalid) and not said.certified:
             # Its certificate was not checked in the time allowed, so that it convicts nobody.
             if ended:
                 self._end("unknown", note=said.certified_reason, verdict=said)
-        elif whole and (ended or self._all_closed(window)):
-            accused = _accused(said, window)
+        elif whole and (ended or self._all_closed(rows, range(len(rows)))):
+            # Nothing was cut: these are all transactions, as the log has them.
+            history = self._history(rows.columns, rows.names)
+            shown, _ = judge(history, [self.plan], timeout=self._timeout)
+            if not isinstance(shown, Invalid) or not shown.certified:
+                self._end("unknown", note="the violation was not found again", verdict=shown)
+                return False
+            accused = _accused(shown, len(rows))
             # Nobody had begun to write anything else when they had their answers.
-            assumed = () if ended else _values_read(accused)
-            places = tuple(self.log.line_of(one.place) for one in accused)
-            self._end("invalid", verdict=said, places=places, assumed=assumed)
+            found = None if ended else accusation(rows, accused, self.log, self._about)
+            places = tuple(self.log.line_of(rows.place(t)) for t in accused)
+            self._violated(shown, accused, places, found.assumed if found else ())
+            return True
         elif ended or not whole:
             self._end(
                 "suspected",
                 verdict=said,
                 note=f"{len(self.chain)} parts would have to be judged again with the window; "
-                "hint: a larger --memory, or isocheck check of the whole",
+                "hint: a larger --most, or isocheck check of the whole",
             )
         # Else it goes on: what is still to come may explain it.
+        return False
 
     def _end(
         self,
@@ -502,7 +659,28 @@ class Watch:
         places: tuple[str, ...] = (),
         assumed: tuple[tuple[object, object], ...] = (),
     ) -> None:
-        self._report = Report(
+        self._report = self._told(outcome, note, verdict, places, assumed)
+        if (first := self._first) is not None and self._to_the_end:
+            outcome = "invalid"
+            self._report = structs.replace(
+                first,
+                seen=self._seen,
+                parts=len(self.chain),
+                note=note,
+                violations=self._violations,
+            )
+        self.chain.end(End(previous=self.chain.previous, outcome=outcome, note=note))
+        self.state.close()
+
+    def _told(
+        self,
+        outcome: Outcome,
+        note: str,
+        verdict: Verdict | None,
+        places: tuple[str, ...],
+        assumed: tuple[tuple[object, object], ...],
+    ) -> Report:
+        return Report(
             outcome=outcome,
             note=note,
             seen=self._seen,
@@ -510,63 +688,50 @@ class Watch:
             verdict=verdict,
             places=places,
             assumed=assumed,
-        )
-        self.chain.end(
-            End(
-                previous=self.chain.previous,
-                outcome=outcome,
-                note=note,
-            )
+            given_up=self.chain.given_up,
+            given_up_at=tuple(self._given_up_at[:3]) if self.chain.given_up else (),
+            violations=self._violations,
         )
 
     def _holding(self) -> str:
         """What keeps the window long."""
-        if len(self._window) < 2 * self._round:
+        held = len(self._window)
+        if held < _HELD * self._round:
             return ""
-        oldest = min((*self._flying, *self._window), key=lambda one: one.given.begin or 0)
-        what = "open" if oldest.in_flight else "of unknown outcome or order"
-        return f"T{oldest.number}, {what}, holds {len(self._window):,}"
+        oldest, what = self._window, "of unknown outcome"
+        open_ = self._flying
+        begin, least = self._window.columns.txn_begin, open_.columns.txn_begin
+        if len(open_) and least.min() <= begin.min():
+            oldest, what, begin = open_, "open", least
+        row = int(begin.argmin())
+        status = oldest.columns.txn_status[row]
+        if what != "open" and status != c.INDETERMINATE:
+            return f"one knot of {held:,}"
+        return (
+            f"T{oldest.columns.txn_label[row]}, {what}{self._for(int(begin[row]))}, holds {held:,}"
+        )
+
+    def _for(self, begin: int) -> str:
+        if self._about is None or not self._about.real_time.startswith(":time"):
+            return ""
+        if self._watermark is None or begin == c.UNKNOWN_BEGIN:
+            return ""
+        return f" for {(self._watermark - begin) / 1e9:,.0f} s"
 
 
-def _values_read(some: Sequence[Watched]) -> tuple[tuple[object, object], ...]:
-    """The keys and values that some transactions read."""
-    reads = [op for one in some for op in one.given.ops if op[0] == "r" and op[2] is not UNKNOWN]
-    return tuple({(encode(op[1], ""), encode(op[2], "")): (op[1], op[2]) for op in reads}.values())
+class _Window:
+    """What one round judges: what was kept, what is new, and what is in flight at the end."""
+
+    def __init__(self, kept: Rows, flying: Rows) -> None:
+        import numpy as np
+
+        self.rows = Rows.none()
+        self.rows.extend(kept)
+        self.rows.extend(flying)
+        self.in_flight = np.arange(len(self.rows)) >= len(kept)
+        self.columns: Columns | None = None
 
 
-def _accused(said: Invalid, window: Sequence[Watched]) -> list[Watched]:
+def _accused(said: Invalid, rows: int) -> list[int]:
     """The transactions that the argument of a violation is about."""
-    return [
-        window[view.number] for view in said.violation.transactions if view.number < len(window)
-    ]
-
-
-def restricted(history: History, witness: Witness, going: Sequence[int], part: History) -> Witness:
-    """What a witness says of some transactions, as a history of their own.
-
-    Args:
-        history: of the window.
-        witness: for it.
-        going: indices of the transactions, ascending.
-        part: the history of these alone, in this order.
-    """
-    whole, own = history.columns, part.columns
-    number = np.full(whole.transactions() + 1, -1, np.int64)
-    number[list(going)] = np.arange(len(going))
-    number[whole.transactions()] = len(going)  # T0
-    starts = whole.op_start
-    spans = [np.arange(starts[t], starts[t + 1]) for t in going]
-    ops = np.concatenate(spans) if spans else np.zeros(0, np.int64)
-    source = witness.source[ops].astype(np.int64)
-    mapped = np.where(source >= 0, number[source], -1)
-    key_of = {whole.key(k): k for k in range(whole.n_keys())}
-    orders = []
-    for key in range(own.n_keys()):
-        at = key_of[own.key(key)]
-        order = witness.order_txn[witness.order_start[at] : witness.order_start[at + 1]]
-        kept = number[order]
-        orders.append(kept[kept >= 0])
-    start = np.concatenate(([0], np.cumsum([len(order) for order in orders], dtype=np.int64)))
-    return Witness.of(
-        mapped, start.astype(np.int64), np.concatenate(orders) if orders else np.zeros(0, np.int64)
-    )
+    return sorted({view.number for view in said.violation.transactions if view.number < rows})

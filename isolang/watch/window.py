@@ -3,42 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from isolang.api import check
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError
 from isolang.history.clock_error import with_clock_error
+from isolang.history.columns import INITIAL
 from isolang.history.history import History
-from isolang.history.transaction import Transaction
+from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
 from isolang.verdict import Valid, Verdict
-from isolang.watch.state import State
-from isolang.watch.stream import Place
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns, LastValues
+    from isolang.watch.stream.rows import Rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """A transaction of the window.
+def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
+    """Some transactions as a history that begins with what the last cut left.
 
-    Attributes:
-        number: its number in the stream, from 1; what is in flight keeps the one it will have.
-        given: as windows have it.
-        place: where it stands in the log.
-        in_flight: whether its outcome is still to come: so far it may have taken effect.
+    Args:
+        rows: as the log has them.
+        last: what was left.
+
+    Returns:
+        The columns, and the transactions that read a list with another beginning than was left.
+
+    Raises:
+        HistoryError: they have what cannot be watched.
     """
+    try:
+        return last.open_window(rows.columns)
+    except ValueError as error:
+        txn, key, what = str(error).split(" ", 2)
+        name = f"T{rows.columns.txn_label[int(txn)]}"
+        of = f" of {decode(*rows.columns.key(int(key)))!r}" if int(key) >= 0 else ""
+        raise HistoryError(
+            f"{name}: {what}{of} cannot be watched; hint: isocheck check judges the whole history"
+        ) from None
 
-    number: int
-    given: Transaction
-    place: Place
-    in_flight: bool
+
+def initial_of(rows: Rows, last: LastValues) -> bytes | None:
+    """What an initial transaction among some writes, as ``LastValues`` has it; it is first."""
+    import numpy as np
+
+    first = np.flatnonzero(rows.columns.txn_status == INITIAL)
+    if not len(first):
+        return None
+    columns, _ = opened(rows.take(first[:1]), last)
+    keys = columns.n_keys()
+    return last.left_by(
+        columns, np.arange(keys + 1, dtype=np.int64), np.zeros(keys, dtype=np.int32)
+    )
 
 
-def history_of(window: Sequence[Watched], state: State, *, clock_error: int = 0) -> History:
-    """A window as a history that begins with what the last cut left; its order is the window's."""
-    given = [member.given for member in window]
-    history = History.from_transactions(given, initial=state.initial(given), name="the window")
+def history_of(
+    columns: Columns, names: Sequence[str], about: History | None, *, clock_error: int = 0
+) -> History:
+    """A window as a history.
+
+    Args:
+        columns: of :func:`opened`.
+        names: of the sessions.
+        about: how the log is read, for messages.
+        clock_error: nanoseconds by which the clocks of two sessions may differ.
+    """
+    history = History(
+        columns=columns,
+        name="the window" if about is None else about.name,
+        format="memory" if about is None else about.format,
+        files=() if about is None else about.files,
+        position_unit="byte",
+        real_time="" if about is None else about.real_time,
+        session_names=tuple(names),
+    )
     return with_clock_error(history, clock_error) if clock_error else history
 
 

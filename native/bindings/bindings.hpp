@@ -20,6 +20,7 @@ void register_sat(nanobind::module_& m);
 void register_certify(nanobind::module_& m);
 void register_workload(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
+void register_watch(nanobind::module_& m);
 
 // A read-only numpy view of a column, kept alive by its owner.
 template <typename T>

@@ -17,4 +17,5 @@ NB_MODULE(_native, m) {
   isolang::register_certify(m);
   isolang::register_workload(m);
   isolang::register_recording(m);
+  isolang::register_watch(m);
 }

@@ -1,4 +1,4 @@
-"""Random streams of registers, and a watch that reads them in small pieces."""
+"""Random streams of registers and lists, and a watch that reads them in small pieces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from isolang.history import History, Transaction
+from isolang.history.values import UNKNOWN
 from isolang.watch import Report, Stream, Watch
 from isolang.workload import BUGS, RULES, Workload, generate
 
@@ -15,16 +18,21 @@ LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2
 
 
 def random_history(rng: random.Random) -> History:
-    """Simulated, with whatever can go wrong in it; of registers."""
+    """Simulated, with whatever can go wrong in it; of registers or lists."""
+    lists = rng.random() < 0.35
+    replicated = {"causal", "read-atomic"}  # whose lists have no one order
+    rules = [name for name in sorted(RULES) if not (lists and name in replicated)]
     workload = Workload(
-        rule=rng.choice(sorted(RULES)),
+        rule=rng.choice(rules),
         bugs=tuple(rng.sample(sorted(BUGS), rng.choice((0, 0, 1)))),
         sessions=rng.randint(4, 9),
         transactions=rng.randint(20, 250),
         operations=rng.randint(2, 5),
         read_share=rng.uniform(0.3, 0.8),
         keys=rng.choice((2, 4, 10, 40)),
-        values=rng.choice((0, 0, 2, 10, 40)),
+        values=0 if lists else rng.choice((0, 0, 2, 10, 40)),
+        lists=lists,
+        appends=rng.choice((4, 32, 200)),
         read_modify_write=rng.choice((0.0, 0.2)),
         info_rate=rng.choice((0.0, 0.0, 0.05, 0.2)),
         abort_rate=rng.choice((0.0, 0.1)),
@@ -33,7 +41,65 @@ def random_history(rng: random.Random) -> History:
     )
     made: Any = generate(workload)
     history: History = getattr(made, "history", made)
-    return with_stale_reads(rng, history) if rng.random() < 0.3 else history
+    if lists:
+        return with_wrong_lists(rng, history) if rng.random() < 0.4 else history
+    if rng.random() < 0.3:
+        history = with_stale_reads(rng, history)
+    return with_deletes(rng, history) if rng.random() < 0.3 else history
+
+
+def with_wrong_lists(rng: random.Random, history: History) -> History:
+    """The same with a read or two that returns a list which never was, or was earlier."""
+    given = list(history.transactions())
+    reads = [
+        (t, i)
+        for t, one in enumerate(given)
+        for i, op in enumerate(one.ops)
+        if op[0] == "r" and isinstance(op[2], list) and op[2] and one.status == "committed"
+    ]
+    changed: dict[tuple[int, int], list[Any]] = {}
+    for at in rng.sample(reads, min(len(reads), rng.choice((1, 1, 2)))):
+        was = list(given[at[0]].ops[at[1]][2])
+        place = rng.randrange(len(was))
+        how = rng.choice(("swap", "drop", "short", "twice", "other"))
+        if how == "swap":
+            other = rng.randrange(len(was))
+            was[place], was[other] = was[other], was[place]
+        elif how == "drop":
+            del was[place]
+        elif how == "short":
+            del was[place:]
+        else:
+            was[place] = was[0] if how == "twice" else 10**6
+        changed[at] = was
+    made = [
+        replace(
+            one,
+            ops=[(*op[:2], changed.get((t, i), op[2])) for i, op in enumerate(one.ops)],
+            label=None,
+        )
+        for t, one in enumerate(given)
+    ]
+    return History.from_transactions(made)
+
+
+def with_deletes(rng: random.Random, history: History) -> History:
+    """The same where some writes are deletions, and reads of them nil."""
+    given = list(history.transactions())
+    gone = {
+        (op[1], op[2])
+        for one in given
+        for op in one.ops
+        if op[0] == "w" and op[2] is not None and rng.random() < 0.2
+    }
+
+    def changed(op: tuple[Any, ...]) -> tuple[Any, ...]:
+        if op[2] is UNKNOWN or (op[1], op[2]) not in gone:
+            return op
+        return ("delete", op[1]) if op[0] == "w" else ("r", op[1], None)
+
+    made = [replace(one, ops=[changed(op) for op in one.ops], label=None) for one in given]
+    return History.from_transactions(made)
 
 
 def with_stale_reads(rng: random.Random, history: History) -> History:

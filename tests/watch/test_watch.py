@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections import Counter
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
+from msgspec import structs
 from support.watching import LEVELS, random_history, watched
 
 from isolang.api import check, load_history, load_spec
 from isolang.errors import HistoryError, IsolangError, SpecError
 from isolang.history import save_history
 from isolang.watch import Stream, Watch, position_in, verify_chain
-from isolang.watch.chain import NAME
+from isolang.watch.chain import NAME, Part, taken
 from isolang.workload import Workload, generate
 
 
@@ -76,7 +80,7 @@ def test_a_stale_read_puts_a_cut_back(tmp_path):
     watch = watch_of(path, "ser", tmp_path / "state")
     assert watch.report.outcome == check(load_history(path), "ser").outcome == "valid"
     chain = (tmp_path / "state" / NAME).read_text()
-    assert '"entry":"undo"' in chain
+    assert '"entry":"back"' in chain
     assert verify_chain(tmp_path / "state", Stream([path], follow=False)) == 6
 
 
@@ -147,6 +151,10 @@ def test_each_changed_byte_of_the_log_is_refused(chain):
             verify_chain(folder, Stream([path], follow=False))
 
 
+def decoded(entry: dict[str, object]) -> Part:
+    return msgspec.json.decode(json.dumps(entry), type=Part)
+
+
 def rechained(entries: list[dict[str, object]]) -> bytes:
     """A chain of entries, each with the hash of the line before."""
     import hashlib
@@ -159,25 +167,34 @@ def rechained(entries: list[dict[str, object]]) -> bytes:
 
 
 def test_forged_chains_are_refused(chain):
-    """With right hashes: parts swapped, left out, or twice; other values left; another source."""
+    """With right hashes: parts swapped, left out, or twice; another source, order, value."""
     path, folder = chain
     entries = [json.loads(line) for line in (folder / NAME).read_text().splitlines()]
     parts = [i for i, entry in enumerate(entries) if entry["entry"] == "part"]
     assert len(parts) > 2
-    assert all(entry["entry"] != "undo" for entry in entries)
+    assert all(entry["entry"] != "back" for entry in entries)
     a, b = parts[0], parts[1]
-    forged = []
     swapped = list(entries)
     swapped[a], swapped[b] = swapped[b], swapped[a]
-    forged += [swapped, entries[:a] + entries[b:], entries[: b + 1] + entries[b:]]
-    for field in ("left", "members", "order_txn"):
-        part = {**entries[a], field: entries[a][field][:-1]}
-        forged.append([*entries[:a], part, *entries[a + 1 :]])
-    sources = entries[a]["source"]
-    read = next(i for i, source in enumerate(sources) if source >= 0)
-    other = (sources[read] + 1) % len(entries[a]["members"])
-    part = {**entries[a], "source": [*sources[:read], other, *sources[read + 1 :]]}
-    forged.append([*entries[:a], part, *entries[a + 1 :]])
+    forged = [swapped, entries[:a] + entries[b:], entries[: b + 1] + entries[b:]]
+    was = taken(decoded(entries[b]), "a part")
+    read = int(np.flatnonzero(was.source >= 0)[0])
+    other = was.source.copy()
+    other[read] = (other[read] + 1) % len(was.members)
+    place = was.members.copy()
+    place[0, 2] += 1
+    for change in (
+        {"members": was.members[:-1]},
+        {"members": place},
+        {"members": was.members[::-1]},
+        {"order_txn": was.order_txn[:-1]},
+        {"source": other},
+        {"before": was.before[:-1]},
+        {"before": b""},
+    ):
+        columns = base64.b64encode(structs.replace(was, **change).packed()).decode()
+        part = {**entries[b], "columns": columns}
+        forged.append([*entries[:b], part, *entries[b + 1 :]])
     refused = 0
     for number, made in enumerate(forged):
         (folder / NAME).write_bytes(rechained(made))
@@ -199,10 +216,29 @@ def test_levels_that_have_no_cuts_are_refused(tmp_path, level):
 
 
 def test_what_cannot_be_watched_is_refused(tmp_path):
-    """Lists are refused, not misjudged."""
-    path = log_of(tmp_path, lines("0 [:append x 1]", "1 [:r x [1]]"))
-    with pytest.raises(HistoryError, match=r"append of .* cannot be watched"):
-        watch_of(path, "ser", tmp_path / "state")
+    """Lists and single values of one key are refused, not misjudged; before or after a cut."""
+    for number, given in enumerate((("0 [:append x 1] [:w x 2]",), (*LISTS, "0 [:w x 2]"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = log_of(folder, lines(*given))
+        with pytest.raises(HistoryError, match=r"lists and single values of .* cannot be watched"):
+            watch_of(path, "ser", folder / "state")
+
+
+LISTS = ("0 [:append x 1]", "1 [:append x 2]", "2 [:r x [1 2]]", "0 [:w y 1]", "1 [:r y 1]")
+
+
+def test_a_wrong_old_element_of_a_list_is_found(tmp_path):
+    """A cut leaves of a list its length and a hash: what was first in it is still known."""
+    right = lines(*LISTS, "2 [:w y 2]", "3 [:r x [1 2]]", "1 [:append x 3]", "3 [:r x [1 2 3]]")
+    assert watch_of(log_of(tmp_path, right), "ser", tmp_path / "right").report.outcome == "valid"
+    stream = Stream([tmp_path / "log.edn"], follow=False)
+    assert verify_chain(tmp_path / "right", stream, by_definition=True) == 9
+    for number, wrong in enumerate(("[2 1]", "[7 2]", "[1]", "[1 2 2]", "[2]", "nil")):
+        path = log_of(tmp_path, lines(*LISTS, "2 [:w y 2]", f"3 [:r x {wrong}]"))
+        watch = watch_of(path, "sser", tmp_path / str(number))
+        assert watch.report.outcome == "invalid", wrong
+        assert watch.report.verdict.certified
 
 
 def test_memory_is_bounded(tmp_path):
@@ -241,7 +277,7 @@ def test_a_watch_that_was_killed_goes_on(tmp_path):
 
 def resumed(path: Path, level: str, folder: Path) -> Watch:
     """Watch a file, from where the chain ends."""
-    position = position_in(folder / NAME)
+    position = position_in(folder)
     stream = Stream([path], follow=False, batch=400, resume=position)
     watch = Watch(level, stream=stream, folder=folder, round=15)
     for batch in stream:

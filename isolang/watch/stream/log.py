@@ -17,11 +17,17 @@ from isolang.history.values import Value, encode
 from isolang.watch.stream.batch import Place
 from isolang.watch.stream.operations import Block, Follower, Open
 from isolang.watch.stream.records import transactions
+from isolang.watch.stream.rows import Rows, place_of
 from isolang.watch.stream.segments import Segment, locate, open_bytes, read_some, seek
 from isolang.watch.stream.tail import Piece, Tail
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang.watch.stream.client import Client
+
+_Atom = tuple[int, Any]
 
 _BLOCK = 4 << 20
 _LINE = 1 << 12
@@ -51,6 +57,38 @@ class Log:
         Raises:
             HistoryError: it cannot be read again, or is not there.
         """
+        rows, follower = self._row_at(place)
+        client = self._client(place.file)
+        (found,) = transactions(
+            History(
+                columns=rows.columns,
+                name=client.name,
+                format="edn",
+                position_unit="byte",
+                session_names=tuple(rows.names),
+            )
+        )
+        return replace(found, label=found.label if follower.state.indexed else None)
+
+    def rows_at(self, at: NDArray[np.int64]) -> Rows:
+        """Read transactions again.
+
+        Args:
+            at: int64[n, 5], as :attr:`isolang.watch.stream.rows.Rows.at` has it.
+
+        Raises:
+            HistoryError: they cannot be read again, or are not there.
+        """
+        found = Rows.none()
+        for row in at.tolist():
+            one, _ = self._row_at(place_of(row))
+            one.at[0] = row
+            found.extend(one)
+        return found
+
+    def _row_at(self, place: Place) -> tuple[Rows, Follower]:
+        import numpy as np
+
         client = self._client(place.file)
         follower = self._follower(client)
         at = (place.file, place.offset)
@@ -83,18 +121,14 @@ class Log:
             name = self.segments[place.file].path
             raise HistoryError(f"{name} byte {place.offset}: no transaction (expected one there)")
         block.columns.has_time = client.follower.state.timed
-        (found,) = transactions(
-            History(columns=block.columns, name=client.name, format="edn", position_unit="byte")
-        )
         moment = self.segments[int(block.file[0])].base + int(block.offset[0])
         session = block.names[0]
         processes = [p for p, _ in follower.state.sessions.items()]
         if processes:
             before = client.follower.state.resumed.get(processes[0], [])
             session = follower.session_name(processes[0], 1 + bisect_right(before, moment))
-        return replace(
-            found, session=session, label=found.label if follower.state.indexed else None
-        )
+        row = np.array([[-1, place.file, place.offset, place.done_file, place.done]], np.int64)
+        return Rows(columns=block.columns, names=[session], at=row), follower
 
     def writers_of(self, key: Value, value: Value) -> list[Place]:
         """Find all transactions that write a value of a key, whatever their outcome.
@@ -116,8 +150,13 @@ class Log:
         Raises:
             HistoryError: a part of the log cannot be read again.
         """
-        found: list[dict[tuple[int, int], Place]] = [{} for _ in pairs]
-        atoms = [(encode(key, "the key"), encode(value, "the value")) for key, value in pairs]
+        return self.places_of(
+            [(encode(key, "the key"), encode(value, "the value")) for key, value in pairs]
+        )
+
+    def places_of(self, atoms: Sequence[tuple[_Atom, _Atom]]) -> list[list[Place]]:
+        """:meth:`writers` of keys and values as atoms; what a deletion writes is one, too."""
+        found: list[dict[tuple[int, int], Place]] = [{} for _ in atoms]
         for client in self._clients.values():
             for block in self._blocks(client):
                 for pair, txn in _writes(block, atoms):

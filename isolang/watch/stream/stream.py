@@ -124,6 +124,16 @@ class Stream:
         return self._several
 
     @property
+    def can_resume(self) -> bool:
+        """Whether it can be read again from a position: what came through a pipe cannot."""
+        return not any(segment.pipe for segment in self._segments)
+
+    @property
+    def behind(self) -> int:
+        """Bytes that are there and were not read yet."""
+        return sum(client.tail.behind for client in self._clients.values())
+
+    @property
     def clients(self) -> tuple[str, ...]:
         """The names of the logs."""
         return tuple(client.name for client in self._clients.values())

@@ -105,6 +105,13 @@ class Tail:
         """Bytes of the last line that are there, while its end is not."""
         return len(self._rest)
 
+    @property
+    def behind(self) -> int:
+        """Bytes of the file that were not read; 0 where that is not known."""
+        if self._file is None or self._pipe or self._compressed or self._file.closed:
+            return 0
+        return max(0, os.fstat(self._file.fileno()).st_size - self._position)
+
     def resume(self, reached: Reached) -> None:
         """Go on where an earlier reading ended.
 

@@ -1,0 +1,78 @@
+"""Columns of whole numbers as few bytes, for the chain."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from isolang.errors import HistoryError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LEVEL: Final = 1
+_MOST: Final = 1 << 31  # bytes of one column
+
+
+def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
+    """Pack columns of numbers and of bytes."""
+    raw = {
+        name: column if isinstance(column, bytes) else _numbers(column)
+        for name, column in columns.items()
+    }
+    return zlib.compress(msgspec.msgpack.encode(raw), _LEVEL)
+
+
+def unpack(data: bytes, where: str) -> dict[str, Any]:
+    """The inverse of :func:`pack`; numbers are int64.
+
+    Raises:
+        HistoryError: it is no such thing.
+    """
+    try:
+        inflate = zlib.decompressobj()
+        text = inflate.decompress(data, _MOST)
+        if not inflate.eof or inflate.unused_data:
+            raise ValueError("torn")
+        raw = msgspec.msgpack.decode(text)
+        return {
+            name: column if isinstance(column, bytes) else _as_numbers(*column)
+            for name, column in raw.items()
+        }
+    except (ValueError, TypeError, AttributeError, zlib.error, msgspec.DecodeError) as error:
+        raise HistoryError(f"{where}: columns that cannot be read ({error})") from None
+
+
+def _numbers(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
+    """The narrowest type, of the numbers or of their differences."""
+    import numpy as np
+
+    whole = np.ascontiguousarray(column, np.int64)
+    steps = np.diff(whole, prepend=np.int64(0))
+    narrow, by_steps = _narrowest(whole), _narrowest(steps)
+    if np.dtype(by_steps).itemsize < np.dtype(narrow).itemsize:
+        return by_steps, True, steps.astype(by_steps).tobytes()
+    return narrow, False, whole.astype(narrow).tobytes()
+
+
+def _narrowest(numbers: NDArray[np.int64]) -> str:
+    if not len(numbers):
+        return "<i1"
+    least, most = int(numbers.min()), int(numbers.max())
+    for bits, name in ((7, "<i1"), (15, "<i2"), (31, "<i4")):
+        if -(1 << bits) <= least and most < 1 << bits:
+            return name
+    return "<i8"
+
+
+def _as_numbers(kind: str, by_steps: bool, data: bytes) -> NDArray[np.int64]:
+    import numpy as np
+
+    if kind not in {"<i1", "<i2", "<i4", "<i8"}:
+        raise ValueError("no type of numbers")
+    numbers = np.frombuffer(data, kind).astype(np.int64)
+    return np.cumsum(numbers) if by_steps else numbers

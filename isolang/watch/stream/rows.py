@@ -1,0 +1,170 @@
+"""Transactions of a stream as rows of columns, as the log has them, with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isolang import _native
+from isolang.watch.stream.batch import Batch, Place
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
+
+#: Of each row: its number in the stream, and its place as :class:`Place` has it.
+WIDTH = 5
+
+
+@dataclass(slots=True)
+class Rows:
+    """Some transactions.
+
+    Attributes:
+        columns: what they did.
+        names: of the sessions of the columns, those of the whole stream.
+        at: int64[transactions, 5]: the number of each in the stream, from 0, and its place: file
+            and offset, of the completion, too.
+    """
+
+    columns: Columns
+    names: list[str]
+    at: NDArray[np.int64]
+
+    @classmethod
+    def none(cls) -> Rows:
+        """No transactions."""
+        import numpy as np
+
+        return cls(columns=_native.Columns(), names=[], at=np.zeros((0, WIDTH), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number of each in the stream."""
+        return self.at[:, 0]
+
+    def place(self, row: int) -> Place:
+        """Where a transaction stands in the log."""
+        return place_of(self.at[row].tolist())
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
+        """Some of the rows, in the order given."""
+        import numpy as np
+
+        found = Rows.none()
+        found.extend(self, np.ascontiguousarray(rows, np.int32))
+        return found
+
+    def extend(self, other: Rows, rows: NDArray[np.int32] | None = None) -> None:
+        """Append rows of others.
+
+        Args:
+            other: whose rows.
+            rows: which of them; all if ``None``.
+        """
+        import numpy as np
+
+        if rows is None:
+            rows = np.arange(len(other), dtype=np.int32)
+        if not len(rows):
+            return
+        append(self.columns, self.names, other.columns, other.names, rows)
+        self.at = np.concatenate([self.at, other.at[rows]])
+
+
+def append(
+    columns: Columns,
+    names: list[str],
+    other: Columns,
+    others: Sequence[str],
+    rows: NDArray[np.int32],
+) -> None:
+    """Append transactions of other columns; sessions are those of their names.
+
+    Args:
+        columns: where to.
+        names: of its sessions; new ones are added.
+        other: from where.
+        others: the names of its sessions.
+        rows: which transactions.
+    """
+    import numpy as np
+
+    used, first = np.unique(other.txn_session[rows], return_index=True)
+    known = {name: number for number, name in enumerate(names)}
+    local = np.zeros(other.sessions, np.int32)
+    for session in used[np.argsort(first)].tolist():
+        name = others[session]
+        number = known.get(name)
+        if number is None:
+            number = known[name] = len(names)
+            names.append(name)
+        local[session] = number
+    columns.append(other, rows, local)
+
+
+def rows_of(batch: Batch, first: int) -> Rows:
+    """The rows of a batch: what is finished is numbered from ``first`` on, then what is open."""
+    import numpy as np
+
+    columns, places = batch.history.columns, batch.places
+    open_ = batch.in_flight
+    number = np.empty(len(open_), np.int64)
+    finished = int(np.count_nonzero(~open_))
+    number[~open_] = np.arange(first, first + finished)
+    number[open_] = np.arange(first + finished, first + len(open_))
+    names = batch.history.session_names or [str(s) for s in range(columns.sessions)]
+    return Rows(
+        columns=columns,
+        names=list(names),
+        at=np.stack(
+            [number, places.file, places.offset, places.done_file, places.done], axis=1
+        ).astype(np.int64),
+    )
+
+
+def place_of(row: Sequence[int]) -> Place:
+    """The place that a row of :attr:`Rows.at` has."""
+    _, file, offset, done_file, done = row
+    return Place(file=file, offset=offset, done_file=done_file, done=done)
+
+
+def saved(rows: Rows) -> tuple[Any, ...]:
+    """Rows as numbers and bytes, for a file."""
+    state: Any = rows.columns
+    return (
+        state.__getstate__(),
+        rows.columns.deleted >= 0,
+        rows.names,
+        rows.at.astype("<i8").tobytes(),
+    )
+
+
+def restored(given: Sequence[Any]) -> Rows:
+    """The inverse of :func:`saved`.
+
+    Raises:
+        ValueError: it is no such thing.
+    """
+    import numpy as np
+
+    state, deleted, names, at = given
+    columns: Any = _native.Columns.__new__(_native.Columns)
+    columns.__setstate__(_tuples(state))
+    if deleted:
+        columns.deleted_atom()
+    return Rows(
+        columns=columns,
+        names=list(names),
+        at=np.frombuffer(at, "<i8").reshape(-1, WIDTH).astype(np.int64),
+    )
+
+
+def _tuples(state: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(tuple(part) if i > 2 else part for i, part in enumerate(state))

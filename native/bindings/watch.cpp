@@ -1,0 +1,128 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "bindings/bindings.hpp"
+#include "watch/cut.hpp"
+#include "watch/last_values.hpp"
+#include "watch/open_window.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace isolang {
+namespace {
+
+using namespace watch;
+
+template <typename T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> span_of(const Array<T>& array) {
+  return {array.data(), array.size()};
+}
+
+template <typename T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vector<T>&& numbers) {
+  auto held = std::make_unique<std::vector<T>>(std::move(numbers));
+  const std::size_t size = held->size();
+  T* const data = held->data();
+  const nb::capsule owner(held.release(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {data, {size}, owner};
+}
+
+nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+std::string_view text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+}  // namespace
+
+void register_watch(nb::module_& m) {
+  m.attr("WATCH_NOTHING") = nb::str(kNothing.data(), kNothing.size());
+  auto c = nb::class_<LastValues>(m, "LastValues",
+                                  "What the cuts of a stream have left; see native/watch/last_values.hpp.");
+  c.def(nb::init<>()).def("__len__", &LastValues::size).def("memory", &LastValues::memory);
+  c.def_rw("keep_removed", &LastValues::keep_removed);
+  c.def(
+      "left_by",
+      [](const LastValues& last, const History& part, Array<std::int64_t> order_start,
+         Array<std::int32_t> order_txn) {
+        return as_bytes(last.left_by(part, span_of(order_start), span_of(order_txn)));
+      },
+      "part"_a, "order_start"_a, "order_txn"_a, "What a part leaves, as bytes.");
+  c.def(
+      "replace",
+      [](LastValues& last, const nb::bytes& change) { return as_bytes(last.replace(text_of(change))); },
+      "change"_a, "Takes over what those bytes say; returns the bytes that undo it.");
+  c.def("all", [](const LastValues& last) { return as_bytes(last.all()); },
+        "All entries, as bytes that replace takes.");
+  c.def(
+      "take_all",
+      [](LastValues& last) {
+        nb::list records;
+        for (const auto& [name, record] : last.take_all())
+          records.append(nb::make_tuple(as_bytes(name), as_bytes(record)));
+        return records;
+      },
+      "Key and entry of each, as bytes; nothing is left.");
+  c.def(
+      "missing",
+      [](const LastValues& last, const History& history) {
+        nb::list names;
+        for (const std::string& name : last.missing(history)) names.append(as_bytes(name));
+        return names;
+      },
+      "columns"_a, "The keys of a history that are new to it, as bytes.");
+  c.def(
+      "open_window",
+      [](const LastValues& last, const History& raw) {
+        Window window;
+        try {
+          nb::gil_scoped_release released;
+          window = open_window(raw, last);
+        } catch (const NotWatched& error) {
+          throw nb::value_error(
+              (std::to_string(error.txn) + " " + std::to_string(error.key) + " " + error.what).c_str());
+        }
+        return nb::make_tuple(std::move(window.history), as_array(std::move(window.stale)));
+      },
+      "columns"_a,
+      "A window as a history whose initial state this is, and the transactions that read a list of "
+      "which another beginning was left.");
+  m.def(
+      "cut_window",
+      [](const History& window, Array<std::int32_t> source, Array<std::int64_t> order_start,
+         Array<std::int32_t> order_txn, Array<std::uint8_t> open, Array<std::uint8_t> in_flight,
+         Array<std::uint8_t> young, bool timed, bool real_time, std::int64_t clock_error) {
+        const Witness witness{span_of(source), span_of(order_start), span_of(order_txn)};
+        const Limits limits{span_of(open), span_of(in_flight), span_of(young), timed, real_time, clock_error};
+        std::vector<std::int32_t> going;
+        {
+          nb::gil_scoped_release released;
+          going = cut(window, witness, limits);
+        }
+        return as_array(std::move(going));
+      },
+      "window"_a, "source"_a, "order_start"_a, "order_txn"_a, "open"_a, "in_flight"_a, "young"_a, "timed"_a,
+      "real_time"_a, "clock_error"_a, "The transactions that no other one leads to.");
+  m.def(
+      "restrict_witness",
+      [](const History& window, Array<std::int32_t> source, Array<std::int64_t> order_start,
+         Array<std::int32_t> order_txn, Array<std::int32_t> going, const History& part) {
+        for (std::size_t i = 0; i < going.size(); ++i)
+          if (going.data()[i] < 0 || going.data()[i] >= window.transactions())
+            throw nb::value_error("transactions out of range");
+        const Witness witness{span_of(source), span_of(order_start), span_of(order_txn)};
+        OwnWitness own = restricted(window, witness, span_of(going), part);
+        return nb::make_tuple(as_array(std::move(own.source)), as_array(std::move(own.order_start)),
+                              as_array(std::move(own.order_txn)));
+      },
+      "window"_a, "source"_a, "order_start"_a, "order_txn"_a, "going"_a, "part"_a,
+      "What a witness says of some transactions, as a history of these alone.");
+}
+
+}  // namespace isolang

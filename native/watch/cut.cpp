@@ -1,0 +1,249 @@
+#include "watch/cut.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "core/index.hpp"
+
+namespace isolang::watch {
+namespace {
+
+constexpr std::int64_t kGuessed = 8;  // of the last writers of a key, looked at for a guessed order
+
+void check(const History& window, const Witness& witness) {
+  const std::int32_t n = window.transactions();
+  const auto bad = [](bool wrong) {
+    if (wrong) throw std::invalid_argument("a witness of another history");
+  };
+  bad(std::cmp_not_equal(witness.source.size(), window.operations()));
+  bad(witness.order_start.size() != idx(window.n_keys()) + 1 || witness.order_start.front() != 0);
+  bad(std::cmp_not_equal(witness.order_start.back(), witness.order_txn.size()));
+  bad(!std::ranges::is_sorted(witness.order_start));
+  for (const std::int32_t t : witness.source) bad(t < -1 || t > n);
+  for (const std::int32_t t : witness.order_txn) bad(t < 0 || t >= n);
+}
+
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::numeric_limits<std::int64_t>::max();
+  return sum;
+}
+
+class Cutting {
+ public:
+  Cutting(const History& window, const Witness& witness, const Limits& limits)
+      : h_(window), w_(witness), limits_(limits), n_(window.transactions()) {}
+
+  std::vector<std::int32_t> run() {
+    make_edges();
+    const auto of = idx(n_);
+    // An unknown outcome that a closed transaction has seen is known.
+    std::vector<char> shown(of, 0);
+    for (std::int32_t t = 0; t < n_; ++t)
+      if (limits_.open[idx(t)] == 0)
+        for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+          if (const std::int32_t writer = w_.source[idx(op)]; writer >= 0 && writer < n_)
+            shown[idx(writer)] = 1;
+    stays_.assign(of, 0);
+    std::vector<std::int32_t> begin;
+    for (std::int32_t t = 0; t < n_; ++t)
+      if (limits_.open[idx(t)] != 0 && (shown[idx(t)] == 0 || limits_.in_flight[idx(t)] != 0))
+        begin.push_back(t);
+    std::vector<char> stay(of, 0);
+    for (const std::int32_t t : begin) stay[idx(t)] = 1;
+    guessed(stay, begin);
+    follow(begin);
+    if (limits_.real_time) follow_real_time();
+    std::vector<std::int32_t> going;
+    for (std::int32_t t = 0; t < n_; ++t) {
+      const auto status = static_cast<Status>(h_.txn_status[t]);
+      if (stays_[idx(t)] == 0 && (status == Status::committed || status == Status::indeterminate))
+        going.push_back(t);
+    }
+    return going;
+  }
+
+ private:
+  template <typename F>
+  void each_edge(F edge) {
+    // Of each key: where its writers stand in its order.
+    std::vector<std::int64_t> at(idx(n_), -1);
+    std::vector<std::int32_t> last(idx(h_.sessions), -1);
+    for (std::int32_t t = 0; t < n_; ++t) {
+      std::int32_t& before = last[idx(h_.txn_session[t])];
+      if (before >= 0) edge(before, t);
+      before = t;
+    }
+    for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
+      const std::int64_t first = w_.order_start[idx(key)], end = w_.order_start[idx(key) + 1];
+      for (std::int64_t i = first; i < end; ++i) {
+        at[idx(w_.order_txn[idx(i)])] = i;
+        if (i > first) edge(w_.order_txn[idx(i - 1)], w_.order_txn[idx(i)]);
+      }
+      for (std::int64_t i = key_ops_start_[idx(key)]; i < key_ops_start_[idx(key) + 1]; ++i) {
+        const auto [op, t] = key_ops_[idx(i)];
+        const std::int32_t writer = w_.source[idx(op)];
+        if (writer < 0) continue;
+        std::int64_t next = first;
+        if (writer < n_) {
+          edge(writer, t);
+          if (at[idx(writer)] < first) throw std::invalid_argument("a source that is not in its order");
+          next = at[idx(writer)] + 1;
+        }
+        if (next < end && w_.order_txn[idx(next)] == t) ++next;
+        if (next < end) edge(t, w_.order_txn[idx(next)]);
+      }
+    }
+  }
+
+  void make_edges() {
+    key_ops_start_.assign(idx(h_.n_keys()) + 1, 0);
+    for (const std::int32_t key : h_.op_key) ++key_ops_start_[idx(key) + 1];
+    std::partial_sum(key_ops_start_.begin(), key_ops_start_.end(), key_ops_start_.begin());
+    key_ops_.resize(idx(h_.operations()));
+    std::vector<std::int64_t> fill(key_ops_start_.begin(), key_ops_start_.end() - 1);
+    for (std::int32_t t = 0; t < n_; ++t)
+      for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+        key_ops_[idx(fill[idx(h_.op_key[op])]++)] = {op, t};
+    next_start_.assign(idx(n_) + 1, 0);
+    each_edge([&](std::int32_t from, std::int32_t) { ++next_start_[idx(from) + 1]; });
+    std::partial_sum(next_start_.begin(), next_start_.end(), next_start_.begin());
+    next_.resize(idx(next_start_.back()));
+    std::vector<std::int64_t> put(next_start_.begin(), next_start_.end() - 1);
+    each_edge([&](std::int32_t from, std::int32_t to) { next_[idx(put[idx(from)]++)] = to; });
+  }
+
+  // All that they lead to stays.
+  void follow(const std::vector<std::int32_t>& some) {
+    std::vector<std::int32_t> work;
+    const auto stay = [&](std::int32_t t) {
+      if (stays_[idx(t)] != 0) return;
+      stays_[idx(t)] = 1;
+      least_end_ = std::min(least_end_, h_.txn_end[t]);
+      work.push_back(t);
+    };
+    for (const std::int32_t t : some) stay(t);
+    while (!work.empty()) {
+      const std::int32_t t = work.back();
+      work.pop_back();
+      for (std::int64_t i = next_start_[idx(t)]; i < next_start_[idx(t) + 1]; ++i) stay(next_[idx(i)]);
+    }
+  }
+
+  bool reads(std::int32_t reader, std::int32_t writer) const {
+    for (std::int64_t op = h_.op_start[reader]; op < h_.op_start[reader + 1]; ++op)
+      if (w_.source[idx(op)] == writer) return true;
+    return false;
+  }
+
+  // The last writers of a key whose order nobody has observed: a later read may return either.
+  void guessed(const std::vector<char>& stay, std::vector<std::int32_t>& found) const {
+    std::vector<std::int32_t> closed;
+    for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
+      closed.clear();
+      // The last of them, kGuessed or all.
+      for (std::int64_t i = w_.order_start[idx(key) + 1]; i-- > w_.order_start[idx(key)];) {
+        const std::int32_t t = w_.order_txn[idx(i)];
+        if (stay[idx(t)] == 0) closed.push_back(t);
+        if (std::ssize(closed) >= kGuessed) break;
+      }
+      if (closed.size() < 2) continue;
+      const std::int32_t last = closed.front();
+      if (limits_.young[idx(last)] == 0) continue;
+      std::int64_t later = h_.txn_begin[last];
+      bool asked = false;
+      for (std::size_t i = 1; i < closed.size(); ++i) {
+        const std::int32_t t = closed[i];
+        if (limits_.young[idx(t)] == 0) break;
+        if (reads(last, t)) continue;  // this key or another
+        if (!asked) {
+          asked = true;
+          for (std::int64_t k = key_ops_start_[idx(key)]; k < key_ops_start_[idx(key) + 1]; ++k)
+            if (w_.source[idx(key_ops_[idx(k)].op)] == last)
+              later = std::max(later, h_.txn_begin[key_ops_[idx(k)].txn]);
+        }
+        if (limits_.timed && h_.txn_end[t] != kTimeUnknownEnd && h_.txn_end[t] < later) continue;
+        found.push_back(t);
+        found.push_back(last);
+      }
+    }
+  }
+
+  // What began after the end of something that stays does so, too.
+  void follow_real_time() {
+    std::vector<std::int32_t> by_begin(idx(n_));
+    std::iota(by_begin.begin(), by_begin.end(), 0);
+    std::ranges::stable_sort(by_begin, std::ranges::greater{},
+                             [&](std::int32_t t) { return h_.txn_begin[t]; });
+    std::size_t at = 0;  // all before it stay
+    while (least_end_ != kTimeUnknownEnd) {
+      std::vector<std::int32_t> more;
+      // By clocks that differ it may have begun later than they say.
+      for (; at < by_begin.size(); ++at) {
+        const std::int32_t t = by_begin[at];
+        if (plus(h_.txn_begin[t], 2 * limits_.clock_error) <= least_end_) break;
+        if (stays_[idx(t)] == 0) more.push_back(t);
+      }
+      if (more.empty()) return;
+      follow(more);
+    }
+  }
+
+  struct KeyOp {
+    std::int64_t op;
+    std::int32_t txn;
+  };
+  const History& h_;
+  const Witness& w_;
+  const Limits& limits_;
+  std::int32_t n_;
+  std::vector<std::int64_t> key_ops_start_, next_start_;
+  std::vector<KeyOp> key_ops_;
+  std::vector<std::int32_t> next_;
+  std::vector<char> stays_;
+  std::int64_t least_end_ = kTimeUnknownEnd;
+};
+
+}  // namespace
+
+std::vector<std::int32_t> cut(const History& window, const Witness& witness, const Limits& limits) {
+  check(window, witness);
+  if (limits.open.size() != idx(window.transactions()) || limits.in_flight.size() != limits.open.size() ||
+      limits.young.size() != limits.open.size())
+    throw std::invalid_argument("one flag for each transaction");
+  return Cutting(window, witness, limits).run();
+}
+
+OwnWitness restricted(const History& window, const Witness& witness,
+                      std::span<const std::int32_t> going, const History& part) {
+  check(window, witness);
+  OwnWitness own;
+  std::vector<std::int32_t> number(idx(window.transactions()) + 1, -1);
+  for (std::size_t i = 0; i < going.size(); ++i) number[idx(going[i])] = static_cast<std::int32_t>(i);
+  number.back() = part.transactions();  // T0
+  std::vector<std::int32_t> key_of(idx(part.n_keys()), -1);
+  own.source.reserve(idx(part.operations()));
+  std::int64_t here = 0;
+  for (const std::int32_t t : going) {
+    for (std::int64_t op = window.op_start[t]; op < window.op_start[t + 1]; ++op, ++here) {
+      if (here >= part.operations()) throw std::invalid_argument("a part of another window");
+      key_of[idx(part.op_key[here])] = window.op_key[op];
+      const std::int32_t source = witness.source[idx(op)];
+      own.source.push_back(source < 0 ? -1 : number[idx(source)]);
+    }
+  }
+  own.order_start.push_back(0);
+  for (const std::int32_t key : key_of) {
+    if (key >= 0)
+      for (std::int64_t i = witness.order_start[idx(key)]; i < witness.order_start[idx(key) + 1]; ++i)
+        if (const std::int32_t t = number[idx(witness.order_txn[idx(i)])]; t >= 0)
+          own.order_txn.push_back(t);
+    own.order_start.push_back(static_cast<std::int64_t>(own.order_txn.size()));
+  }
+  return own;
+}
+
+}  // namespace isolang::watch

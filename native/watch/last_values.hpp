@@ -1,0 +1,90 @@
+// What the cuts of a stream have left: the last value of each key, or of its list the length and a
+// hash of all elements in their order (docs/routes.md, Cuts of a stream).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/history.hpp"
+
+namespace isolang::watch {
+
+// A list, by its length and two chains over its elements: each link is the hash of the link before
+// and of one element.
+struct Prefix {
+  std::int64_t length = 0;
+  std::uint64_t first = 0, second = 0;
+  bool operator==(const Prefix&) const = default;
+};
+
+struct ElementHash {
+  std::uint64_t first, second;
+};
+ElementHash hash_of(const Atoms& atoms, std::int32_t atom);
+void extend(Prefix& prefix, ElementHash element);
+
+// A key without an entry has no value: nobody wrote it, or the last writer deleted it.
+struct Last {
+  bool list = false;
+  AtomKind kind = AtomKind::nil;  // of a single value; nil: none
+  std::int64_t number = 0;        // as Atoms has it, but of texts: see text_of
+  std::string text;
+  Prefix prefix;  // of a list
+};
+
+class LastValues {
+ public:
+  std::int64_t size() const { return live_; }
+  // Whether there is an entry for this key of a history; fills it in.
+  bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
+
+  // What a part leaves, as bytes: the last value that its order has of each key. `part` is a history
+  // of open_window.
+  std::string left_by(const History& part, std::span<const std::int64_t> order_start,
+                      std::span<const std::int32_t> order_txn) const;
+  // Takes over what those bytes say; returns the bytes that undo it. Throws std::invalid_argument for
+  // bytes that are none of these.
+  std::string replace(std::string_view change);
+  std::string all() const;  // as bytes that `replace` takes
+
+  // For those who keep a part of it on disk: the bytes of each key and those of its entry, as
+  // `replace` takes them.
+  using Records = std::vector<std::pair<std::string, std::string>>;
+  Records take_all();  // nothing is left; what was removed is a record too
+  std::vector<std::string> missing(const History& history) const;  // of its keys those that are new
+  bool keep_removed = false;  // as records, since what is on disk would come back
+  std::int64_t memory() const;  // bytes, about
+
+ private:
+  struct Entry {
+    bool here = false, list = false;
+    AtomKind kind = AtomKind::nil;
+    std::int64_t number = 0;
+    Prefix prefix;
+  };
+  void put(std::int32_t key, const Last& last);
+  void read(std::int32_t key, Last& last) const;
+  struct Key {
+    AtomKind kind;
+    std::int64_t number;
+    const std::string* text;  // into others_
+  };
+  std::int32_t find_key(AtomKind kind, std::int64_t number, std::string_view text) const;
+  std::int32_t find_key(const Atoms& from, std::int32_t atom) const;
+  std::int32_t key_of(AtomKind kind, std::int64_t number, std::string_view text);
+  void compact();
+
+  Atoms integers_;
+  std::vector<std::int32_t> of_integer_;  // by atom of integers_
+  std::unordered_map<std::string, std::int32_t> others_;  // kind, and number or text
+  std::vector<Key> keys_;
+  std::vector<Entry> entries_;  // of each key
+  std::unordered_map<std::int32_t, std::string> texts_;  // of entries that have one
+  std::int64_t live_ = 0;
+};
+
+}  // namespace isolang::watch
