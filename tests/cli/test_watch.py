@@ -54,3 +54,24 @@ def test_what_cannot_be_watched(tmp_path, capfd):
     assert (run.code, "cannot be watched" in run.err) == (2, True)
     run = run_here(capfd, "watch", tmp_path / "missing", "--spec", "ser", "--until-idle", "0")
     assert run.code == 2
+
+
+def test_pages_and_a_saved_violation(tmp_path, capfd):
+    """The course of a valid watch is a page; a violation has its own, and a certificate."""
+    log, page, state = tmp_path / "log.edn", tmp_path / "page.html", tmp_path / "state"
+    log.write_text(GOOD)
+    rest = ("--spec", "sser", "--until-idle", "0", "--html", page)
+    run = run_here(capfd, "watch", log, *rest)
+    text = page.read_text()
+    assert (run.code, "VALID" in text, text.count("<svg")) == (0, True, 4)
+    assert 'http-equiv="refresh"' not in text
+    last = GOOD.splitlines()[2]
+    log.write_text(GOOD + last + "\n" + last.replace(":invoke", ":ok") + "\n")
+    run = run_here(capfd, "watch", log, *rest, "--state", state)
+    assert run.code == 1
+    assert '"outcome":"invalid"' in page.read_text()
+    certificate = next(
+        line.split()[-1] for line in run.out.splitlines() if "  certificate " in line
+    )
+    run = run_here(capfd, "verify", certificate, state / "violation.edn")
+    assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")

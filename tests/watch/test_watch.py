@@ -295,3 +295,45 @@ def test_a_chain_of_another_watch_is_not_gone_on_with(chain):
     (folder / NAME).write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
     with pytest.raises(HistoryError, match="another watch"):
         resumed(path, "si", folder)
+
+
+def test_what_is_in_flight_for_long_is_given_up(tmp_path):
+    """One that was read from is cut like an unknown outcome; if it ends yet, it comes back."""
+    begins = "{:type :invoke, :process 9, :f :txn, :value [[:w x 1] [:r z nil]]}\n"
+    reads = lines("0 [:r x 1]")
+    more = lines(*(f"{i % 3} [:w y {i}]" for i in range(40)))
+    ends = "{:type :ok, :process 9, :f :txn, :value [[:w x 1] [:r z %s]]}\n"
+    for number, (text, outcome, count) in enumerate(
+        (
+            (begins + reads + more, "valid", 42),
+            (begins + reads + more + ends % "nil", "valid", 42),
+            (begins + reads + more + ends % "7", "invalid", None),
+            (begins + more + reads, "valid", 42),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = log_of(folder, text)
+        watch = watch_of(path, "sser", folder / "state", size=2)
+        assert watch.report.outcome == outcome == check(load_history(path), "sser").outcome
+        chain = (folder / "state" / NAME).read_text()
+        assert len(watch.chain) > 3 or '"entry":"back"' in chain
+        if outcome == "valid":
+            stream = Stream([path], follow=False)
+            assert verify_chain(folder / "state", stream, by_definition=True) == count
+
+
+def test_it_goes_on_after_a_violation(tmp_path):
+    """Each violation is counted, the first one reported; what follows is judged without it."""
+    bad = ("0 [:w x {0}]", "1 [:r x {0}]", "2 [:r x nil]")
+    text = "".join(lines(*(one.format(i) for one in bad)) for i in (1, 2, 3))
+    path = log_of(tmp_path, text)
+    stream = Stream([path], follow=False, batch=150)
+    watch = Watch("sser", stream=stream, folder=tmp_path / "state", round=1, to_the_end=True)
+    for batch in stream:
+        list(watch.feed(batch))
+    report = watch.report
+    assert (report.outcome, report.seen, report.violations) == ("invalid", 9, 3)
+    assert report.verdict.certified
+    with pytest.raises(IsolangError):
+        verify_chain(tmp_path / "state", Stream([path], follow=False))

@@ -1,0 +1,101 @@
+"""A log without end, of a database that is strictly serializable, to the standard output.
+
+python benchmarks/endless.py --transactions 10000000 | isocheck watch - --spec ser --until-idle 30
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+
+
+def main() -> None:
+    """Write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--transactions", type=int, default=1_000_000)
+    parser.add_argument("--operations", type=int, default=8)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--sessions", type=int, default=16)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--lists", action="store_true", help="appends to lists of 32 elements")
+    parser.add_argument(
+        "--snapshot", action="store_true", help="snapshots, the first committer wins"
+    )
+    given = parser.parse_args()
+    rng = random.Random(given.seed)
+    uniform, keys, size = rng.random, given.keys, given.operations
+    store: list[object] = [None] * keys if not given.lists else [[] for _ in range(keys)]
+    changed = [0] * keys  # by which commit, for snapshots
+    base = list(range(keys)) if given.lists else []  # the list that a slot has now
+    fresh, value, done = keys, 0, 0
+    flying: list[tuple[int, int, list[tuple[bool, int]], list[object]]] = []
+    idle = list(range(given.sessions))
+    out: list[str] = []
+    while done < given.transactions:
+        while idle:
+            session = idle.pop()
+            ops = [(uniform() < 0.5, int(uniform() * keys)) for _ in range(size)]
+            seen = [store[key] for _, key in ops] if given.snapshot else []
+            flying.append((session, done, ops, seen))
+            verb = ":append" if given.lists else ":w"
+            said = []
+            for i, (reads, key) in enumerate(ops):
+                name = base[key] if given.lists else key
+                said.append(f"[:r {name} nil]" if reads else f"[{verb} {name} {value + i + 1}]")
+            flying[-1] = (session, done, ops, [value, *seen])
+            value += size
+            out.append(
+                f"{{:type :invoke, :process {session}, :f :txn, :value [{' '.join(said)}]}}\n"
+            )
+        at = int(uniform() * len(flying))
+        flying[at], flying[-1] = flying[-1], flying[at]
+        session, began, ops, (first, *seen) = flying.pop()
+        idle.append(session)
+        done += 1
+        said = []
+        if given.snapshot and any(not reads and changed[key] > began for reads, key in ops):
+            out.append(f"{{:type :fail, :process {session}, :f :txn, :value []}}\n")
+            continue
+        own: dict[int, object] = {}
+        for i, (reads, key) in enumerate(ops):
+            if given.lists:
+                name, held = base[key], store[key]
+                assert isinstance(held, list)
+                if reads:
+                    said.append(f"[:r {name} [{' '.join(map(str, held))}]]")
+                else:
+                    held.append(first + i + 1)
+                    said.append(f"[:append {name} {first + i + 1}]")
+            elif reads:
+                was = own.get(key, seen[i] if given.snapshot else store[key])
+                said.append(f"[:r {key} {'nil' if was is None else was}]")
+            else:
+                own[key] = first + i + 1
+                said.append(f"[:w {key} {first + i + 1}]")
+                if not given.snapshot:
+                    store[key] = own[key]
+        if given.snapshot:
+            for key, held in own.items():
+                store[key], changed[key] = held, done
+        out.append(f"{{:type :ok, :process {session}, :f :txn, :value [{' '.join(said)}]}}\n")
+        if given.lists:
+            # Those in flight have named their lists: a full one gives way when none has it.
+            used = {key for _, _, others, _ in flying for _, key in others}
+            for _, key in ops:
+                held = store[key]
+                if isinstance(held, list) and len(held) >= 32 and key not in used:
+                    store[key], base[key], fresh = [], fresh, fresh + 1
+        if len(out) >= 4000:
+            sys.stdout.write("".join(out))
+            out.clear()
+    sys.stdout.write("".join(out))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        os._exit(1)

@@ -1,0 +1,182 @@
+"""What cuts leave: on disk as in memory, back as it was, and nothing of what was deleted."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.watching import random_history
+
+from isolang import _native
+from isolang.errors import HistoryError
+from isolang.history import History, Transaction
+from isolang.history.values import Keyword
+from isolang.watch.packed import pack, unpack
+from isolang.watch.state import Saved, Values, saved_in
+from isolang.watch.stream.rows import Rows, restored, saved
+
+KEYS = (1, -5, 1 << 63, "x", "", Keyword("k"), True, 1.5, "isolang")
+
+
+def part(ops):
+    """One transaction as a part has it, and the order of its keys."""
+    import numpy as np
+
+    history = History.from_transactions([Transaction(ops)])
+    columns, _ = _native.LastValues().open_window(history.columns)
+    keys = columns.n_keys()
+    return columns, np.arange(keys + 1, dtype=np.int64), np.zeros(keys, np.int32)
+
+
+def test_changes_are_undone():
+    """After each change its undoing gives back all that was there."""
+    rng = random.Random(1)
+    last = _native.LastValues()
+    undo = []
+    for _ in range(300):
+        seen = last.all()
+        ops = [
+            rng.choice(
+                [("w", key, rng.randrange(9)), ("w", key, str(rng.random())), ("delete", key)]
+            )
+            for key in rng.sample(KEYS, 4)
+        ]
+        columns, start, order = part(ops)
+        undo.append((seen, last.replace(last.left_by(columns, start, order))))
+        while undo and rng.random() < 0.4:
+            seen, change = undo.pop()
+            last.replace(change)
+            assert entries(last) == entries_of(seen)
+
+
+def entries_of(data):
+    last = _native.LastValues()
+    last.replace(data)
+    return entries(last)
+
+
+def entries(last):
+    """All keys with their entries, in no order."""
+    copy = _native.LastValues()
+    copy.replace(last.all())
+    return sorted(copy.take_all())
+
+
+def test_deleted_keys_take_no_room():
+    """However many keys came and went."""
+    last = _native.LastValues()
+    for number in range(200):
+        keys = range(100 * number, 100 * number + 100)
+        for ops in ([("w", key, 1) for key in keys], [("delete", key) for key in keys]):
+            columns, start, order = part(ops)
+            last.replace(last.left_by(columns, start, order))
+    assert len(last) == 0
+    assert last.memory() < 2_000_000
+
+
+def test_on_disk_as_in_memory(tmp_path):
+    """With memory for nothing each key comes back as it was, or stays away once it was deleted."""
+    rng = random.Random(2)
+    values, twin = Values(tmp_path, memory=1), Values(tmp_path / "other", memory=1 << 40)
+    state = Saved(
+        chain=0,
+        parts=[],
+        values=b"",
+        rows=None,
+        seen=0,
+        left=[],
+        since=[],
+        unjudged=[],
+        position=b"",
+    )
+    for number in range(120):
+        keys = rng.sample(range(40), 5)
+        ops = [
+            rng.choice([("w", k, number), ("delete", k), ("append", f"l{k}", number)]) for k in keys
+        ]
+        columns, start, order = part(ops)
+        values.fetch(columns)
+        for each in (values, twin):
+            each.last.replace(each.last.left_by(columns, start, order))
+        if number % 7 == 0:
+            values.save(state)
+            assert len(values) == 0
+            values.close()
+            values = Values(tmp_path, memory=1)
+            values.restore(saved_in(tmp_path))
+    everything, _, _ = part(
+        [("r", k, None) for k in range(40)] + [("append", f"l{k}", 0) for k in range(40)]
+    )
+    values.fetch(everything)
+    assert entries(values.last) == entries(twin.last)
+    values.close()
+
+
+def test_a_changed_state_is_refused(tmp_path):
+    """What a watch would go on from must be what it wrote."""
+    import sqlite3
+
+    values = Values(tmp_path, memory=1 << 30)
+    values.save(
+        Saved(
+            chain=7,
+            parts=[],
+            values=b"",
+            rows=None,
+            seen=3,
+            left=[],
+            since=[],
+            unjudged=[],
+            position=b"",
+        )
+    )
+    values.close()
+    assert saved_in(tmp_path).chain == 7
+    with sqlite3.connect(tmp_path / "state.sqlite") as data:
+        ((blob,),) = data.execute("SELECT data FROM saved").fetchall()
+        data.execute("UPDATE saved SET data = ?", (blob[:-1] + bytes([blob[-1] ^ 1]),))
+    data.close()
+    with pytest.raises(HistoryError, match="was changed"):
+        saved_in(tmp_path)
+
+
+def test_damaged_values_are_refused():
+    """Bytes that are none of these are an error, not other values."""
+    rng = random.Random(3)
+    last = _native.LastValues()
+    columns, start, order = part([("w", key, "text") for key in KEYS])
+    good = last.left_by(columns, start, order)
+    for cut in range(1, len(good)):
+        try:
+            _native.LastValues().replace(good[:cut])
+        except ValueError:
+            continue
+    for _ in range(2000):
+        at = rng.randrange(len(good))
+        bad = good[:at] + bytes([rng.randrange(256)]) + good[at + 1 :]
+        try:
+            _native.LastValues().replace(bad)
+        except ValueError:
+            continue
+
+
+def test_rows_and_columns_come_back():
+    """Rows as bytes, deletions among them, and columns of numbers of any width."""
+    import numpy as np
+
+    rng = random.Random(4)
+    for _ in range(20):
+        history = random_history(rng)
+        n = history.columns.transactions()
+        names = [str(s) for s in range(history.columns.sessions)]
+        rows = Rows(columns=history.columns, names=names, at=np.arange(5 * n).reshape(n, 5))
+        again = restored(saved(rows))
+        assert (again.names, again.at.tolist()) == (rows.names, rows.at.tolist())
+        other = History(columns=again.columns, name="", format="memory")
+        assert [t.ops for t in other.transactions()] == [t.ops for t in history.transactions()]
+    for most in (1, 200, 40_000, 1 << 40):
+        numbers = np.array([rng.randrange(-most, most) for _ in range(50)], np.int64)
+        found = unpack(pack({"a": numbers, "b": b"x", "c": numbers[:0]}), "here")
+        assert (found["a"].tolist(), found["b"], len(found["c"])) == (numbers.tolist(), b"x", 0)
+    with pytest.raises(HistoryError):
+        unpack(b"nothing", "here")
