@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The version of the format.
-FORMAT: Final = 2
+FORMAT: Final = 1
 
 #: The file of a chain in its folder.
 NAME: Final = "chain.jsonl"
