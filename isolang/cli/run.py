@@ -88,6 +88,13 @@ def run(
     survey: Annotated[
         bool, typer.Option("--survey", help="Every level against every workload, as a table.")
     ] = False,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against", metavar="FILE", show_default=False,
+            help="Of a survey: say what is new since the one that -o json has written there.",
+        ),
+    ] = "",
     trials: Annotated[
         float,
         typer.Option(
@@ -140,6 +147,8 @@ def run(
     from isolang.run.state import nothing_committed
     from isolang.run.target import TargetError
 
+    if against and not survey:
+        raise Mistake("--against is of a survey", "isocheck run TARGET --survey --against FILE")
     if clean:
         return _clean(settings)
     if (one_line or quiet) and output != "text":
@@ -154,7 +163,7 @@ def run(
         if survey:
             from isolang.cli.survey import run_survey
 
-            return run_survey(settings, page=page, output=output, line=line)
+            return run_survey(settings, page=page, output=output, line=line, against=against)
         if trials:
             from isolang.cli.survey import run_trials
 

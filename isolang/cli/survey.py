@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
 
-def run_survey(settings: Settings, *, page: str, output: str, line: StatusLine[[State]]) -> int:
-    """Make a survey and print it; gives the exit code."""
+def run_survey(
+    settings: Settings, *, page: str, output: str, line: StatusLine[[State]], against: str = ""
+) -> int:
+    """Make a survey and print it, with what is new against an earlier one; gives the exit code."""
     from isolang.report import save_page
+    from isolang.run.against import load_survey, news
     from isolang.run.survey import ALL, survey
     from isolang.run.survey_table import html, markdown
 
     workloads = _named(settings.workload, ALL)
+    earlier = load_survey(against) if against else None
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
@@ -40,6 +44,7 @@ def run_survey(settings: Settings, *, page: str, output: str, line: StatusLine[[
         found = survey(settings, workloads, pages=bool(page), show=line.show, done=done)
     finally:
         line.end()
+    new = () if earlier is None else news(earlier, found)
     if output == "json":
         data(json_text(found))
     elif output == "markdown":
@@ -47,8 +52,15 @@ def run_survey(settings: Settings, *, page: str, output: str, line: StatusLine[[
     else:
         rows = {"database": found.database, "saved in": settings.folder, "page": page}
         say("", *(f"  {name:<10}{visible(text)}" for name, text in rows.items() if text))
+    if earlier is not None:
+        tell = say if output == "text" else complain
+        tell("", f"  against {visible(against)}, {visible(earlier.database)}:")
+        tell(*(f"  {one.kind:<10}{visible(one.text)}" for one in new or ()))
+        if not new:
+            tell("  nothing new")
     outcomes = {cell.outcome for cell in found.cells}
-    if "invalid" in outcomes:
+    known = earlier is not None and not any(one.kind == "violation" for one in new)
+    if "invalid" in outcomes and not known:
         return EXIT_INVALID
     meant = any(cell.outcome == "valid" and not cell.grave for cell in found.cells)
     nothing = "valid" in outcomes and not meant

@@ -1,0 +1,121 @@
+"""All databases at all their levels, on one page: which claims held, and which did not.
+
+    python benchmarks/standings.py play --folder runs [TARGET …]   # a survey of each, saved as JSON
+    python benchmarks/standings.py page --folder runs > docs/standings.md
+
+A level is violated if one workload violates it; a mark is of what was played, and no proof.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from isolang.run.against import load_survey
+from isolang.run.survey import Cell, Survey
+
+TARGETS = (
+    "postgres", "mariadb", "sqlite", "duckdb", "redis", "etcd", "slatedb", "turso", "zodb", "lmdb",
+    "lance", "deltalake", "pyiceberg", "h2", "hsqldb", "derby", "firebird",
+)  # fmt: skip
+# The more severe first: what is lost or seen that never was, then what no order explains.
+SEVERITY = (
+    "aborted read", "dirty write", "intermediate read", "thin-air read", "lost update",
+    "fractured read", "long fork", "write skew",
+)  # fmt: skip
+ABOUT = """\
+Each level of each database against what it claims: ✗ violated, certified; ✓ not violated by what
+was played, which is no proof. The violated ones come first, the most severe before the others.
+[Engines](engines.md) and [Testing a database](run.md) have the promises,
+[findings](findings/README.md) violations with scripts. Made by `benchmarks/standings.py`."""
+MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
+
+
+def play(targets: list[str], folder: Path, seconds: float, workloads: str) -> None:
+    """Make a survey of each target; one that cannot be reached is named and left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for target in targets:
+        command = [
+            sys.executable, "-m", "isolang.cli.main", "run", target, "--survey", "-w", workloads,
+            "--seconds", str(seconds), "--sessions", "6", "-o", "json",
+            "--save", str(folder / target),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.stdout.startswith("{"):
+            (folder / f"{target}.json").write_text(done.stdout)
+        print(target, done.returncode, done.stderr.strip()[-200:], file=sys.stderr)
+
+
+def page(folder: Path) -> str:
+    """The page, of all surveys in a folder."""
+    rows = [
+        row
+        for file in sorted(folder.glob("*.json"))
+        for row in _rows(load_survey(str(file)), _day(file))
+    ]
+    lines = [
+        "# Where databases stand",
+        "",
+        *ABOUT.splitlines(),
+        "",
+        "| | database | level | claims | seen | strongest that held | day |",
+        "|---|---|---|---|---|---|---|",
+        *(text for _, text in sorted(rows)),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _day(file: Path) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(file.stat().st_mtime))
+
+
+def _rows(survey: Survey, day: str) -> list[tuple[tuple[int, int, str, str], str]]:
+    found = []
+    for level in dict.fromkeys(cell.level for cell in survey.cells):
+        cells = [c for c in survey.cells if c.level == level and c.outcome in MARKS]
+        if cells:
+            found.append(_row(survey.database, level, cells, day))
+    return found
+
+
+def _row(
+    database: str, level: str, cells: list[Cell], day: str
+) -> tuple[tuple[int, int, str, str], str]:
+    bad = [c for c in cells if c.outcome == "invalid" and c.certified]
+    good = [c for c in cells if c.outcome == "valid" and not c.grave]
+    unsure = any(c.outcome == "invalid" for c in cells) or not good
+    outcome = "invalid" if bad else "unknown" if unsure else "valid"
+    names = {name for cell in bad or cells for name in cell.anomalies}
+    worst = [name for name in SEVERITY if name in names] + sorted(names - set(SEVERITY))
+    rank = min((SEVERITY.index(n) for n in names if n in SEVERITY), default=len(SEVERITY))
+    held = min((c.strongest for c in bad or good or cells), key=len, default=())
+    shown = ", ".join(worst[:3]) + (", …" if len(worst) > 3 else "")
+    text = (
+        f"| {MARKS[outcome]} | {database} | {level} | `{cells[0].claims}` | {shown} "
+        f"| {', '.join(f'`{one}`' for one in held)} | {day} |"
+    )
+    order = {"invalid": 0, "unknown": 1, "valid": 2}[outcome]
+    return (order, rank if outcome == "invalid" else 0, database.lower(), level), text
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("play", "page"))
+    parser.add_argument("targets", nargs="*", default=list(TARGETS))
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--workloads", default="scripted,pairs")
+    asked = parser.parse_args()
+    if asked.what == "play":
+        play(asked.targets, asked.folder, asked.seconds, asked.workloads)
+    else:
+        print(page(asked.folder))
+
+
+if __name__ == "__main__":
+    main()
