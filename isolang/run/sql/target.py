@@ -134,6 +134,8 @@ class SqlTarget(BaseTarget):
 
     def _load(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         client, batch = self.admin(), self.dialect.batch
+        if not rows:
+            return  # a driver may refuse to commit nothing
         for start in range(0, len(rows), batch):
             part = rows[start : start + batch]
             marks = ", ".join([f"({', '.join([self.dialect.mark] * len(part[0]))})"] * len(part))

@@ -49,7 +49,8 @@ class SlateDB(EmbeddedTarget):
         batch = self.api.WriteBatch()
         for key in keys:
             batch.put(key.encode(), b"")
-        self.call(self.database.write(batch))
+        if keys:
+            self.call(self.database.write(batch))
 
     def call(self, made: Coroutine[Any, Any, Any]) -> Any:
         """Run a call to its end."""

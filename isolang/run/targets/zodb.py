@@ -87,6 +87,7 @@ class ZODBClient(EmbeddedClient):
     def _row(self, key: str) -> Any:
         row = self.root["rows"][key]
         if self.level == "readcurrent":
+            row._p_activate()  # of what is not loaded yet, readCurrent notes nothing, silently
             self.raw.readCurrent(row)
         return row
 
