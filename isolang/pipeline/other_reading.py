@@ -19,7 +19,7 @@ from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide
-from isolang.verdict import Unknown, Valid, Verdict
+from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -43,6 +43,8 @@ def with_other_reading(
         deadline: its clock, by which this counts, too.
     """
     deadline = Deadline(options.timeout) if deadline is None else deadline
+    if isinstance(verdict, Invalid) and verdict.violation.anomaly == "thin-air read":
+        verdict = _with_rows_before(verdict, route, options, deadline)
     with deadline.during("solve", to_the_end=True):
         found = look_alikes(verdict.history)
         if len(found) != 1:
@@ -56,6 +58,37 @@ def with_other_reading(
         gives = _gives(verdict, loader, route, options, deadline)
     seconds = replace(deadline.seconds(), read=verdict.seconds.read)
     return replace(verdict, notes=(*verdict.notes, assumed + gives), seconds=seconds)
+
+
+def _with_rows_before(
+    verdict: Invalid, route: Route, options: Options, deadline: Deadline
+) -> Verdict:
+    """Say what the verdict is if what nobody wrote was there before the history begins."""
+    from isolang.history.before import with_initial
+
+    history = verdict.history
+    if not isinstance(route, Plan) or history.options.get("initial_value"):
+        return verdict
+    if history.columns.operations() > _OPERATIONS:
+        return verdict
+    with deadline.during("solve", to_the_end=True):
+        try:
+            before = with_initial(history, unwritten=True)
+            left = Deadline(deadline.remaining())
+            other = decide(before, route, left, options, simplest=False, work=Work(_WORK))
+        except (TimeoutError, IsolangError):
+            return verdict
+    if isinstance(other, Unknown):
+        return verdict
+    then = "valid then"
+    if isinstance(other, Invalid):
+        then = f"invalid then, too: {other.violation.anomaly}"
+    note = (
+        "if rows were there before the history begins, say --unwritten-initial "
+        f"(the verdict is {then})"
+    )
+    seconds = replace(deadline.seconds(), read=verdict.seconds.read)
+    return replace(verdict, notes=(*verdict.notes, note), seconds=seconds)
 
 
 def _gives(

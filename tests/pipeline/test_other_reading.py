@@ -129,3 +129,11 @@ def test_a_witness_in_which_the_loader_comes_first_is_one_of_the_other_reading(f
     if isinstance(verdict, Valid) and other_reading.comes_first(verdict, 7):
         found = LookAlike(label=7, name="T7", where="", keys=4)
         assert check(other_reading._declared(history, found), level).outcome == "valid"
+
+
+def test_thin_air_reads_may_show_rows_that_were_there():
+    """Where nobody wrote what was read, the verdict says what it is if that was there before."""
+    lost = [Transaction([("r", "x", 7), ("w", "x", i)], session=i) for i in (1, 2)]
+    said = "if rows were there before the history begins, say --unwritten-initial (the verdict is "
+    assert notes(lost, "si") == ("invalid", (f"{said}invalid then, too: lost update)",))
+    assert notes(lost[:1], "si") == ("invalid", (f"{said}valid then)",))
