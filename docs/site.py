@@ -55,9 +55,16 @@ def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "explain/index.md", content=index))
     for page in list(files.documentation_pages()):
         for path in _outside(page):
-            at = f"source/{path.relative_to(ROOT)}"
-            if path.is_file() and files.get_file_from_path(at) is None:
-                files.append(File.generated(config, at, content=path.read_bytes()))
+            inside = sorted(path.iterdir()) if path.is_dir() else [path]
+            for one in inside:
+                at = f"source/{one.relative_to(ROOT)}"
+                if one.is_file() and files.get_file_from_path(at) is None:
+                    files.append(File.generated(config, at, content=one.read_bytes()))
+            at = f"source/{path.relative_to(ROOT)}/index.md"
+            if path.is_dir() and files.get_file_from_path(at) is None:
+                listed = "".join(f"* [{one.name}]({one.name})\n" for one in inside if one.is_file())
+                text = f"# {path.relative_to(ROOT)}\n\n{listed}"
+                files.append(File.generated(config, at, content=text))
     return files
 
 
@@ -88,7 +95,7 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Files) -> str:
         elif path.is_relative_to(ROOT / "docs"):
             where = str(path.relative_to(ROOT / "docs"))
         else:
-            where = f"source/{path.relative_to(ROOT)}"
+            where = f"source/{path.relative_to(ROOT)}" + "/index.md" * path.is_dir()
         return f"{found.group(1)}{up}{where}{found.group(3)}"
 
     text = _LINK.sub(moved, text)
@@ -109,7 +116,7 @@ def _outside(page: File) -> list[Path]:
 
 def _target(at: str, link: str) -> Path | None:
     """What a link of a page means in the repository; nothing if it stays in this folder."""
-    if at.startswith(("explain/", "reference/")):
+    if at.startswith(("explain/", "reference/", "source/")):
         return None
     base = ROOT if at.startswith("project/") else ROOT / "docs"
     path = (base / link).resolve()
