@@ -38,7 +38,7 @@ def test_the_action_judges_and_keeps_the_evidence(tmp_path, spec, code):
     """The job fails on a violation; the summary says why; each verdict has page and certificate."""
     program = tmp_path / "isocheck" / "bin" / "isocheck"
     program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m isolang.cli.main "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m isolang.cli.main "$@"\n')
     program.chmod(0o755)
     judge = next(step for step in ACTION["runs"]["steps"] if "$HISTORY" in step.get("run", ""))
     environment = os.environ | {
@@ -47,7 +47,6 @@ def test_the_action_judges_and_keeps_the_evidence(tmp_path, spec, code):
         "SPEC": spec,
         "OPTIONS": "--timeout 60",
         "HISTORY": str(ROOT / "examples" / "on-call.edn"),
-        "PYTHONPATH": str(ROOT),
     }
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", judge["run"]],
