@@ -118,9 +118,9 @@ def _target(at: str, link: str) -> Path | None:
     """What a link of a page means in the repository; nothing if it stays in this folder."""
     if at.startswith(("explain/", "reference/", "source/")):
         return None
-    base = ROOT if at.startswith("project/") else ROOT / "docs"
+    base = ROOT if at.startswith("project/") else (ROOT / "docs" / at).parent
     path = (base / link).resolve()
-    stays = base != ROOT and path.is_relative_to(base)
+    stays = base != ROOT and path.is_relative_to(ROOT / "docs")
     return None if stays or not path.is_relative_to(ROOT) or not path.exists() else path
 
 
