@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
+
+
+_SHOWN: Final = 20  # transactions in a notebook, and operations of each
+_LONG: Final = 400  # characters of a cell there
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -139,6 +143,37 @@ class History(Struct, frozen=True, kw_only=True):
 
         found = np.flatnonzero(self.columns.txn_status == c.INITIAL)
         return int(found[0]) if len(found) else None
+
+    def __repr__(self) -> str:
+        counts = self.counts()
+        many = ", ".join(
+            f"{counts[what]:,} {what if counts[what] != 1 else what[:-1]}"
+            for what in ("transactions", "operations", "sessions", "keys")
+        )
+        return f"<History {self.name} ({self.format}): {many}>"
+
+    def _repr_html_(self) -> str:
+        """Show the first transactions in a notebook, each with what it did."""
+        from html import escape
+
+        shown = range(min(_SHOWN, self.columns.transactions()))
+        rows = [
+            (
+                self.label(txn),
+                self.session_of(txn),
+                self.status(txn),
+                "  ".join(self.describe_op(op) for op in self.operations_of(txn)[:_SHOWN]),
+            )
+            for txn in shown
+        ]
+        more = self.columns.transactions() - len(shown)
+        head = "".join(f"<th>{name}</th>" for name in ("", "session", "outcome", "operations"))
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell[:_LONG])}</td>' for cell in row)}</tr>"
+            for row in rows
+        )
+        rest = f"<p>and {more:,} more</p>" if more else ""
+        return f"<p>{escape(repr(self))}</p><table><tr>{head}</tr>{body}</table>{rest}"
 
     # --- names, for messages ---
 
