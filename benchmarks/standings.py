@@ -28,9 +28,10 @@ SEVERITY = (
 )  # fmt: skip
 ABOUT = """\
 Each level of each database against what it claims: ✗ violated, certified; ✓ not violated by what
-was played, which is no proof. The violated ones come first, the most severe before the others.
+was played, which is no proof; ? too little was played. The violated ones come first, the most severe before the others.
 [Engines](engines.md) and [Testing a database](run.md) have the promises,
-[findings](findings/README.md) violations with scripts. Made by `benchmarks/standings.py`."""
+[findings](findings/README.md) violations with scripts, some of which need a statement or a load that
+is not played here. Made by `benchmarks/standings.py`."""
 MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
 
 
@@ -92,7 +93,7 @@ def _row(
     names = {name for cell in bad or cells for name in cell.anomalies}
     worst = [name for name in SEVERITY if name in names] + sorted(names - set(SEVERITY))
     rank = min((SEVERITY.index(n) for n in names if n in SEVERITY), default=len(SEVERITY))
-    held = min((c.strongest for c in bad or good or cells), key=len, default=())
+    held = max(bad or good or cells, key=lambda c: len(c.anomalies)).strongest
     shown = ", ".join(worst[:3]) + (", …" if len(worst) > 3 else "")
     text = (
         f"| {MARKS[outcome]} | {database} | {level} | `{cells[0].claims}` | {shown} "
