@@ -28,10 +28,10 @@ SEVERITY = (
 )  # fmt: skip
 ABOUT = """\
 Each level of each database against what it claims: ✗ violated, certified; ✓ not violated by what
-was played, which is no proof; ? too little was played. The violated ones come first, the most severe before the others.
-[Engines](engines.md) and [Testing a database](run.md) have the promises,
-[findings](findings/README.md) violations with scripts, some of which need a statement or a load that
-is not played here. Made by `benchmarks/standings.py`."""
+was played, which is no proof; ? too little was played. The violated ones come first, the most
+severe before the others. [Engines](engines.md) and [Testing a database](run.md) have the promises,
+[findings](findings/README.md) violations with scripts, some of which need a statement or a load
+that is not played here. Made by `benchmarks/standings.py`."""
 MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
 
 
