@@ -93,6 +93,7 @@ TESTS = {
         "tests/end_to_end/test_threads.py",
         "tests/native/engine/test_portfolio.py",
     ],
+    "native/problem/versions": ["tests/end_to_end/test_stated_versions.py"],
     "native/problem/one_total_order": ["tests/native/problem/test_one_total_order.py"],
     "native/problem/build": [
         "tests/problem/test_anomalies.py",

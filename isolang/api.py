@@ -36,6 +36,7 @@ def load_history(
     unwritten_initial: bool = False,
     per_key: bool = False,
     failed_cas: FailedCas = "auto",
+    ignore_versions: bool = False,
     clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
@@ -55,6 +56,8 @@ def load_history(
         failed_cas: of a log of single operations, what a compare-and-set that failed says:
             ``compared``, that it saw another value; ``nothing``; ``auto``, as docs/formats.md has
             it.
+        ignore_versions: judge values alone, whatever versions operations state to have read or
+            written.
         clock_error: how much two clocks may differ (``2ms``), or each session's be off
             (``a=2ms,b=1ms``); times that are nearer than that order nothing.
         timeout: seconds after which reading stops.
@@ -82,6 +85,7 @@ def load_history(
         unwritten_initial=unwritten_initial,
         per_key=per_key,
         failed_cas=failed_cas,
+        ignore_versions=ignore_versions,
         clock_error=clock_error,
     )
     return read(where, reading, timeout=Options(timeout=timeout).timeout)
@@ -101,6 +105,8 @@ def read(
         timeout=timeout,
     )
     history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
+    if options.ignore_versions:
+        history = history.without_versions()
     history = replace(history, options=options.said())
     if not options.clock_error:
         return history

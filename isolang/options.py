@@ -75,6 +75,9 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
             READING,
         ),
     ] = "auto"
+    ignore_versions: Annotated[
+        bool, About("Judge values alone, whatever versions operations state.", "", READING)
+    ] = False
     clock_error: Annotated[
         str,
         About(

@@ -35,6 +35,7 @@ class Anomaly(IntEnum):
     DUPLICATE_ELEMENT = 7
     SPLIT_APPEND = 8
     TWO_VALUES = 9
+    CONTRADICTING_VERSIONS = 10
 
 
 def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:

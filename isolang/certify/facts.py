@@ -75,6 +75,11 @@ class Facts:
         self.key: list[int] = columns.op_key.tolist()
         self.value: list[int] = columns.op_value.tolist()
         self.source: list[int] = columns.op_source.tolist()
+        # Of each operation the version that it states, or -1; empty if none states one.
+        self.version: list[int] = columns.op_version.tolist()
+        self.has_versions = columns.has_versions
+        self.versions_ordered = columns.versions_ordered and columns.has_versions
+        self._version_of = columns.version
         self._list_start: list[int] = columns.list_start.tolist()
         self._list_values: list[int] = columns.list_values.tolist()
         self.deleted: int = columns.deleted
@@ -130,6 +135,12 @@ class Facts:
             self._own[owner, key].append(op)
             if live:
                 (self._written if kind == WRITE else self._appended).add(key)
+
+    def version_number(self, op: int) -> int:
+        """The version that an operation states, where versions are ordered."""
+        kind, number = self._version_of(self.version[op])
+        assert isinstance(number, int), kind
+        return number
 
     # --- transactions ---
 

@@ -36,6 +36,7 @@ from isolang.certify.steps import (
     Step,
     parse_step,
 )
+from isolang.certify.versions import contradict, stated_before
 from isolang.language.meaning.core import Spec
 from isolang.language.meaning.facts import mentioned, uses_reads_from
 from isolang.language.vocabulary import FILTERED, STATEMENT_LETTERS
@@ -163,7 +164,11 @@ class _Checker:
             if facts.key[step.other_op] != facts.key[step.op]:
                 raise CertificateRejected("anomaly: the two operations have different keys")
         readers = [step.txn]
-        if not self._judges_reads:
+        if step.kind == Anomaly.CONTRADICTING_VERSIONS:
+            # What the history states is wrong whatever the spec judges.
+            if not contradict(facts, step.op, step.other_op):
+                raise CertificateRejected("anomaly: the versions do not contradict each other")
+        elif not self._judges_reads:
             # Without rf only a contradiction in vo, which every ww contains, is a violation.
             other = step.op if step.other_op is None else step.other_op
             if not contradicts_order(facts, step.op, other):
@@ -336,9 +341,9 @@ class _Checker:
         if a > b:
             return self._literal(Before(key, b, a)) ^ 1
         shown = self._most_telling_list(key)
-        if shown >= 0 and facts.shows(shown, a, b):
+        if (shown >= 0 and facts.shows(shown, a, b)) or stated_before(facts, key, a, b):
             value = TRUE
-        elif shown >= 0 and facts.shows(shown, b, a):
+        elif stated_before(facts, key, b, a) or (shown >= 0 and facts.shows(shown, b, a)):
             value = FALSE
         else:
             value = self._clauses.variable()

@@ -9,6 +9,7 @@ from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
 from isolang.certify.facts import INITIAL, Facts
+from isolang.certify.versions import first_contradiction
 from isolang.certify.world import World
 from isolang.language.meaning.core import Exists, Spec
 from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
@@ -79,6 +80,8 @@ def _world(
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> World:
     members = _included(facts, included)
+    if wrong := first_contradiction(facts):
+        raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
     judged = uses_reads_from(spec)
     if judged:
         for contradiction in contradictions(facts, members):

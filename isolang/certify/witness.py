@@ -12,6 +12,7 @@ from isolang.certify.facts import COMMITTED, Facts
 from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
 from isolang.certify.relations import LARGEST, ordered, outside_bounds
 from isolang.certify.statements import check_statements
+from isolang.certify.versions import first_contradiction, keeps_stated
 from isolang.certify.world import World
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.meaning.core import Check, Spec
@@ -75,6 +76,8 @@ def check_witness(
         raise CertificateRejected(
             f"source has {len(sources)} entries (expected one per operation: {facts.operations})"
         )
+    if wrong := first_contradiction(facts):
+        raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
     included = _included(facts, sources)
     reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     orders = _orders(facts, included, order_start, order_txn)
@@ -204,6 +207,10 @@ def _orders(
         for op in facts.list_reads(key):
             if facts.txn_of[op] in included:
                 _contains(facts, order, op)
+        if not keeps_stated(facts, key, order):
+            raise CertificateRejected(
+                f"the order of key {key} is not the one that its versions state"
+            )
         orders.append(order)
     return orders
 

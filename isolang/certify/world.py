@@ -14,6 +14,7 @@ from typing import Final, assert_never
 
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import APPEND, NIL, WRITE, Facts
+from isolang.certify.versions import in_stated_order
 from isolang.language.vocabulary import GIVEN_WHOLE, word_of
 from isolang.rows import Rows, bits, bits_of, transposed, union
 
@@ -117,7 +118,7 @@ class World(Evaluator):
                 writers = [*self._writers.get(key, ()), self.t0]
                 return {0: bits_of(self._write_event(t, key) for t in writers)}
             case "vo":
-                return self._shown_order(key)
+                return union((self._shown_order(key), self._stated_order(key)))
             case "cand":
                 return self._candidates(key)
             case "rf":
@@ -311,6 +312,16 @@ class World(Evaluator):
                 if self.transactions >> t & 1:
                     event = self._write_event(t, key)
                     rows[event] = rows.get(event, 0) | 1 << self._event(op)
+        return rows
+
+    def _stated_order(self, key: int) -> Rows:
+        """The order of the versions that committed writers state."""
+        stated = in_stated_order(self.facts, key, self._writers.get(key, ()))
+        rows: Rows = {}
+        later = 0
+        for t in reversed(stated):
+            rows[t] = later
+            later |= 1 << t
         return rows
 
     def _shown_order(self, key: int) -> Rows:

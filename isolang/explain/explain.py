@@ -348,6 +348,7 @@ class _Explainer:
         ops = self._words.operations_of_edge(edge)
         if (shown := self._premises.shown_by(edge)) is not None:
             ops.append(shown)
+        ops += self._premises.stated_by(edge) or ()
         self._relations.add(edge.relation)
         self._mention(edge.a)
         self._mention(edge.b)
@@ -379,6 +380,10 @@ class _Explainer:
 
     def _evidence_of(self, edge: Edge) -> str:
         shown = self._premises.shown_by(edge)
+        stated = self._premises.stated_by(edge)
+        if stated is not None:
+            before, after = (self._part.history.version(op) for op in stated)
+            return f", as version {before!s} comes before {after!s}"
         if shown is None:
             return ""
         reader = self._words.txn(self._facts.txn_of[shown])

@@ -22,6 +22,7 @@ INTRINSIC: Final = {
     AnomalyKind.DUPLICATE_ELEMENT: "duplicate element",
     AnomalyKind.SPLIT_APPEND: "G0",
     AnomalyKind.TWO_VALUES: "two values",
+    AnomalyKind.CONTRADICTING_VERSIONS: "contradicting versions",
 }
 
 MEANING: Final = {
@@ -34,6 +35,7 @@ MEANING: Final = {
     "incompatible order": "two reads show a list in orders that contradict each other",
     "duplicate element": "a list shows an element more often than it was appended",
     "two values": "one version was read with two values, or with another than was written",
+    "contradicting versions": "the database's account of versions contradicts its answers",
     "G0": "write cycle: the writes of transactions are interleaved",
     "G1c": "circular information flow: transactions depend on each other in a circle",
     "lost update": "a transaction wrote what it had read before, without seeing a write in between",

@@ -246,7 +246,7 @@ class Sources:
         return found - {-1}
 
     def show_orders(self) -> bool:
-        """Whether some list read shows a version order."""
+        """Whether some list read, or stated versions, show a version order."""
         return bool(len(self._native.vo_op))
 
     def showing(self, keys: Iterable[int]) -> set[int]:
@@ -257,7 +257,7 @@ class Sources:
         if not self.show_orders():
             return set()
         key_of = np.searchsorted(native.key_start, native.vo_before, side="right") - 1
-        return set(native.vo_op[np.isin(key_of, list(keys))].tolist())
+        return set(native.vo_op[np.isin(key_of, list(keys))].tolist()) - {-1}
 
     def appenders(self, op: int) -> set[int]:
         """The transactions that appended the elements of a list read."""

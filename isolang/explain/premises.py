@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source, Step
+from isolang.certify.versions import stated_before
 from isolang.explain.argument import Clause, clause_of, signed
 from isolang.explain.words import Words
 
@@ -46,6 +47,8 @@ class Premises:
                 longest = self._longest[key]
                 if longest >= 0 and facts.shows(longest, a, b):
                     return True
+                if stated_before(facts, key, a, b) or stated_before(facts, key, b, a):
+                    return stated_before(facts, key, a, b)
                 return False if longest >= 0 and facts.shows(longest, b, a) else None
             case In(txn):
                 return True if facts.certain(txn) else None
@@ -56,7 +59,16 @@ class Premises:
         if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
             return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))
-        return self._longest[edge.key] if fact else None
+        longest = self._longest[edge.key]
+        return longest if fact and longest >= 0 else None
+
+    def stated_by(self, edge: Edge) -> tuple[int, int] | None:
+        """The writes whose stated versions say the order that an edge needs, if they do."""
+        facts, key = self._facts, edge.key
+        before = {"ww": edge.a, "rw": edge.writer}.get(edge.relation, facts.n)
+        if facts.n in (before, edge.b) or not stated_before(facts, key, before, edge.b):
+            return None
+        return facts.last[before][key], facts.last[edge.b][key]
 
     def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
         """Clauses that hold by the meaning of their literals alone."""

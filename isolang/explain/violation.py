@@ -192,8 +192,9 @@ class Violation(Struct, frozen=True, kw_only=True):
             anomaly that is no cycle.
         transactions: those that the argument is about, T0 left out.
         argument: the cycle, or the tree of cycles.
-        relaxed: the outcome without sessions (``without sessions``) or without real time (``without
-            real time``), where the violation uses them: ``valid``, ``invalid`` or ``unknown``.
+        relaxed: the outcome without sessions (``without sessions``), without real time (``without
+            real time``) or ``without the versions that it states``, where the violation uses them:
+            ``valid``, ``invalid`` or ``unknown``.
         of_transactions: how many transactions the shown part of the history has, those that only
             serve as sources included.
         failed_comparisons: the transactions on which it rests though they failed: comparisons that

@@ -97,6 +97,7 @@ def with_initial(
     made = replace(history, columns=columns, _lazy={})
     said = _declare(made, values) if values else _take_unwritten(made)
     columns.lower_predicates()
+    columns.name_sources()
     return replace(made, initial=said)
 
 

@@ -13,7 +13,7 @@ from isolang.history.clock import Clock
 from isolang.history.predicates import predicate_text
 from isolang.history.readers.reading import Reading
 from isolang.history.transaction import STATUS_ALIASES, Transaction
-from isolang.history.values import UNKNOWN, encode, shown
+from isolang.history.values import INTEGER, UNKNOWN, encode, shown
 
 _FORMS = (
     'expected ("r", key, result), ("w", key, value), ("append", key, value), '
@@ -24,7 +24,9 @@ _SCAN = 'expected ("scan", predicate, {key: row})'
 _SET_READS: Final = {"r-in": c.READ_ONE_OF, "r-not-in": c.READ_NONE_OF}
 
 
-def build(given: Sequence[Transaction], *, initial: object, name: str) -> Reading:
+def build(
+    given: Sequence[Transaction], *, initial: object, versions: object = None, name: str
+) -> Reading:
     """Build the columns of a history; see ``History.from_transactions``."""
     for index, transaction in enumerate(given):
         if not isinstance(transaction, Transaction):
@@ -34,6 +36,7 @@ def build(given: Sequence[Transaction], *, initial: object, name: str) -> Readin
             raise HistoryError(msg)
     own_sessions = _own_sessions(given, name)
     builder = _Builder(given, initial, name)
+    builder.columns.versions_ordered = _ordered(versions, name)
     for index, transaction in enumerate(given):
         builder.add(index, transaction)
     session = "each transaction is its own: none names a session" if own_sessions else "as given"
@@ -46,6 +49,13 @@ def build(given: Sequence[Transaction], *, initial: object, name: str) -> Readin
         ignored=builder.ignored(),
         session_names=() if own_sessions else tuple(str(s) for s in builder.sessions),
     )
+
+
+def _ordered(versions: object, name: str) -> bool:
+    if versions not in (None, "ordered"):
+        msg = f'{name}: versions= (got {shown(versions)}, expected "ordered" or None)'
+        raise HistoryError(msg)
+    return versions == "ordered"
 
 
 def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
@@ -64,6 +74,10 @@ def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
         )
         raise HistoryError(msg)
     return bool(without)
+
+
+def _is_list(result: object) -> bool:
+    return isinstance(result, list)
 
 
 class _Builder:
@@ -153,6 +167,7 @@ class _Builder:
             self.columns.add_op(kind, key, value, i + 1, ok)
         self.times(index, transaction, where)
         self.group(index, transaction, where)
+        self.versions(index, transaction, where)
         if status == c.INITIAL:
             for key, value in last_write.items():
                 self.columns.set_initial_value(key, value)
@@ -160,6 +175,32 @@ class _Builder:
     def group(self, index: int, transaction: Transaction, where: str) -> None:
         if transaction.group is not None:
             self.columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
+
+    def versions(self, index: int, transaction: Transaction, where: str) -> None:
+        """The versions that operations state to have read or written."""
+        if transaction.versions is None:
+            return
+        given = self.sequence(transaction.versions, f"{where}: versions")
+        if len(given) != len(transaction.ops):
+            raise HistoryError(
+                f"{where}: versions (got {len(given)}, expected one for each of "
+                f"{len(transaction.ops)} operations, or None in its place)"
+            )
+        for i, (op, version) in enumerate(zip(transaction.ops, given, strict=True)):
+            if version is None:
+                continue
+            at = f"{where}: the version of operation {i + 1}"
+            if op[0] not in ("r", "w", "insert", "delete") or (op[0] == "r" and _is_list(op[2])):
+                raise HistoryError(f"{at}: no operation on a register (got {shown(op)})")
+            if len(op) == 4 and op[3] is not None:
+                raise HistoryError(f"{at}: the read names its source, too (got {shown(op)})")
+            kind, payload = encode(version, at)
+            if self.columns.versions_ordered and kind != INTEGER:
+                raise HistoryError(
+                    f"{at}: no integer of 64 bits, where versions are ordered (got "
+                    f"{shown(version)})"
+                )
+            self.columns.set_version(self.numbers[index][i], kind, payload)
 
     def times(self, index: int, transaction: Transaction, where: str) -> None:
         """The times of the operations and of COMMIT, which are within the transaction's."""
@@ -311,6 +352,7 @@ class _Builder:
             txn, position, what = str(error).split(" ", 2)
             where = f"{self.name} transaction {int(txn) + 1}, operation {position}"
             raise HistoryError(f"{where}: {what}") from None
+        self.columns.name_sources()
         self.columns.validate()
         return self.columns
 

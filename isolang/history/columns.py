@@ -19,6 +19,8 @@ LISTS: Final = (READ_LIST, READ_ONE_OF, READ_NONE_OF)
 NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
+NO_VERSION: Final = -1  # op_version: not stated
+
 # op_source: how a read is matched with its write.
 PART: Final = 2  # statement_known: of a part of a history, as the whole judged it
 

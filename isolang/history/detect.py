@@ -259,9 +259,9 @@ def _detect_json(body: str) -> Guess:
         return Guess(looks_like=looks)
     keys = _keys_of_first_object(body)
     if body[0] == "[":
-        if keys & {"type", "process", "f"}:
+        if keys & {"type", "process", "f", "versions"}:
             return Guess(formats=("jepsen-json",), looks_like=looks)
-    elif "type" in keys or "process" in keys:
+    elif keys & {"type", "process", "versions"}:
         return Guess(formats=("jepsen-json",), looks_like=looks)
     elif "data" in keys or "params" in keys:
         return Guess(formats=("dbcop-json",), looks_like=looks)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.history import columns as c
 from isolang.history.transaction import Op, StatusName, Transaction
@@ -72,6 +73,7 @@ class History(Struct, frozen=True, kw_only=True):
         transactions: Iterable[Transaction],
         *,
         initial: object = None,
+        versions: Literal["ordered"] | None = None,
         name: str = "<memory>",
     ) -> History:
         """Build a history from Python transactions.
@@ -89,6 +91,8 @@ class History(Struct, frozen=True, kw_only=True):
                 committed transaction has both a begin and an end.
             initial: the value that T0 wrote beside nil: one value for all keys, or a mapping from
                 keys to values.
+            versions: ``"ordered"`` if the versions that operations state are integers, and those
+                of a key ascend in the order in which they were installed.
             name: what to call the history in messages.
 
         Raises:
@@ -97,7 +101,7 @@ class History(Struct, frozen=True, kw_only=True):
         from isolang.history.build import build
 
         given = list(transactions)
-        built = build(given, initial=initial, name=name)
+        built = build(given, initial=initial, versions=versions, name=name)
         return cls(
             columns=built.columns,
             name=name,
@@ -107,7 +111,7 @@ class History(Struct, frozen=True, kw_only=True):
             session=built.session,
             real_time=built.real_time,
             ignored=built.ignored,
-            sha256=hashlib.sha256(repr((given, initial)).encode()).hexdigest(),
+            sha256=hashlib.sha256(repr((given, initial, versions)).encode()).hexdigest(),
             session_names=built.session_names,
         )
 
@@ -361,7 +365,8 @@ class History(Struct, frozen=True, kw_only=True):
             result = [self.value_object(v) for v in self._list(atom)]
         else:
             result = self.value_object(atom)
-        if source == c.SOURCE_BY_VALUE:
+        by_version = columns.has_versions and columns.op_version[op] != c.NO_VERSION
+        if source == c.SOURCE_BY_VALUE or by_version:
             return (c.KIND_NAMES[kind], key, result)
         where: Any = {c.SOURCE_INITIAL: "initial", c.SOURCE_MISSING: "missing"}.get(source)
         if where is None:
@@ -388,7 +393,32 @@ class History(Struct, frozen=True, kw_only=True):
             times=self._times(txn),
             commit=self._commit(txn),
             group=self._group(txn),
+            versions=self._versions(txn),
         )
+
+    def _versions(self, txn: int) -> list[Value] | None:
+        """For each of :meth:`_op_objects` the version that it states."""
+        if not self.columns.has_versions:
+            return None
+        stated = [None if scan else self.version(i) for scan, i in self._objects(txn)]
+        return None if all(version is None for version in stated) else stated
+
+    def version(self, op: int) -> Value:
+        """Give the version that an operation states to have read or written, or ``None``."""
+        columns = self.columns
+        if not columns.has_versions or columns.op_version[op] == c.NO_VERSION:
+            return None
+        return decode(*columns.version(int(columns.op_version[op])))
+
+    def without_versions(self) -> History:
+        """Give the history as if no operation had stated a version."""
+        if not self.columns.has_versions:
+            return self
+        from isolang.history.versions import said_of_versions
+
+        said = said_of_versions(self.columns)
+        notes = tuple(note for note in self.notes if note not in said)
+        return replace(self, columns=self.columns.without_versions(), notes=notes, _lazy={})
 
     def _group(self, txn: int) -> Value:
         groups = self.columns.txn_group

@@ -40,6 +40,7 @@ def declare_initial(columns: Columns, txn: int, where: str) -> None:
     reads = np.flatnonzero(np.isin(columns.op_source, np.fromiter(last.values(), np.int64)))
     for op in reads.tolist():
         columns.set_source(op, c.SOURCE_INITIAL)
+    columns.name_sources()
 
 
 def declare_labelled(columns: Columns, label: int, name: str) -> int:

@@ -14,6 +14,7 @@ from isolang.history.history import History
 from isolang.history.initial import declare_labelled
 from isolang.history.readers.reading import Files, Reading
 from isolang.history.sources import Source, natural, plain_name, read_source
+from isolang.history.versions import said_of_versions
 
 
 def load_history(
@@ -68,6 +69,7 @@ def load_history(
         declare_labelled(reading.columns, initial, source.name)
         said = f"{said}; or what transaction {initial} wrote, which is declared initial"
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
+    notes += said_of_versions(reading.columns)
     session, names = reading.session, reading.session_names
     if per_key:
         session, names = f"{session}, on one key", _split_by_key(reading, source.name)

@@ -62,6 +62,9 @@ class Transaction(Struct, frozen=True):
         commit: when COMMIT was sent; its answer is at ``end``.
         group: an integer or a string; ``None`` for none. Some levels promise more inside a group,
             say of the clients of one replica.
+        versions: for each operation the version that it read or wrote, as the database calls it, or
+            ``None``: an integer, a string, any scalar. Of registers only: a list says by itself
+            which version it is.
         failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
     """
 
@@ -75,3 +78,4 @@ class Transaction(Struct, frozen=True):
     times: Sequence[tuple[Time, Time] | None] | None = None
     commit: Time | None = None
     group: Any = None
+    versions: Sequence[Any] | None = None

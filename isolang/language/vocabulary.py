@@ -155,7 +155,7 @@ VOCABULARY: Final[tuple[Word, ...]] = (
     Word(name="cand", sort=_EVENT, keyed=True, level="operation",
          meaning="{a} is a write that the read {b} may have read"),
     Word(name="vo", sort=_TXN, keyed=True,
-         meaning="list reads show that {a}'s version (of the key) comes before {b}'s"),
+         meaning="list reads, or stated versions, show that {a}'s (of the key) comes before {b}'s"),
     Word(name="pred", sort=_EVENTS, level="operation",
          meaning="{a} is a read by which a predicate read says that no matching row was there"),
     Word(name="last-write", sort=_EVENTS, keyed=True, level="operation",

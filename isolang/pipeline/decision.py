@@ -336,10 +336,36 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
                 relaxed = {}
             else:
                 relaxed = finder.relaxed(refutation.steps)
+            relaxed |= _without_versions(run, refutation)
             violation = replace(explain(run.problem, refutation.steps), relaxed=relaxed)
             _show_violation(run)
         return Invalid(violation=violation, refutation=refutation, **_common(run, certification))
     return _rejected(run, first, certification)
+
+
+def _without_versions(run: Run, refutation: Refutation) -> dict[str, str]:
+    """The outcome without the versions that the history states, if the refutation uses them.
+
+    A store whose versions do not come in the order in which they were installed is not convicted by
+    them unseen.
+    """
+    if not run.history.columns.has_versions or not isinstance(run.route, Plan):
+        return {}
+    from isolang.certify.errors import CertificateRejected, NotCertifiedError
+    from isolang.certify.native import check_natively
+    from isolang.explain.smaller import EFFORT
+
+    plain = run.history.without_versions()
+    outcome = "unknown"
+    with suppress(TimeoutError, MemoryError):
+        left = run.deadline.remaining()
+        with suppress(CertificateRejected, NotCertifiedError):
+            check_natively(plain, run.route.spec, refutation, seconds=left or 0.0)
+            return {}
+        work = Work(EFFORT if run.work is None else min(EFFORT, run.work.left))
+        judged = decide(plain, run.route, Deadline(left), run.options, simplest=False, work=work)
+        outcome = judged.outcome
+    return {"without the versions that it states": outcome}
 
 
 def _exhausted(run: Run, core: UnsatCore) -> Verdict:

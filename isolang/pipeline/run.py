@@ -422,8 +422,11 @@ def written_spec(route: Route) -> Spec:
 
 def contradiction(problem: Problem, route: Route) -> Refutation | None:
     """The refutation that the pre-pass alone gives, so that there is nothing to encode."""
-    anomaly = None
-    if route.uses_reads_from:
+    # What the history states of versions is wrong whatever the specification judges.
+    anomaly = next(iter(problem.anomalies(AnomalyKind.CONTRADICTING_VERSIONS, 1)), None)
+    if anomaly is not None:
+        pass
+    elif route.uses_reads_from:
         anomaly = next(iter(problem.anomalies(limit=1)), None)
     elif problem.native.refusal:
         raise UnsupportedError(f"{problem.history.name}: {problem.native.refusal}")

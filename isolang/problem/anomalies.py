@@ -21,6 +21,7 @@ from isolang.history.columns import (
     SOURCE_MISSING,
     UNKNOWN_VALUE,
 )
+from isolang.history.values import shown
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -39,6 +40,7 @@ class AnomalyKind(IntEnum):
     DUPLICATE_ELEMENT = 7
     SPLIT_APPEND = 8
     TWO_VALUES = 9
+    CONTRADICTING_VERSIONS = 10
 
     @property
     def title(self) -> str:
@@ -57,6 +59,7 @@ TITLES: Final = {
     AnomalyKind.DUPLICATE_ELEMENT: "duplicate element",
     AnomalyKind.SPLIT_APPEND: "split append (G0)",
     AnomalyKind.TWO_VALUES: "two values of one version",
+    AnomalyKind.CONTRADICTING_VERSIONS: "stated versions that contradict the answers",
 }
 
 _LONGEST = 60  # characters of a list in a message
@@ -67,8 +70,8 @@ class Anomaly(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: what it is.
-        txn: the reader.
-        op: its read.
+        txn: the reader; of contradicting versions, it may be a writer.
+        op: its read, or write.
         other_txn: the transaction that the read contradicts (the reader itself where it contradicts
             an own write).
         other_op: the operation that it contradicts. A split append has none where it is the order
@@ -85,6 +88,8 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     def evidence(self, history: History) -> str:
         """Say in one sentence what was read, where, and what it contradicts."""
         reader, place = history.label(self.txn), history.where_op(self.op)
+        if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
+            return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
         reason = _REASONS[self.kind](self, history)
         return f"{reader} read {_seen(history, self.op)} ({place}), {reason}"
 
@@ -291,6 +296,38 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
     verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"
     place = history.where_op(anomaly.other_op)
     return f"though it names the version that {who} {verb} as {value} ({place})"
+
+
+def _stated(history: History, op: int) -> str:
+    """Who read or wrote what, and which version that was."""
+    reads = int(history.columns.op_kind[op]) == READ
+    who = history.label(history.transaction_of(op))
+    deletes = history.is_delete(op)
+    verb = "read" if reads else "deleted" if deletes else "wrote"
+    what = history.key(int(history.columns.op_key[op])) if deletes else _seen(history, op)
+    return f"{who} {verb} {what} as version {shown(history.version(op))}"
+
+
+def _contradicting(anomaly: Anomaly, history: History) -> str:
+    """Why the versions cannot be as they are stated."""
+    if anomaly.other_op is None:
+        return "a version that nobody wrote"
+    op, other, columns = anomaly.op, anomaly.other_op, history.columns
+    beside = f"{_stated(history, other)} ({history.where_op(other)})"
+    reads = [int(columns.op_kind[o]) == READ for o in (op, other)]
+    if int(columns.op_version[op]) == int(columns.op_version[other]):
+        if any(reads):
+            return f"but {beside}: one version has one value"
+        return f"and {beside}: a version is written once"
+    if all(reads):
+        return f"and {beside}: nobody wrote either, and there was one version at first"
+    if any(reads):
+        return f"but {beside}, which comes before it, and nobody wrote what was read"
+    first, last = sorted((op, other))
+    return (
+        f"but {history.describe_op(first)} came before {history.describe_op(last)} in it, and its "
+        f"version comes later: {beside}"
+    )
 
 
 _REASONS: Final = {

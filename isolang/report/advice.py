@@ -70,6 +70,11 @@ _BY_ANOMALY: Final = {
         "Every level but PL-1, which speaks of no reads, forbids it: a version has one value. "
         "Is the source that the log names the one that was read?",
     ),
+    "contradicting versions": (
+        "No level allows it: what the database says of its versions cannot be so. "
+        "Do the versions come from where the answers come from? Judge the answers alone with "
+        "--ignore-versions.",
+    ),
     "future read": (
         "Every level but PL-1, which speaks of no reads, forbids it: the database is at fault.",
     ),

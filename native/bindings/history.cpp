@@ -11,6 +11,7 @@
 #include "core/large_pages.hpp"
 #include "core/append.hpp"
 #include "core/part.hpp"
+#include "core/versions.hpp"
 #include "readers/before.hpp"
 #include "readers/predicates.hpp"
 
@@ -54,7 +55,7 @@ void each_column(H& h, F f) {
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
   f(h.key_atom), f(h.initial_value), f(h.initial_alone);
   f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end), f(h.slack);
-  f(h.statement_sent), f(h.statement_answered), f(h.txn_group);
+  f(h.statement_sent), f(h.statement_answered), f(h.txn_group), f(h.op_version);
 }
 
 nb::tuple state_of(const Atoms& atoms) {
@@ -109,7 +110,7 @@ nb::tuple state_of(const History& h) {
     columns.append(nb::bytes(column.data(), column.size() * sizeof(column[0])));
   });
   return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values),
-                        state_of(h.groups));
+                        state_of(h.groups), state_of(h.versions), h.versions_ordered);
 }
 
 void restore(History& h, const nb::tuple& state) {
@@ -123,6 +124,8 @@ void restore(History& h, const nb::tuple& state) {
   restore(h.key_atoms, state[3]);
   restore(h.values, state[4]);
   restore(h.groups, state[5]);
+  restore(h.versions, state[6]);
+  h.versions_ordered = nb::cast<bool>(state[7]);
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
@@ -159,6 +162,8 @@ void register_history(nb::module_& m) {
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
   c.def_prop_ro("has_operation_times", &History::has_operation_times);
   c.def_prop_ro("has_groups", &History::has_groups);
+  c.def_prop_ro("has_versions", &History::has_versions);
+  c.def_rw("versions_ordered", &History::versions_ordered);
 #define ISOLANG_COLUMN(name) \
   c.def_prop_ro(#name,       \
                 [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
@@ -177,6 +182,7 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(op_value);
   ISOLANG_COLUMN(op_source);
   ISOLANG_COLUMN(op_position);
+  ISOLANG_COLUMN(op_version);
   ISOLANG_COLUMN(op_begin);
   ISOLANG_COLUMN(op_end);
   ISOLANG_COLUMN(commit_begin);
@@ -201,6 +207,7 @@ void register_history(nb::module_& m) {
     return atom(h.key_atoms, h.key_atom[static_cast<std::size_t>(k)]);
   });
   c.def("value", [](const History& h, std::int32_t v) { return atom(h.values, v); });
+  c.def("version", [](const History& h, std::int32_t v) { return atom(h.versions, v); });
   c.def("group", [](const History& h, std::int32_t g) { return atom(h.groups, g); });
   // Kinds and numbers of all atoms, for those who look at many.
   const auto kinds = [](const Atoms& atoms) {
@@ -310,6 +317,20 @@ void register_history(nb::module_& m) {
         h.set_group(txn, intern(h.groups, kind, payload));
       },
       "txn"_a, "kind"_a, "payload"_a.none());
+  c.def(
+      "set_version",
+      [intern](History& h, std::int64_t op, int kind, nb::object payload) {
+        if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
+        h.set_version(op, intern(h.versions, kind, payload));
+      },
+      "op"_a, "kind"_a, "payload"_a);
+  c.def("name_sources", &name_sources,
+        "Of each read that states a version, find the write that states the same one.");
+  c.def("without_versions", [](const History& h) {
+    History copy = h;
+    forget_versions(copy);
+    return copy;
+  }, "A copy in which no operation states a version.");
   c.def("set_source", [](History& h, std::int64_t op, std::int64_t source) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");
     h.op_source[static_cast<std::size_t>(op)] = source;

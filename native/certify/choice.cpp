@@ -5,6 +5,7 @@
 #include "certify/choice.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -12,6 +13,7 @@
 
 #include "certify/list_reads.hpp"
 #include "certify/set_read.hpp"
+#include "certify/stated_versions.hpp"
 #include "certify/write_index.hpp"
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
@@ -54,6 +56,7 @@ class ChoiceReader {
         lists_(history, writes_, budget) {}
 
   Choice read() {
+    check_versions(h_, budget_);
     include();
     read_orders();
     lists_.check_orders(choice_);
@@ -321,6 +324,7 @@ class ChoiceReader {
       }
       for (std::int64_t i = start[key]; i < start[key + 1]; ++i)
         write[writers[i].first] = {static_cast<std::int32_t>(key), writers[i].second};
+      std::int64_t before = std::numeric_limits<std::int64_t>::min();
       for (std::int64_t i = order_start_[key]; i < order_start_[key + 1]; ++i) {
         budget_.poll();
         const std::int32_t t = order_txn_[i];
@@ -328,6 +332,7 @@ class ChoiceReader {
         if (write[t].key != static_cast<std::int32_t>(key)) no_permutation(key);
         std::int32_t& position = writes_.last(write[t].place).position;
         if (position >= 0) no_permutation(key);
+        follow_stated(t, writes_.last(write[t].place).at, before);
         position = static_cast<std::int32_t>(static_cast<std::int64_t>(choice_.order.size()) -
                                              choice_.key_start[key]);
         choice_.order.push_back(t);
@@ -336,6 +341,18 @@ class ChoiceReader {
       if (choice_.key_start[key + 1] - choice_.key_start[key] != start[key + 1] - start[key])
         no_permutation(key);
     }
+  }
+
+  // The versions that committed writers state come in their order.
+  void follow_stated(std::int32_t t, std::int64_t at, std::int64_t& before) const {
+    const std::int64_t op = h_.op_start[t] + at;
+    if (!h_.versions_ordered || h_.version(op) == kNoVersion ||
+        writes_.status(t) != Status::committed)
+      return;
+    const std::int64_t number = h_.versions.number(h_.version(op));
+    if (number < before)
+      reject("the order of key " + str(h_.op_key[op]) + " is not the one that its versions state");
+    before = number;
   }
 
   [[noreturn]] static void no_permutation(std::size_t key) {

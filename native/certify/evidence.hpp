@@ -23,6 +23,7 @@ enum class Kind : std::uint8_t {
   duplicate_element,
   split_append,
   two_values,
+  contradicting_versions,
 };
 
 class Evidence {

@@ -14,6 +14,7 @@
 #include "certify/evidence.hpp"
 #include "certify/necessary_precedences.hpp"
 #include "certify/propagation.hpp"
+#include "certify/stated_versions.hpp"
 #include "certify/statements.hpp"
 #include "core/index.hpp"
 
@@ -108,7 +109,11 @@ class Checker {
         throw Rejected{"anomaly: the two operations have different keys"};
     }
     std::vector<std::int64_t> readers{txn};
-    if (!judges_reads_) {
+    if (kind == static_cast<std::int64_t>(Kind::contradicting_versions)) {
+      // What the history states is wrong whatever the spec judges.
+      if (!contradict(history_, op, other_op))
+        throw Rejected{"anomaly: the versions stated do not contradict each other"};
+    } else if (!judges_reads_) {
       // Without rf only a contradiction in vo, which every ww contains, is a violation.
       const std::int64_t other = other_op == kUnused ? op : other_op;
       if (!evidence_.contradicts_order(op, other))
@@ -408,8 +413,11 @@ class Checker {
       value = kTrue;
     } else if (b != evidence_.t0()) {
       const std::int64_t list = evidence_.most_telling_list(k);
-      if (list >= 0 && evidence_.shows(list, first, second)) {
+      if ((list >= 0 && evidence_.shows(list, first, second)) ||
+          stated_before(history_, k, first, second)) {
         value = kTrue;
+      } else if (stated_before(history_, k, second, first)) {
+        value = kFalse;
       } else if (list < 0 || !evidence_.shows(list, second, first)) {
         value = clauses_.variable();
         conditional_order(value, k, first, second);

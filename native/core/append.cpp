@@ -55,6 +55,7 @@ class Appending {
   void operation(std::int64_t op) {
     OpKind kind = from_.kind(op);
     std::int32_t seen = from_.op_value[op];
+    if (from_.has_versions()) throw std::invalid_argument("operations that state versions");
     if (from_.op_source[op] >= 0)
       throw std::invalid_argument("a read that names the operation which it reads from");
     if (in_flight_ && !is_write(kind)) {

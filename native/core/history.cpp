@@ -132,6 +132,7 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
   op_value.push_back(value);
   op_source.push_back(source);
   op_position.push_back(position);
+  if (has_versions()) op_version.push_back(kNoVersion);
   if (has_operation_times()) make_room_for_times();
   op_start.back() = operations();
 }
@@ -213,6 +214,11 @@ void History::set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_
 void History::set_group(std::int32_t txn, std::int32_t group) {
   txn_group.resize(txn_session.size(), kNil);
   txn_group[txn] = group;
+}
+
+void History::set_version(std::int64_t op, std::int32_t version) {
+  op_version.resize(op_kind.size(), kNoVersion);
+  op_version[idx(op)] = version;
 }
 
 void History::widen(const std::vector<std::int64_t>& earlier,
@@ -297,6 +303,16 @@ void History::validate() const {
     if (is_set_read(kind) && op_source[i] != kSourceByValue) bad("a set-read that names its source");
     if (op_source[i] < kSourceMissing || op_source[i] >= static_cast<std::int64_t>(m))
       bad("source out of range");
+  }
+  if (has_versions() && op_version.size() != m) bad("the column of versions differs in length");
+  for (std::size_t op = 0; op < op_version.size(); ++op) {
+    const std::int32_t version = op_version[op];
+    if (version < kNoVersion || version >= versions.size() || version == kNil)
+      bad("version out of range");
+    if (version != kNoVersion && !states_version(static_cast<OpKind>(op_kind[op])))
+      bad("a version of a list or of a set-read");
+    if (version != kNoVersion && versions_ordered && versions.kind(version) != AtomKind::integer)
+      bad("versions that are ordered and no integers");
   }
   if (!slack.empty() && slack.size() != idx(sessions)) bad("a clock error of other sessions");
   const std::size_t statements = statement_start.size();

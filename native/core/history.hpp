@@ -41,10 +41,14 @@ inline bool is_set_read(OpKind kind) {
 // op_value is the number of a list, if it is known.
 inline bool holds_list(OpKind kind) { return kind == OpKind::read_list || is_set_read(kind); }
 
+// Lists say by themselves which versions they are.
+inline bool states_version(OpKind kind) { return kind == OpKind::read || kind == OpKind::write; }
+
 inline constexpr std::int32_t kNil = 0;  // the atom nil
 inline constexpr std::int32_t kUnknownValue =
     -1;  // a read whose result is not known (constrains nothing)
 inline constexpr std::int32_t kNoAtom = -2;
+inline constexpr std::int32_t kNoVersion = -1;  // op_version: not stated
 inline constexpr std::string_view kDeletedText = "#deleted";  // no form in EDN
 inline constexpr std::int32_t kJudged =
     -1;  // statement_predicate: the recorder says which rows match
@@ -123,6 +127,10 @@ struct History {
   std::vector<std::int64_t>
       op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or a write's number
   std::vector<std::int64_t> op_position;  // line or byte offset
+  // The version that an operation on a register states to have read or written: an atom in
+  // `versions`, or kNoVersion. Empty if none states one. `name_sources` makes sources of them.
+  std::vector<std::int32_t> op_version;
+  bool versions_ordered = false;  // versions are integers, and those of a key ascend in its order
   // Times of operations, and of the sending and the answer of COMMIT, by one clock, which need not be
   // that of txn_begin and txn_end; all four are empty if none is known.
   // Predicate reads have times of their own, since one may have no operations; these are its
@@ -158,6 +166,7 @@ struct History {
   Atoms key_atoms;
   Atoms values;
   Atoms groups;
+  Atoms versions;
   std::int32_t sessions = 0;
   bool has_time = false;  // txn_begin and txn_end mean real time
 
@@ -166,6 +175,10 @@ struct History {
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   bool has_operation_times() const { return !commit_begin.empty(); }
   bool has_groups() const { return !txn_group.empty(); }
+  bool has_versions() const { return !op_version.empty(); }
+  std::int32_t version(std::int64_t op) const {
+    return has_versions() ? op_version[idx(op)] : kNoVersion;
+  }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
   // The predicate read that the operation is part of, or -1.
@@ -202,6 +215,7 @@ struct History {
   void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);
   void set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end);
   void set_group(std::int32_t txn, std::int32_t group);
+  void set_version(std::int64_t op, std::int32_t version);
   // All begins of a session's transactions and operations so much earlier, all ends so much later.
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // one allocation per column

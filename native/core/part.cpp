@@ -16,7 +16,10 @@ namespace {
 // come.
 class Copy {
  public:
-  explicit Copy(const History& whole) : whole_(whole) { part_.history.has_time = whole.has_time; }
+  explicit Copy(const History& whole) : whole_(whole) {
+    part_.history.has_time = whole.has_time;
+    part_.history.versions_ordered = whole.versions_ordered;
+  }
 
   void begin(std::int32_t txn) {
     const auto t = idx(txn);
@@ -49,6 +52,10 @@ class Copy {
     if (whole_.has_operation_times())
       part_.history.set_operation_times(part_.history.operations() - 1, whole_.op_begin[op],
                                         whole_.op_end[op]);
+    if (whole_.version(operation) != kNoVersion)
+      part_.history.set_version(
+          part_.history.operations() - 1,
+          part_.history.versions.intern_from(whole_.versions, whole_.version(operation)));
     if (open_) part_.history.end_statement();
   }
 

@@ -33,12 +33,13 @@ enum class AnomalyKind : std::uint8_t {
   duplicate_element = 7,   // a list read shows one append more often than it was made
   split_append = 8,        // G0: one transaction's elements are not contiguous in a list read
   two_values = 9,          // the read names a version, and gives it another value than that has
+  contradicting_versions = 10,  // of what the history states of versions; the first need not be a read
 };
 
 struct Anomaly {
   AnomalyKind kind;
-  std::int32_t txn;        // the reader
-  std::int64_t op;         // its read
+  std::int32_t txn;        // the reader, or a writer
+  std::int64_t op;         // its read, or write
   std::int32_t other_txn;  // the transaction it contradicts (may be the reader itself), or -1
   std::int64_t other_op;   // the operation it contradicts, or -1
 };
@@ -90,9 +91,10 @@ struct Problem {
 
   // The version order that list reads show: writer vo_before[i] precedes writer vo_after[i];
   // immediate pairs of the longest prefix, then its last element before every writer of the key
-  // that no read shows.
+  // that no read shows. And the one that stated versions give: each committed writer that states one
+  // before the next.
   std::vector<std::int32_t> vo_before, vo_after;  // indices into writer_*
-  std::vector<std::int64_t> vo_op;                // the list read that shows it
+  std::vector<std::int64_t> vo_op;                // the list read that shows it; -1: stated versions do
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
   // Where not empty, what the problem lacks: only that its anomalies are there can be believed.

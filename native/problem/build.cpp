@@ -223,8 +223,15 @@ void put_statements(const History& h, Problem& p) {
 }
 
 void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
-                       const prepass::ListOrder& lists, const std::vector<std::int32_t>& writer_of,
-                       Problem& p) {
+                       const prepass::ListOrder& lists,
+                       const std::vector<prepass::StatedOrder>& stated,
+                       const std::vector<std::int32_t>& writer_of, Problem& p) {
+  for (const auto& [before, after] : stated) {
+    // mutant: stated-order-forgotten
+    p.vo_before.push_back(renumbered(writer_of, before));
+    p.vo_after.push_back(renumbered(writer_of, after));
+    p.vo_op.push_back(-1);
+  }
   if (lists.shown.empty()) return;
   std::vector<std::int32_t> entry_of(s.writer_txn.size(), -1);
   for (std::size_t e = 0; e < c.entry.size(); ++e)
@@ -254,10 +261,19 @@ void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
 }
 
 void put_anomalies(std::vector<Anomaly> found, Problem& p) {
-  std::stable_sort(found.begin(), found.end(), [](const Anomaly& a, const Anomaly& b) {
-    return a.op != b.op ? a.op < b.op : a.kind < b.kind;
+  // That the history contradicts itself says more than what follows from it.
+  const auto rank = [](AnomalyKind kind) {
+    return kind == AnomalyKind::contradicting_versions ? -1 : static_cast<int>(kind);
+  };
+  std::stable_sort(found.begin(), found.end(), [&](const Anomaly& a, const Anomaly& b) {
+    return a.op != b.op ? a.op < b.op : rank(a.kind) < rank(b.kind);
   });
+  std::int64_t contradicting = -1;
   for (const Anomaly& a : found) {
+    if (a.kind == AnomalyKind::contradicting_versions) contradicting = a.op;
+    if (a.op == contradicting &&
+        (a.kind == AnomalyKind::two_values || a.kind == AnomalyKind::thin_air_read))
+      continue;
     // mutant: optional-anomalies
     if (p.inclusion[a.txn] == kIn) {
       p.anomalies.push_back(a);
@@ -275,6 +291,7 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   h.validate();
   const prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
+  const std::vector<prepass::StatedOrder> stated = prepass::order_by_versions(h, c);
   const prepass::Elements elements(h, s);
   Problem p;
   put_transactions(h, p);
@@ -287,11 +304,13 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   if (each_read) put_times_of_reads(h, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   put_statements(h, p);
-  put_version_order(s, c, lists, writer_of, p);
+  put_version_order(s, c, lists, stated, writer_of, p);
   const prepass::NamedVersions named = prepass::compare_named_versions(h, s, c, p.inclusion);
   std::vector<Anomaly> found = prepass::classify_reads(h, s, unexplained);
   found.insert(found.end(), lists.anomalies.begin(), lists.anomalies.end());
   found.insert(found.end(), named.anomalies.begin(), named.anomalies.end());
+  const std::vector<Anomaly> contradicting = prepass::contradicting_versions(h);
+  found.insert(found.end(), contradicting.begin(), contradicting.end());
   put_anomalies(std::move(found), p);
   std::vector<prepass::Refusal> refusals = lists.refusals;
   refusals.insert(refusals.end(), named.refusals.begin(), named.refusals.end());

@@ -169,6 +169,17 @@ struct NamedVersions {
 NamedVersions compare_named_versions(const History& h, const Scan& s, const Candidates& c,
                                      const std::vector<std::uint8_t>& inclusion);
 
+// --- versions.cpp: what the stated versions say beside the sources of reads ---
+
+// Of committed transactions: versions that contradict each other, or the values.
+std::vector<Anomaly> contradicting_versions(const History& h);
+
+// Entries of Candidates, the next of those whose order is stated after the one.
+struct StatedOrder {
+  std::int32_t before, after;
+};
+std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c);
+
 // --- lists.cpp: the order that list reads show, and what contradicts it ---
 
 struct ListOrder {

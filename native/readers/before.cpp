@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/index.hpp"
+#include "core/versions.hpp"
 
 namespace isolang {
 namespace {
@@ -176,6 +177,7 @@ class Beginnings {
 }  // namespace
 
 Before take_unwritten_for_initial(History& h) {
+  unname_sources(h);  // they are named once it is known what T0 wrote
   Search search(h);
   search.run();
   Before before;

@@ -50,6 +50,8 @@ struct Operation {
   std::int64_t commit_begin = kTimeUnknownBegin, commit_end = kTimeUnknownEnd;
   bool has_commit = false;
   std::int32_t group = kNil;  // an atom of History::groups
+  // What its micro-operations read or wrote, in Operations: :versions [v …].
+  std::size_t versions_first = 0, versions_last = 0;
 };
 
 struct Operations {
@@ -58,6 +60,8 @@ struct Operations {
   std::vector<Scan> scans;
   std::vector<ScannedRow> rows;
   std::vector<std::pair<std::int64_t, std::int64_t>> times;
+  std::vector<std::int32_t> versions;  // atoms of History::versions; kNil: not stated
+  std::int64_t ordered_line = 0;       // where {:versions :ordered} stands; 0: nowhere
   std::vector<std::size_t> list_start{0};
   std::vector<std::int32_t> list_values;
   bool json = false, enclosed = false;

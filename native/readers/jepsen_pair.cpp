@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/versions.hpp"
 #include "readers/jepsen.hpp"
 
 namespace isolang::jepsen {
@@ -60,6 +61,7 @@ class Pairing {
     take_times();
     try {
       if (f_ == nullptr) lower_predicates(h_);
+      if (f_ == nullptr) name_sources(h_);
     } catch (const PredicateError& e) {
       fail_line(name_, e.position, e.what);
     }
@@ -347,6 +349,39 @@ class Pairing {
     }
     if (from == completion) times_of_operations(*completion, status);
     group(invocation, completion);
+    versions(*from, completion, status);
+  }
+
+  // Of the transaction begun last, whose operations are those of `from`. One that did not commit may
+  // have done fewer.
+  void versions(const Operation& from, const Operation* completion, Status status) {
+    const auto count = [](const Operation& op) { return op.versions_last - op.versions_first; };
+    const Operation& said = completion != nullptr && count(*completion) > 0 ? *completion : from;
+    if (count(said) == 0) return;
+    if (f_ != nullptr)
+      unsupported_line(name_, said.line,
+                       ":versions cannot be followed, since a version may have been written by what comes later; "
+                       "hint: isocheck check reads the file as a whole");
+    const std::size_t asked = from.last - from.first;
+    if (count(said) > asked || (count(said) < asked && status == Status::committed))
+      fail_line(name_, said.line, ":versions of " + std::to_string(count(said)) + " operations, :value of " +
+                                      std::to_string(asked) + " (expected one for each, or nil in its place)");
+    std::int64_t next = h_.op_start[h_.transactions() - 1];
+    auto scan = static_cast<std::size_t>(std::ranges::lower_bound(h_.statement_txn, h_.transactions() - 1) -
+                                         h_.statement_txn.begin());
+    for (std::size_t i = 0; i < count(said); ++i) {
+      const std::int32_t version = in_.versions[said.versions_first + i];
+      const bool predicate = in_.micro_ops[from.first + i].scan >= 0;
+      if (version != kNil && (predicate || !states_version(h_.kind(next))))
+        fail_line(name_, said.line, "a version of operation " + std::to_string(i + 1) +
+                                        ", which is about a list, a set of values or a predicate (expected nil)");
+      if (version != kNil && in_.ordered_line > 0 && h_.versions.kind(version) != AtomKind::integer)
+        fail_line(name_, said.line, "a version that is no integer of 64 bits, where versions are ordered (line " +
+                                        std::to_string(in_.ordered_line) + ")");
+      if (version != kNil) h_.set_version(next, version);
+      next = predicate ? h_.statement_end[scan++] : next + 1;
+    }
+    h_.versions_ordered = in_.ordered_line > 0;
   }
 
   // Transactions are counted from 1, as they begin.

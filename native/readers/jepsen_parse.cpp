@@ -7,12 +7,13 @@ namespace isolang::jepsen {
 namespace {
 
 constexpr std::size_t kOthersShown = 8;
+constexpr unsigned kVersions = 512;
 
 class Parser {
  public:
   Parser(std::string_view data, const std::string& name, History& history, Budget& budget, std::int64_t first_line)
       : forms_(data, name, first_line), name_(name), history_(history), keys_(history.key_atoms), values_(history.values),
-        groups_(history.groups),
+        groups_(history.groups), versions_(history.versions),
         budget_(budget) {}
 
   Operations parse(bool json) {
@@ -76,6 +77,7 @@ class Parser {
     op.first = op.last = out_.micro_ops.size();
     forms_.next();
     unsigned seen = 0;
+    bool ordered = false;
     wrong_.clear();
     f_.clear();
     short_read_ = false;
@@ -99,7 +101,7 @@ class Parser {
       // A view into the reader: decide before reading on.
       const int known = field == "type" ? 1 : field == "f" ? 2 : field == "value" ? 3 : field == "process" ? 4
                       : field == "time" ? 5 : field == "index" ? 6 : field == "times" ? 7 : field == "commit" ? 8
-                      : field == "group" ? 9 : 0;
+                      : field == "group" ? 9 : field == "versions" ? 10 : 0;
       forms_.blank();
       if (forms_.peek() == '}' || forms_.at_end()) forms_.expected("a value for the last field of the operation map");
       switch (known) {
@@ -112,12 +114,19 @@ class Parser {
         case 7: once(64, ":times"); times(op); break;
         case 8: once(128, ":commit"); op.has_commit = interval(op.commit_begin, op.commit_end); break;
         case 9: once(256, ":group"); op.group = forms_.atom(history_.groups, groups_); break;
+        case 10: once(kVersions, ":versions"); ordered = versions(op); break;
         default: forms_.skip();
       }
     }
     forms_.next();
     last_line_ = forms_.line();
     if (last_line_ != op.line && out_.unlike_lines == 0) out_.unlike_lines = op.line;
+    if (ordered) {
+      if (seen != kVersions)
+        fail_line(name_, op.line, ":versions :ordered in an operation map (expected a map of its own, {:versions :ordered})");
+      out_.ordered_line = op.line;
+      return;
+    }
     accept(op);
   }
 
@@ -216,6 +225,31 @@ class Parser {
     }
     forms_.next();
     op.times_last = out_.times.size();
+  }
+
+  // One version for each operation, or nil; or :ordered, which is said of the whole history.
+  bool versions(Operation& op) {
+    op.versions_first = op.versions_last = out_.versions.size();
+    const char c = forms_.peek();
+    if (c != '[' && c != '(') {
+      const auto start = forms_.mark();
+      if (c == ':' || c == '"' || c == 'n') {
+        const std::string_view word = forms_.word();
+        if (word == "ordered") return true;
+        if (word == "nil" || word == "null") return false;
+      }
+      forms_.back_to(start);
+      forms_.expected("the versions of the operations, [v …], or :ordered");
+    }
+    const char close = c == '[' ? ']' : ')';
+    forms_.next();
+    for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
+      if (forms_.at_end()) forms_.fail("the file ends inside :versions (expected ']'); hint: truncated");
+      out_.versions.push_back(forms_.atom(history_.versions, versions_));
+    }
+    forms_.next();
+    op.versions_last = out_.versions.size();
+    return false;
   }
 
   // :value comes before :process often enough, and what is no client's may hold anything: so that it is not a list of
@@ -474,7 +508,7 @@ class Parser {
   Forms forms_;
   const std::string& name_;
   History& history_;
-  Numbers keys_, values_, groups_;
+  Numbers keys_, values_, groups_, versions_;
   Budget& budget_;
   Operations out_;
   std::string wrong_;  // why the :value of this map is no list of micro-operations

@@ -664,7 +664,7 @@ class Lowering {
     History old = std::move(h_);
     h_ = old;  // everything else as it was
     for (auto* column : {&h_.op_kind, &h_.op_ok}) column->clear();
-    for (auto* column : {&h_.op_key, &h_.op_value}) column->clear();
+    for (auto* column : {&h_.op_key, &h_.op_value, &h_.op_version}) column->clear();
     for (auto* column : {&h_.op_source, &h_.op_position, &h_.op_begin, &h_.op_end}) column->clear();
     h_.reserve_operations(total);
     std::vector<std::int64_t> now(old.op_kind.size());
@@ -698,11 +698,14 @@ class Lowering {
         finish(op, t);
         now[op] = h_.operations();
         add(old.kind(op), old.op_key[op], old.op_value[op], old.op_source[op], old.op_position[op], old.op_ok[op]);
+        if (old.has_versions() && old.op_version[idx(op)] != kNoVersion)
+          h_.set_version(h_.operations() - 1, old.op_version[idx(op)]);
         if (timed) add_times(old.op_begin[op], old.op_end[op]);
       }
       finish(old.op_start[t + 1], t);
     }
     h_.op_start[old.transactions()] = h_.operations();
+    if (old.has_versions()) h_.op_version.resize(h_.op_kind.size(), kNoVersion);
     for (std::int64_t& source : h_.op_source)
       if (source >= 0) source = now[source];
   }

@@ -136,11 +136,31 @@ class Speller {
           operation(i, asked);
         });
     out_.text("]");
+    if (!asked && h_.has_versions()) versions(line.txn);
     if (!asked && spelling_.real_time && h_.has_operation_times()) times(line.txn);
     out_.text("}\n");
   }
 
+  void header() {
+    if (h_.versions_ordered)
+      out_.text(spelling_.json ? "{\"versions\":\"ordered\"}\n" : "{:versions :ordered}\n");
+  }
+
   void flush() { out_.flush(); }
+
+  void versions(std::int32_t t) {
+    std::vector<std::int32_t> found;
+    each_operation(
+        t, [&](std::size_t) { found.push_back(kNoVersion); },
+        [&](std::int64_t i) { found.push_back(h_.version(part_.ops[idx(i)])); });
+    if (std::ranges::all_of(found, [](std::int32_t v) { return v == kNoVersion; })) return;
+    out_.text(spelling_.json ? ",\"versions\":[" : ", :versions [");
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (i > 0) out_.text(between());
+      found[i] == kNoVersion ? nil() : atom(h_.versions, found[i], spelling_.versions);
+    }
+    out_.text("]");
+  }
 
   // Of the operations, as far as they are known, and of COMMIT.
   void times(std::int32_t t) {
@@ -297,6 +317,7 @@ std::optional<std::pair<std::int32_t, std::int32_t>> write_jepsen(const Outline&
     schedule.completions_only();
   }
   Speller speller(part, sessions, names, spelling, sink);
+  speller.header();
   for (const Line& line : schedule.lines) {
     budget.poll();
     speller.line(line);

@@ -44,7 +44,7 @@ struct JepsenSpelling {
   bool json = false;
   bool real_time = false;               // order lines by it, with invocations
   std::vector<std::int64_t> processes;  // of each session, by first appearance
-  Texts keys, values, groups;
+  Texts keys, values, groups, versions;
 };
 
 // Writes operation maps; or, if a transaction does not begin after the one before it in its session has ended, writes

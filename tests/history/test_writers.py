@@ -477,8 +477,8 @@ def test_drop():
     with pytest.raises(HistoryError) as error:
         write_history(h, io.BytesIO(), format="edn", drop=["time"])
     assert str(error.value) == (
-        "unknown thing to drop (got 'time', expected real-time, groups, failed-operations, "
-        "unknown-reads, empty-transactions, order-after-unknown)"
+        "unknown thing to drop (got 'time', expected real-time, groups, versions, "
+        "failed-operations, unknown-reads, empty-transactions, order-after-unknown)"
     )
     with pytest.raises(HistoryError) as error:
         write_history(h, io.BytesIO(), format="yaml")

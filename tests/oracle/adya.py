@@ -28,6 +28,7 @@ from .history import DEAD, UNKNOWN, History, Txn, is_write, keys, last_write, na
 from .moments import Error, follows
 from .predicates import Predicate, deletes, lower_op, matches
 from .semantics import allows
+from .versions import given_order
 from .visible import inclusions
 
 T0 = -1
@@ -93,7 +94,16 @@ def graphs(
         ]
         if not all(options):
             continue
-        orders = [[(T0, *order) for order in permutations(writers[k])] for k in writers]
+        orders = [
+            [
+                (T0, *order)
+                for order in permutations(writers[k])
+                if not any(
+                    order.index(a) > order.index(b) for a, b in given_order(history, k, included)
+                )
+            ]
+            for k in writers
+        ]
         for ordered in product(*orders):
             order = dict(zip(writers, ordered, strict=True))
             ww = [

@@ -74,6 +74,8 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "aborted transactions": _of_transactions(lambda t: t.status == "aborted"),
     "groups": _of_transactions(lambda t: t.group is not None),
     "sources by name": _of_transactions(lambda t: bool(t.sources)),
+    "versions": _of_transactions(lambda t: bool(t.versions)),
+    "ordered versions": _of_transactions(lambda t: t.ordered),
     "initial values": lambda c: isinstance(c.initial, int),
     "values instead of nil": lambda c: (
         isinstance(c.initial, Before) and not c.initial.told and bool(c.initial.values)
@@ -85,8 +87,11 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
 #: Of these a history has one at most.
 BEFORE: Final = ("initial values", "values instead of nil", "unwritten initial")
 
+#: How often a feature is drawn, where it is less than others: levels by executions know no names.
+_OFTEN: Final = {"versions": 0.15, "ordered versions": 0.2}
+
 #: Those that a history cannot be drawn without.
-_NEEDS: Final = {"clock error": "times of transactions"}
+_NEEDS: Final = {"clock error": "times of transactions", "ordered versions": "versions"}
 
 
 def features(crossed: Crossed) -> frozenset[str]:
@@ -101,7 +106,7 @@ def pairs(found: frozenset[str]) -> Iterator[tuple[str, str]]:
 
 def crossed_history(rng: random.Random) -> Crossed:
     """What clients of a store note, with features drawn by themselves."""
-    drawn = {name for name in FEATURES if rng.random() < 0.4}
+    drawn = {name for name in FEATURES if rng.random() < _OFTEN.get(name, 0.4)}
     drawn |= {need for name, need in _NEEDS.items() if name in drawn}
     if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
         drawn -= {"times of transactions"}
@@ -152,6 +157,7 @@ class _Running:
     ops: list[Op] = field(default_factory=list)
     times: list[tuple[int, int]] = field(default_factory=list)
     sources: list[tuple[int, tuple[int, int] | str]] = field(default_factory=list)
+    saw: dict[int, tuple[int, int] | None] = field(default_factory=dict)  # reads of registers
     own: dict[str, _Version] = field(default_factory=dict)
     commit: int | None = None
 
@@ -183,6 +189,8 @@ class _Store:
         self.element = 0
         self.done: dict[int, Txn] = {}  # by number
         self.sources: dict[int, list[tuple[int, tuple[int, int] | str]]] = {}
+        self.made: list[tuple[int, int]] = []  # the writes of registers, by number and place
+        self.saw: dict[int, dict[int, tuple[int, int] | None]] = {}
 
     def row(self) -> Any:
         """What a register may have held before: mostly what nobody writes."""
@@ -258,6 +266,7 @@ class _Store:
             one_of = ("in", key, tuple(rng.sample((seen.value, *some), len(some) + 1)))
             t.ops.append(rng.choice((one_of, ("notin", key, some))))
             return
+        t.saw[len(t.ops)] = seen.by
         if "sources by name" in drawn and rng.random() < (0.8 if seen.by else 0.2):
             t.sources.append((len(t.ops), seen.by or "initial"))
         t.ops.append(("r", key, seen.value))
@@ -274,6 +283,7 @@ class _Store:
         elif "deletes" in self.drawn and before.value is not None and rng.random() < 0.5:
             op, new = ("delete", key), None
         t.own[key] = _Version(new, (t.number, len(t.ops)))
+        self.made.append((t.number, len(t.ops)))
         t.ops.append(op)
 
     def finish(self, t: _Running, clock: int) -> None:
@@ -289,7 +299,7 @@ class _Store:
             status = "aborted" if "aborted transactions" in self.drawn else status
             if status == "committed":  # it leaves nothing
                 t.ops = [op for op in t.ops if not is_write(op)]
-                t.times, t.sources, t.own = [], [], {}
+                t.times, t.sources, t.own, t.saw = [], [], {}, {}
         applied = status == "committed" or (status == "maybe" and rng.random() < 0.6)
         applied = applied or (self.stale and rng.random() < 0.3)
         if applied:
@@ -319,6 +329,7 @@ class _Store:
             made = replace(made, group=rng.choice("aab"))
         self.done[t.number] = made
         self.sources[t.number] = t.sources
+        self.saw[t.number] = t.saw
 
     def noted(self) -> History:
         """The transactions in the order of their ends, with sources by their places there."""
@@ -329,10 +340,47 @@ class _Store:
                 return "initial"
             return place[source[0]], source[1]
 
+        stated = self.stated() if "versions" in self.drawn else {}
         return sort_by_session(
-            replace(t, sources=tuple((op, of(source)) for op, source in self.sources[number]))
+            replace(
+                t,
+                sources=tuple((op, of(source)) for op, source in self.sources[number]),
+                versions=tuple(sorted(stated.get(number, {}).items())),
+                ordered="ordered versions" in self.drawn,
+            )
             for number, t in self.done.items()
         )
+
+    def stated(self) -> dict[int, dict[int, int]]:
+        """The versions that operations state, by transaction: what the store calls them.
+
+        Each write gets its name as it is made, or as its transaction commits. Some operations do
+        not say it; and what was there before has a name or not.
+        """
+        rng = self.rng
+        place = {number: at for at, number in enumerate(self.done)}
+        made = [(t, j) for t, j in self.made if t in place and self.is_write(t, j)]
+        if rng.random() < 0.7:
+            made.sort(key=lambda write: (place[write[0]], write[1]))
+        name = {write: version for version, write in enumerate(made, 1)}
+        saying = rng.choice((1, 1, 1, 0.9, 0.6))
+        before = 0 if rng.random() < 0.5 else None
+        found: dict[int, dict[int, int]] = {}
+        for number in self.done:
+            named = dict(self.sources[number])
+            of = {j: name.get(by) if by else before for j, by in self.saw[number].items()}
+            of |= {j: version for (t, j), version in name.items() if t == number}
+            found[number] = {
+                j: version
+                for j, version in of.items()
+                if version is not None and j not in named and rng.random() < saying
+            }
+        return found
+
+    def is_write(self, number: int, place: int) -> bool:
+        """Whether a transaction still has that write, which is gone if it could not commit."""
+        ops = self.done[number].ops
+        return place < len(ops) and is_write(ops[place])
 
 
 # --- something is another than it was ---
@@ -352,6 +400,11 @@ def changed(rng: random.Random, history: History) -> History:
     op = t.ops[j]
     if rng.random() < 0.1:
         return without_operation(history, i, j)
+    if t.version(j) is not None and rng.random() < 0.5:
+        some = [v for u in history for at, v in u.versions if u.ops[at][1] == op[1]]
+        other = rng.choice((*some, rng.choice(some) + 1, 0))
+        versions = tuple((at, other if at == j else old) for at, old in t.versions)
+        return _put(history, i, replace(t, versions=versions))
     if t.named(j) is not None:
         source = rng.choice(_names(history, op[1]))
         sources = tuple((at, source if at == j else old) for at, old in t.sources)

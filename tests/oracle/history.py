@@ -68,6 +68,16 @@ class Txn:
     group: str | None = None
     #: the reads, by their place, of which the format names the version that they saw
     sources: tuple[tuple[int, Named], ...] = ()
+    #: the operations, by their place, that state the version which they read or wrote
+    versions: tuple[tuple[int, int], ...] = ()
+    #: whether the versions of the whole history are ordered: it is said of each transaction
+    ordered: bool = False
+    #: what follows: of keys that it writes, the place of its version among all that are stated
+    ranks: tuple[tuple[str, int], ...] = ()
+
+    def version(self, op: int) -> int | None:
+        """The version that an operation states."""
+        return dict(self.versions).get(op)
 
     def named(self, op: int) -> Named | None:
         """The name of the version that a read saw; None: it is told by its value alone."""
@@ -137,6 +147,7 @@ def without_operation(history: History, txn: int, gone: int) -> History:
         ops=t.ops[:gone] + t.ops[gone + 1 :],
         times=t.times and t.times[:gone] + t.times[gone + 1 :],
         sources=tuple((op - (op > gone), source) for op, source in t.sources if op != gone),
+        versions=tuple((op - (op > gone), v) for op, v in t.versions if op != gone),
     )
     rest = (*history[:txn], less, *history[txn + 1 :])
     return renamed(
@@ -199,6 +210,7 @@ _OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
 _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
 _TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
+_VERSION = re.compile(r"#(-?\d+)")
 _GROUP = re.compile(r"%(\w+)\s*$")
 _STATUS = {"!": "aborted", "?": "maybe"}
 
@@ -209,11 +221,13 @@ def parse(text: str) -> History:
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
     known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered. ``%a``
-    at the end is its group. ``r(x,1,[0 2])`` names the write that was read, by the numbers of its
+    at the end is its group. ``w(x,1)#3`` states the version 3, and versions are ordered where the
+    text begins with ``#``. ``r(x,1,[0 2])`` names the write that was read, by the numbers of its
     transaction and its operation, ``r(x,1,initial)`` T0's.
     """
     txns = []
-    for session, part in enumerate(text.split("||")):
+    ordered = text.startswith("#")
+    for session, part in enumerate(text.removeprefix("#").split("||")):
         for piece in part.split("->"):
             body = piece.strip()
             status: Any = _STATUS.get(body[:1], "committed")
@@ -230,6 +244,7 @@ def parse(text: str) -> History:
                 body = body[: found.start()].strip()
             ops: list[Op] = []
             sources: list[tuple[int, Named]] = []
+            versions: list[tuple[int, int]] = []
             at = 0
             while at < len(body):
                 match = _OP.match(body, at)
@@ -238,9 +253,14 @@ def parse(text: str) -> History:
                 op, at = _parse_op("append" if match[1] == "a" else match[1], body, match.end())
                 if op[0] == "r" and len(op) == 4:
                     sources.append((len(ops), op[3]))
+                if stated := _VERSION.match(body, at):
+                    versions.append((len(ops), int(stated[1])))
+                    at = stated.end()
                 ops.append(op[:3])
             made = Txn(session, tuple(ops), status, begin, end, None, times, commit, group)
-            txns.append(replace(made, sources=tuple(sources)))
+            txns.append(
+                replace(made, sources=tuple(sources), versions=tuple(versions), ordered=ordered)
+            )
     return tuple(txns)
 
 
@@ -305,8 +325,9 @@ def show(history: History) -> str:
         return f"{kind}({','.join([first, *map(_shown, rest)])})"
 
     def read(t: Txn, j: int) -> str:
-        source = t.named(j)
-        return op(t.ops[j] if source is None else (*t.ops[j], source))
+        source, version = t.named(j), t.version(j)
+        stated = "" if version is None else f"#{version}"
+        return op(t.ops[j] if source is None else (*t.ops[j], source)) + stated
 
     def txn(t: Txn) -> str:
         time = ""
@@ -322,7 +343,8 @@ def show(history: History) -> str:
     sessions: dict[int, list[Txn]] = {}
     for t in history:
         sessions.setdefault(t.session, []).append(t)
-    return " || ".join(" -> ".join(map(txn, ts)) for ts in sessions.values())
+    text = " || ".join(" -> ".join(map(txn, ts)) for ts in sessions.values())
+    return "#" + text if any(t.ordered for t in history) else text
 
 
 def _shown(value: Any) -> str:
@@ -355,7 +377,8 @@ def to_edn(history: History) -> str:
         outcome = {"committed": "ok", "aborted": "fail", "maybe": "info"}[t.status]
         events.append((end, 1, i, _edn_line(outcome, process, t, invoke=False)))
     lines = [e[3] for e in sorted(events, key=lambda e: e[:3])]
-    return (
+    header = "{:versions :ordered}\n" if any(t.ordered for t in history) else ""
+    return header + (
         "\n".join(line.replace(":index -1", f":index {i}", 1) for i, line in enumerate(lines))
         + "\n"
     )
@@ -403,6 +426,9 @@ def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
         more += f", :commit [{t.commit} {'nil' if t.end is None else t.end}]"
     if t.group is not None:
         more += f", :group {t.group}"
+    if not invoke and t.versions:
+        stated = (t.version(j) for j in range(len(t.ops)))
+        more += f", :versions [{' '.join('nil' if v is None else str(v) for v in stated)}]"
     return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1{more}}}"
 
 

@@ -24,7 +24,7 @@ from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import Route, route
 from isolang.language.meaning.core import Check
 
-from . import definitions, read_committed, relational, semantics
+from . import definitions, read_committed, relational, semantics, versions
 from .before import Before, told, without_beginnings
 from .history import (
     UNKNOWN,
@@ -129,11 +129,13 @@ def _from_python(history: History, initial: object) -> ToolHistory:
                 begin=t.begin,
                 end=t.end,
                 group=t.group,
+                versions=[t.version(j) for j in range(len(t.ops))] if t.versions else None,
                 **_times_of(t),
             )
             for t in history
         ],
         initial=initial,
+        versions="ordered" if any(t.ordered for t in history) else None,
     )
 
 
@@ -207,6 +209,10 @@ DEFINED: dict[str, str] = {
 }
 
 
+#: Levels that the oracle has in other tables than those of checks.
+_OTHERS: frozenset[str] = frozenset((*DEFINED, *STATEMENTS, "rc", "rc-nosession"))
+
+
 class Levels:
     """Compares on the library's levels; loads each of them once."""
 
@@ -225,7 +231,7 @@ class Levels:
             is_list_key(history, k) for k in keys(history)
         )
         names = [n for n in self.plans if small or level_of(n) not in DEFINED]
-        if initial is not None or any(t.sources for t in history):
+        if initial is not None or any(t.sources or t.versions for t in history):
             names = [n for n in names if DEFINED.get(level_of(n)) not in definitions.DEFINITIONS]
         if not timed(history):
             names = [n for n in names if not self._real_time(level_of(n))]
@@ -259,6 +265,10 @@ class Levels:
         names = self.applicable(history, initial)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
+        without_contradiction = versions.resolved(history, initial)
+        if without_contradiction is None:
+            return {n: "invalid" for n in names if level_of(n) in known or level_of(n) in _OTHERS}
+        history = without_contradiction
         low = lower(history, initial)
         verdicts = expected_verdicts(low, list(known.values()), initial, limit, error)
         answers = dict(zip(known, verdicts, strict=True))
@@ -313,12 +323,17 @@ def _simpler(history: History) -> Iterable[History]:
         for j, op in enumerate(t.ops):
             if len(t.ops) > 1:
                 yield without_operation(history, i, j)
+            if t.version(j) is not None:
+                unsaid = tuple(s for s in t.versions if s[0] != j)
+                yield (*history[:i], replace(t, versions=unsaid), *history[i + 1 :])
             if t.named(j) is not None:
                 fewer = tuple(s for s in t.sources if s[0] != j)
                 yield (*history[:i], replace(t, sources=fewer), *history[i + 1 :])
             for simpler in _simpler_op(op):
                 ops = (*t.ops[:j], simpler, *t.ops[j + 1 :])
                 yield (*history[:i], replace(t, ops=ops), *history[i + 1 :])
+    if any(t.ordered for t in history):
+        yield tuple(replace(t, ordered=False) for t in history)
     if has_time(history):
         yield without_time(history)
     for i, t in enumerate(history):

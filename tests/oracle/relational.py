@@ -53,6 +53,7 @@ from .semantics import (
     names,
     transpose,
 )
+from .versions import given_order
 
 __all__ = ["TooLargeError", "World", "evaluate", "flags", "holds", "satisfied", "worlds"]
 
@@ -270,6 +271,7 @@ def _given(
         w.keyed["R"].append(sum(1 << number[t] for t in reads))
         shown = [elements for t in included for k, elements in fact[t].lists if k == key]
         order = _shown_order(history, key, included, shown)
+        order |= given_order(history, key, included)
         w.keyed["vo"].append(_union([edge(number[a], number[b]) for a, b in order]))
     if events:
         w.plain["tx"] = _union([edge(m + i, t) for i, t in enumerate(owner)])

@@ -23,6 +23,7 @@ from . import moments
 from .before import names_of_initial
 from .errors import TooLargeError
 from .history import UNKNOWN, History, Op, is_write, keys, last_write, named_version, written
+from .versions import given_order
 
 T0 = -1
 
@@ -590,6 +591,7 @@ class _Frame:
             self.readers.append(readers)
             shown = [list_ for t in included for k, list_ in fact[t].lists if k == key]
             pairs = _shown_order(history, key, included, shown)
+            pairs |= given_order(history, key, included)
             self.vo.append(sum(1 << (self.number[a] * m + self.number[b]) for a, b in pairs))
         self.orders = [self._orders(k) for k in range(len(all_keys))]
 

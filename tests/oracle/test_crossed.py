@@ -69,6 +69,8 @@ IMPOSSIBLE: Final[dict[tuple[str, str], str]] = {
             ("initial values", _BEGINS),
             ("values instead of nil", _BEGINS),
             ("sources by name", _NAMES),
+            ("versions", _NAMES),
+            ("ordered versions", _NAMES),
         )
     },
     **dict.fromkeys(

@@ -36,6 +36,7 @@ WITH_REAL_TIME: Final = ("edn", "jepsen-json")
 DROPPABLE: Final = {
     "real-time": "the times of transactions",
     "groups": "groups of transactions",
+    "versions": "the versions that operations state",
     "failed-operations": "operations that failed themselves",
     "unknown-reads": "reads with unknown results",
     "empty-transactions": "transactions without operations",
@@ -126,6 +127,8 @@ def write_history(
         raise HistoryError(msg)
     module, _, function = _ENCODERS[name].partition(":")
     encode = getattr(import_module(f"isolang.history.writers.{module}"), function)
+    if "versions" in drop:
+        history = history.without_versions()
     contents, report = encode(history, renumber=renumber, drop=frozenset(drop))
     try:
         if isinstance(target, str | Path):

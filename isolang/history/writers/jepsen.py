@@ -30,6 +30,7 @@ _EDN = Target(
     indeterminate=True,
     real_time=True,
     groups=True,
+    versions=True,
     unknown=True,
     empty=True,
     hint="",
@@ -40,6 +41,7 @@ _JSON = Target(
     indeterminate=True,
     real_time=True,
     groups=True,
+    versions=True,
     unknown=True,
     empty=True,
     hint="EDN can express it",
@@ -96,6 +98,7 @@ def _encode(
             texts.keys,
             texts.values,
             texts.groups(part),
+            texts.versions(part),
             sink,
         )
         if overlap is not None:
@@ -168,6 +171,30 @@ class _Texts:
                 )
                 raise HistoryError(msg)
             self.keys[int(self._columns.key_atom[key])] = text
+
+    def versions(self, part: Outline) -> dict[int, str]:
+        """Find the texts of versions that are no numbers.
+
+        Raises:
+            HistoryError: if one has none.
+        """
+        import numpy as np
+
+        columns, texts = self._columns, dict[int, str]()
+        if not columns.has_versions or columns.versions_ordered:
+            return texts
+        stated = np.unique(columns.op_version[part.ops])
+        for version in stated[stated != c.NO_VERSION].tolist():
+            kind, payload = columns.version(version)
+            if kind in (INTEGER, NATURAL):
+                continue
+            text = self._text((kind, payload))
+            if text is None:
+                said = f"the version {show(kind, payload)} cannot be expressed in {part.target}"
+                msg = f"{part.history.name}: {said}"
+                raise HistoryError(msg)
+            texts[version] = text
+        return texts
 
     def groups(self, part: Outline) -> dict[int, str]:
         """Find the texts of groups.

@@ -108,11 +108,16 @@ class _Operations:
     """The columns of what is written."""
 
     def __init__(self, part: Outline, tau: int) -> None:
+        import numpy as np
+
         columns = part.history.columns
         self.columns, self.numbers, self.tau = columns, part.ops, tau
         self.key = columns.op_key[part.ops]
         self.value = columns.op_value[part.ops].astype("int64")
         self.source = columns.op_source[part.ops]
+        if columns.has_versions:  # they are written, and name the sources again
+            stated = columns.op_version[part.ops] != c.NO_VERSION
+            self.source = np.where(stated, c.SOURCE_BY_VALUE, self.source)
         kind = columns.op_kind[part.ops]
         self.writes = (kind == c.WRITE) | (kind == c.APPEND)
         self.sets = (kind == c.READ_ONE_OF) | (kind == c.READ_NONE_OF)

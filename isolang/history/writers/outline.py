@@ -28,6 +28,7 @@ class Target(Struct, frozen=True, kw_only=True):
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
         groups: of transactions.
+        versions: that operations state to have read or written.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
         empty: transactions without operations.
@@ -41,6 +42,7 @@ class Target(Struct, frozen=True, kw_only=True):
     aborted: bool = True
     real_time: bool = False
     groups: bool = False
+    versions: bool = False
     failed: bool = False
     unknown: bool = False
     empty: bool = False
@@ -113,6 +115,8 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         if "groups" not in drop:
             raise refuse("groups of transactions cannot be expressed", may="groups")
         notes.append("groups")
+    if columns.has_versions and not target.versions:
+        raise refuse("versions cannot be expressed", may="versions")
     for code, allowed, what in (
         (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),

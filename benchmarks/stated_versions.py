@@ -1,0 +1,129 @@
+"""What stated versions save: shapes of the hard region with and without them, and growth.
+
+    python benchmarks/stated_versions.py [--seeds 5] [--timeout 10] [--large 1000000]
+
+The histories are those of a serial store whose clients blindly write few values to 20 keys, in 50
+sessions. Times are CPU seconds of the solve and of the whole check, certified. In those called
+*wrong*, a read has another version than it saw.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Iterator
+
+from isolang import check
+from isolang.history import History, Transaction
+
+
+def store(
+    seed: int, transactions: int, *, keys: int, values: int, sessions: int, reads: float
+) -> list[Transaction]:
+    """What the sessions of a serial store did, with the version of each register."""
+    rng = random.Random(seed)
+    state: dict[int, tuple[int | None, int]] = dict.fromkeys(range(keys), (None, 0))
+    made = []
+    for _ in range(transactions):
+        ops: list[tuple[object, ...]] = []
+        versions = []
+        for _ in range(4):
+            key = rng.randrange(keys)
+            if rng.random() < reads:
+                value, version = state[key]
+                ops.append(("r", key, value))
+            else:
+                value, version = rng.randint(1, values), state[key][1] + 1
+                state[key] = (value, version)
+                ops.append(("w", key, value))
+            versions.append(version)
+        made.append(Transaction(ops, session=rng.randrange(sessions), versions=versions))
+    return made
+
+
+def wrong(seed: int, made: list[Transaction]) -> list[Transaction]:
+    """One read sees an older version of equal value than there was."""
+    rng = random.Random(seed)
+    values = {
+        (op[1], version): op[2]
+        for t in made
+        for op, version in zip(t.ops, t.versions or (), strict=True)
+    }
+    while True:
+        at = rng.randrange(len(made))
+        t = made[at]
+        place = rng.randrange(len(t.ops))
+        name, key, value = t.ops[place][:3]
+        assert t.versions is not None
+        version = t.versions[place]
+        older = [v for v in range(1, version - 3) if values.get((key, v)) == value]
+        own = any(op[0] == "w" and op[1] == key for op in t.ops[:place])
+        if name != "r" or own or not older:
+            continue
+        versions = [*t.versions[:place], rng.choice(older[-5:]), *t.versions[place + 1 :]]
+        changed = Transaction(t.ops, session=t.session, versions=versions)
+        return [*made[:at], changed, *made[at + 1 :]]
+
+
+def timed(history: History, timeout: float) -> tuple[str, float, float]:
+    """The outcome, and the CPU seconds of the solve and of all."""
+    begin = time.process_time()
+    verdict = check(history, "ser", timeout=timeout, simplest=False)
+    spent = time.process_time() - begin
+    certified = "" if verdict.certified or verdict.outcome == "unknown" else ", not certified"
+    return verdict.outcome + certified, verdict.seconds.solve, spent
+
+
+def rows(args: argparse.Namespace) -> Iterator[str]:
+    """A line of the table for each shape."""
+    for reads in (0.3, 0.5, 0.7):
+        for values in (2, 3):
+            for kind in ("as it was", "wrong"):
+                told, alone = [], []
+                for seed in range(args.seeds):
+                    shape = {"keys": 20, "values": values, "sessions": 50, "reads": reads}
+                    made = store(seed, 1_000, **shape)
+                    if kind == "wrong":
+                        made = wrong(seed, made)
+                    history = History.from_transactions(made, versions="ordered")
+                    told.append(timed(history, args.timeout))
+                    if args.timeout:
+                        alone.append(timed(history.without_versions(), args.timeout))
+                yield (
+                    f"| {reads:.0%} reads, {values} values, {kind} | {outcomes(told)} | "
+                    f"{max(s for _, _, s in told) * 1e3:.0f} ms | {outcomes(alone)} | "
+                    f"{max((s for _, _, s in alone), default=0):.1f} s |"
+                )
+
+
+def outcomes(results: list[tuple[str, float, float]]) -> str:
+    """How often each."""
+    names = [name for name, _, _ in results]
+    return ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names)))
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--timeout", type=float, default=10)
+    parser.add_argument("--large", type=int, default=1_000_000)
+    args = parser.parse_args()
+    print("| 1,000 transactions, 20 keys | with versions | at most | without | at most |")
+    print("|---|---|---|---|---|")
+    for line in rows(args):
+        print(line, flush=True)
+    print("\n| transactions, 3 values | prepare | solve | certify |")
+    print("|---|---|---|---|")
+    size = 10_000
+    while size <= args.large:
+        made = store(1, size, keys=max(20, size // 50), values=3, sessions=50, reads=0.5)
+        history = History.from_transactions(made, versions="ordered")
+        spent = check(history, "ser").seconds
+        print(f"| {size:,} | {spent.prepare:.2f} | {spent.solve:.2f} | {spent.certify:.2f} |")
+        size *= 10
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""What a history states of versions: an order of writers, and where it contradicts itself.
+
+By the definitions of ``docs/versions.md``, over pairs of operations; the engine's pre-pass is
+another program.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from isolang.certify.facts import COMMITTED, FROM_INITIAL, FROM_MISSING, READ, WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from isolang.certify.facts import Facts
+
+
+def contradict(facts: Facts, op: int, other: int | None) -> bool:
+    """Whether two operations contradict each other, or one by itself, by what they state."""
+    if not _counts(facts, op):
+        return False
+    if other is None:
+        return _reads(facts, op) and facts.source[op] == FROM_MISSING
+    if facts.key[op] != facts.key[other] or op == other:
+        return False
+    same = facts.version[op] == facts.version[other]
+    agree = facts.as_read(facts.value[op]) == facts.as_read(facts.value[other])
+    if _reads(facts, op) and same and facts.source[op] == other:
+        return not agree  # whatever became of the writer
+    if not _counts(facts, other):
+        return False
+    reads = [o for o in (op, other) if _reads(facts, o)]
+    if len(reads) == 2:
+        return not agree if same else all(facts.source[o] == FROM_INITIAL for o in reads)
+    if not reads:
+        first, last = sorted((op, other))
+        descends = facts.txn_of[op] == facts.txn_of[other] and follows(facts, first, last)
+        return same or descends
+    (read,) = reads
+    write = other if read == op else op
+    return facts.source[read] == FROM_INITIAL and follows(facts, read, write)
+
+
+def follows(facts: Facts, a: int, b: int) -> bool:
+    """Whether the version of ``a`` comes after that of ``b``, as it is stated."""
+    return facts.versions_ordered and facts.version_number(a) > facts.version_number(b)
+
+
+def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
+    """Two operations that contradict each other, or one by itself."""
+    of_key: defaultdict[int, list[int]] = defaultdict(list)
+    for op in range(len(facts.key) if facts.has_versions else 0):
+        if not _counts(facts, op):
+            continue
+        of_key[facts.key[op]].append(op)
+        alone = facts.source[op] if facts.source[op] >= 0 else None
+        if contradict(facts, op, alone):
+            return op, alone
+    for ops in of_key.values():
+        for op, other in _neighbours(facts, ops):
+            if contradict(facts, op, other):
+                return op, other
+    return None
+
+
+def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
+    """Pairs of operations on a key that contradict each other if any two do."""
+    groups: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for op in ops:
+        kind = "read" if _reads(facts, op) else "write"
+        groups[kind, facts.version[op]].append(op)
+        if kind == "write":
+            groups["own", facts.txn_of[op]].append(op)
+        elif facts.source[op] == FROM_INITIAL:
+            groups["initial", 0].append(op)
+    # What two of a group do not differ in, no two of it do: so neighbours are enough.
+    pairs = [pair for group in groups.values() for pair in pairwise(group)]
+    initial = groups.get(("initial", 0), [])[:1]
+    writes = [op for op in ops if not _reads(facts, op)]
+    if facts.versions_ordered and initial and writes:
+        pairs.append((initial[0], min(writes, key=facts.version_number)))
+    return pairs
+
+
+def _counts(facts: Facts, op: int) -> bool:
+    """Whether it states a version, and its transaction has taken effect."""
+    return (
+        facts.has_versions
+        and facts.version[op] >= 0
+        and bool(facts.ok[op])
+        and facts.kind[op] in (READ, WRITE)
+        and facts.txn_of[op] != facts.n
+        and facts.status[facts.txn_of[op]] == COMMITTED
+        and (facts.kind[op] == WRITE or facts.value[op] >= 0)
+    )
+
+
+def _reads(facts: Facts, op: int) -> bool:
+    return facts.kind[op] == READ and facts.value[op] >= 0
+
+
+def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
+    """Whether the versions say that ``a``'s last write of ``key`` precedes ``b``'s."""
+    first, second = facts.last[a].get(key), facts.last[b].get(key)
+    if not facts.versions_ordered or first is None or second is None:
+        return False
+    return _counts(facts, first) and _counts(facts, second) and follows(facts, second, first)
+
+
+def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]:
+    """Those of some writers of a key whose order is stated, in this order; T0 left out."""
+    if not facts.versions_ordered:
+        return []
+    stated = [(facts.last[t].get(key), t) for t in writers if t != facts.n]
+    known = [(op, t) for op, t in stated if op is not None and _counts(facts, op)]
+    return [t for op, t in sorted(known, key=lambda one: facts.version_number(one[0]))]
+
+
+def keeps_stated(facts: Facts, key: int, order: list[int]) -> bool:
+    """Whether an order of writers of a key is that of the versions which they state."""
+    if not facts.versions_ordered:
+        return True
+    stated = [facts.last[t][key] for t in order if _counts(facts, facts.last[t][key])]
+    return not any(follows(facts, a, b) for a, b in pairwise(stated))

@@ -1,0 +1,47 @@
+"""What a history states of versions, in words for its notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isolang.history import columns as c
+from isolang.history.readers.reading import counted
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+
+
+def said_of_versions(columns: Columns) -> tuple[str, ...]:
+    """Say how many operations state a version, and which of them say less than others.
+
+    Args:
+        columns: of the history, its sources named.
+    """
+    import numpy as np
+
+    if not columns.has_versions:
+        return ()
+    stated = columns.op_version != c.NO_VERSION
+    writes = stated & (columns.op_kind == c.WRITE)
+    reads = stated & (columns.op_kind == c.READ) & (columns.op_value != c.UNKNOWN_VALUE)
+    registers = np.isin(columns.op_kind, (c.READ, c.WRITE))
+    order = "ordered" if columns.versions_ordered else "not ordered"
+    notes = [
+        f"versions, {order}, are stated by {counted(int(stated.sum()), 'operation')} of "
+        f"{int(registers.sum())} on registers; what they contradict is a violation "
+        "(--ignore-versions judges without them)"
+    ]
+    status = np.repeat(columns.txn_status, np.diff(columns.op_start))
+    unknown = int((writes & (status == c.INDETERMINATE)).sum())
+    if unknown and columns.versions_ordered:
+        notes.append(
+            f"{counted(unknown, 'version')} of writes whose outcome is unknown: they name the "
+            "write, and say nothing of its order"
+        )
+    by_value = int((reads & (columns.op_source == c.SOURCE_BY_VALUE)).sum())
+    if by_value:
+        notes.append(
+            f"{counted(by_value, 'read')} of versions that no write states, or several of unknown "
+            "outcome do: their values tell the write"
+        )
+    return tuple(notes)
