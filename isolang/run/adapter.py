@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
@@ -56,6 +57,7 @@ class BaseTarget:
     lacks: ClassVar[frozenset[str]] = frozenset()
     tokens = False
     lists: frozenset[str] = frozenset()
+    tells_versions = False
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address, self.prefix = address, prefix
@@ -133,7 +135,18 @@ class Served(BaseTarget):
 
 
 class BaseClient:
-    """A connection that is always usable, knows nothing of the others, and cannot be asked."""
+    """A connection that is always usable, knows nothing of the others, and cannot be asked.
+
+    Attributes:
+        row_version: what the database calls the version that was read or written last, where it
+            tells.
+        installed: likewise of the versions that the last COMMIT has made, by key.
+        transaction_name: what the database calls the transaction that has committed.
+    """
+
+    row_version: Any = None
+    installed: Mapping[str, Any] = MappingProxyType({})
+    transaction_name: Any = None
 
     def resolve(self) -> Outcome:
         """Say that nobody knows what became of a transaction."""

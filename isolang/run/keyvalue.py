@@ -170,6 +170,7 @@ class BufferedClient(BaseClient):
 
     def read(self, key: str) -> Any:
         """Give what the transaction has written, or what is there."""
+        self.row_version = None
         return self.own[key] if key in self.own else self._fetch(key)
 
     def _fetch(self, key: str) -> Any:
@@ -177,6 +178,7 @@ class BufferedClient(BaseClient):
 
     def write(self, key: str, value: int) -> bool:
         """Keep a value to be written."""
+        self.row_version = None
         self.own[key] = value
         return True
 
@@ -190,6 +192,7 @@ class BufferedClient(BaseClient):
         """Keep a value to be written where there is none."""
         if self.read(key) != DELETED:
             raise RolledBack(f"{key} is there already")
+        self.row_version = None
         self.own[key] = value
 
     def delete(self, key: str) -> bool:

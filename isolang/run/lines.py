@@ -17,6 +17,9 @@ None)``; or ``("rp", predicate, rows)``: a literal, and a dictionary."""
 
 _ERROR: Final = 300  # characters of what was raised
 
+ORDERED: Final = b"{:versions :ordered}\n"
+"""Says that the versions of the history are integers, and ascend in their order."""
+
 UNKNOWN_START: Final = -1  # in place of the time at which an operation was sent
 
 
@@ -47,6 +50,19 @@ def with_callers(line: bytes, callers: Sequence[str]) -> bytes:
     """The line of a completion that also says where each operation comes from."""
     shown = " ".join(show(*encode(one, "a caller")) for one in callers)
     return line.removesuffix(b"}\n") + f", :callers [{shown}]}}\n".encode()
+
+
+def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None) -> bytes:
+    """The line of a completion that also says which versions its operations read or wrote.
+
+    Args:
+        line: of the completion.
+        versions: of each operation; ``None`` where it is not known.
+        transaction: what the database calls the transaction; ``None`` where it does not matter.
+    """
+    shown = " ".join([str(v) if type(v) is int else spell(v) for v in versions])
+    named = "" if transaction is None else f", :xid {spell(transaction)}"
+    return line.removesuffix(b"}\n") + f", :versions [{shown}]{named}}}\n".encode()
 
 
 def spell(value: Any) -> str:

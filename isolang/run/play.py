@@ -151,13 +151,13 @@ class Notes(Protocol):
     def sending(self) -> None:
         """A statement will be sent."""
 
-    def read(self, key: Any, value: Any) -> None:
+    def read(self, key: Any, value: Any, version: Any = None) -> None:
         """A key was read."""
 
     def read_none_of(self, key: Any, values: list[Any]) -> None:
         """A key was read, and had none of these values."""
 
-    def write(self, key: Any, value: Any) -> None:
+    def write(self, key: Any, value: Any, version: Any = None) -> None:
         """A key was written."""
 
     def append(self, key: Any, value: Any) -> None:
@@ -191,11 +191,14 @@ def perform(
             for value in found.values if isinstance(found, Several) else (found,):
                 if lists is not None:
                     _check_shape(key, value, lists)
-                t.read(key, absent if value == DELETED else value)
+                t.read(key, absent if value == DELETED else value, **_stated(client))
             return value
         case Write(key, value):
             there = client.write(key, value)
-            (t.write if there else t.read)(key, value if there else absent)
+            if there:
+                t.write(key, value, **_stated(client))
+            else:
+                t.read(key, absent)
             return there
         case Append(key, value):
             if not client.append(key, value):
@@ -203,7 +206,7 @@ def perform(
             t.append(key, value)
         case Insert(key, value):
             client.insert(key, value)
-            t.write(key, value)
+            t.write(key, value, **_stated(client))
         case Swap():
             return _swap(operation, t, client)
         case Delete(key):
@@ -249,8 +252,14 @@ def _swap(operation: Swap, t: Notes, client: Client) -> bool:
         t.read_none_of(key, [expected])
         return False
     t.read(key, expected)
-    t.write(key, value)
+    t.write(key, value, **_stated(client))
     return True
+
+
+def _stated(client: Client) -> dict[str, Any]:
+    """What the client says of the version that it has just read or written."""
+    version = getattr(client, "row_version", None)
+    return {} if version is None else {"version": version}
 
 
 def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:

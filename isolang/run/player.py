@@ -45,6 +45,8 @@ _KEYS: Final = 50  # keys that are put there in a second, at least
 _CLEANING: Final = 5.0  # seconds to remove tables, in a process of its own
 _STOPPING: Final = 12.0  # seconds for a server of ours to stop
 PLAYING: Final = "play"
+ACCOUNTING: Final = "tell which versions there were"
+_ACCOUNTED: Final = 2_000  # transactions whose versions are told in a second, at least
 _TICK: Final = 0.1
 
 
@@ -142,7 +144,8 @@ class Player:
                     self._pipe.send("stop")
             now = time.monotonic()
             if isinstance(what, Step):
-                step, until = what, min(until, now) if stopped else now + what.seconds
+                ends = stopped and what.doing != ACCOUNTING
+                step, until = what, min(until, now) if ends else now + what.seconds
                 # Tables of that name are ours only once ours could be made.
                 self._made = self._made or what.doing == PLAYING
             elif isinstance(what, Path):
@@ -420,6 +423,10 @@ def _serve(pipe: Connection, target: Target, parent: int) -> None:
                     )
                 )
                 run = runner.run(_Showing(pipe, parent), began=pipe.send)
+                if settings.versions:
+                    most = _REACHING + run.state.total() / _ACCOUNTED
+                    pipe.send(Step(doing=ACCOUNTING, seconds=most, version=runner.version))
+                    run = runner.account(run)
                 pipe.send(run)
             except IsolangError as error:
                 pipe.send(Failed(why=str(error)))

@@ -27,7 +27,7 @@ from itertools import count
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _CLOSED: Final = -1  # no file
 _BLOCK: Final = 1 << 22  # bytes at the end of a file that are looked at for half a line
 _JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
+_MAKES: Final = ("w", "delete")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
@@ -66,12 +67,20 @@ class Recorder:
     Any number of threads may record at a time, each session one transaction after the other.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, about: str = "") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        about: str = "",
+        versions: Literal["ordered"] | None = None,
+    ) -> None:
         """Begin a file.
 
         Args:
             path: where to write, in EDN; what is there is never overwritten.
             about: lines to put before the history, as comments.
+            versions: ``"ordered"`` if the versions that operations state are integers, and those of
+                a key ascend in the order in which they were installed (docs/versions.md).
 
         Raises:
             HistoryError: the file is there already, or cannot be written.
@@ -93,6 +102,8 @@ class Recorder:
         self._failure: OSError | None = None
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
+        if versions is not None:
+            self._write(lines.ORDERED)
 
     def transaction(
         self,
@@ -274,6 +285,7 @@ class RecordedTransaction:
         outcome: how it ended; ``None`` before.
         problem: what of it cannot be recorded; ``None`` if all can.
         operations: what it did so far.
+        transaction_name: what the database calls it, where its versions are stated; else ``None``.
         callers: for each operation the ``file:line`` that it comes from; empty if not known.
     """
 
@@ -295,6 +307,8 @@ class RecordedTransaction:
         self._sent = UNKNOWN_START
         self._times: list[int] = []  # of each operation two
         self._commit: tuple[int, int] | tuple[()] = ()
+        self._versions: dict[int, Any] = {}  # that operations state, by their place
+        self.transaction_name: Any = None
         self.outcome: Outcome | None = None
         self.problem: BadAnswer | None = None
         self.operations: list[Recorded] = []
@@ -311,8 +325,17 @@ class RecordedTransaction:
                 raise
         return self
 
-    def read(self, key: Any, value: Any) -> None:
-        """Say what a read of a key returned: a value, a list, or ``None`` for the initial state."""
+    def read(self, key: Any, value: Any, version: Any = None) -> None:
+        """Say what a read of a key returned: a value, a list, or ``None`` for the initial state.
+
+        Args:
+            key: of the register, row or list.
+            value: what was read.
+            version: what the database calls the version that was read, if it tells: an integer, a
+                string (docs/versions.md).
+        """
+        if version is not None:
+            self._versions[len(self.operations)] = version
         self.operations.append(("r", key, value))
         self._times += (self._sent, monotonic_ns())
 
@@ -320,8 +343,16 @@ class RecordedTransaction:
         """Say that a read of a key returned none of these values: a comparison that failed."""
         self._done(("r-not-in", key, list(values)))
 
-    def write(self, key: Any, value: Any) -> None:
-        """Say what is written to a key: before or after it is sent."""
+    def write(self, key: Any, value: Any, version: Any = None) -> None:
+        """Say what is written to a key: before or after it is sent.
+
+        Args:
+            key: of the register or row.
+            value: what is written.
+            version: what the database calls the version that this makes, if it tells.
+        """
+        if version is not None:
+            self._versions[len(self.operations)] = version
         self.operations.append(("w", key, value))
         self._times += (self._sent, monotonic_ns())
 
@@ -340,6 +371,24 @@ class RecordedTransaction:
     def sending(self) -> None:
         """Note the time just before a statement is sent; the operation named next has times."""
         self._sent = monotonic_ns()
+
+    def installed(self, versions: Mapping[Any, Any]) -> None:
+        """Say what the database calls the versions that the transaction has made, once it tells.
+
+        Args:
+            versions: by key, of the last write of each.
+        """
+        last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _MAKES}
+        for key, version in versions.items():
+            if key in last:
+                self._versions[last[key]] = version
+
+    def _ask_connection(self) -> None:
+        """Note what the connection knows of versions after it has committed."""
+        made = getattr(self._connection, "installed", None)
+        if made:
+            self.installed(made)
+        self.transaction_name = getattr(self._connection, "transaction_name", None)
 
     def _done(self, operation: Recorded) -> None:
         self.operations.append(operation)
@@ -365,6 +414,7 @@ class RecordedTransaction:
                 sent = monotonic_ns()
                 self._driver.commit(self._connection)
                 self._commit = (sent, monotonic_ns())
+                self._ask_connection()
         except BaseException as problem:
             self._end(self._not_committed(problem), problem)
             raise
@@ -415,6 +465,9 @@ class RecordedTransaction:
                 outcome = "maybe"
             if self.callers and self.problem is None:
                 line = lines.with_callers(line, self.callers)
+            if self._versions and self.problem is None:
+                stated = [self._versions.get(place) for place in range(len(done))]
+                line = lines.with_versions(line, stated, self.transaction_name)
             if error or self.problem:
                 line = lines.with_error(line, error or self.problem or BadAnswer())
             recorder._write(line)

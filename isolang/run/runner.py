@@ -7,7 +7,7 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from isolang.run.selftest import LISTS, require, selftest
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
-from isolang.run.target import Replicated, Target, TargetError
+from isolang.run.target import Accounting, Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, level_named, target_named
 
 GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
@@ -63,11 +63,11 @@ class Runner:
         self.target.lists = frozenset(self.plan.lists())
         if self.tests_adapter:
             self.target.lists |= frozenset(LISTS)
+        _check(settings, self.target)
         if isinstance(self.target, SqlTarget):
             self.target.options(
                 level=self.level.name, access=settings.access, update=settings.update
             )
-        _check(settings, self.target)
 
     def start(self) -> None:
         """Start or reach the server, and create the tables.
@@ -114,7 +114,11 @@ class Runner:
             IsolangError: nothing has committed, and the run cannot go on.
         """
         path = self._path()
-        with Recorder(path, about=self._about()) as recorder:
+        accounts = self.settings.versions and isinstance(self.target, Accounting)
+        ordered: Literal["ordered"] | None = (
+            "ordered" if accounts and self.target.ordered else None  # type: ignore[attr-defined]
+        )
+        with Recorder(path, about=self._about(), versions=ordered) as recorder:
             clients = Clients(self.settings, self.plan, self.target, self.level, recorder)
             watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
             state = clients.state
@@ -143,6 +147,16 @@ class Runner:
             planned=tuple(phase.workload.name for phase in self.plan.phases),
             notes=self.notes,
         )
+
+    def account(self, run: Run) -> Run:
+        """Put into the history of a run what the database tells besides, if it was to tell.
+
+        Raises:
+            TargetError: it does not tell any more.
+        """
+        if not (self.settings.versions and isinstance(self.target, Accounting)):
+            return run
+        return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _judge_end(self, clients: Clients) -> None:
         """Note why the run ended early; raise that where there is nothing to judge."""
@@ -296,7 +310,7 @@ def run(settings: Settings, show: Callable[[State], None] = lambda state: None) 
     runner = Runner(settings)
     try:
         runner.start()
-        return runner.run(show)
+        return runner.account(runner.run(show))
     finally:
         runner.close()
 
@@ -310,6 +324,14 @@ def _check(settings: Settings, target: Target) -> None:
     own = not target.address.host  # a server that is started here
     if settings.faults:
         check_faults(settings.faults, target)
+    if settings.versions:
+        if not isinstance(target, Accounting):
+            raise TargetError(
+                f"{target.name}: it does not tell its versions; --versions is for postgres and etcd"
+            )
+        if settings.faults:
+            raise TargetError("--versions: what a server tells does not outlive a fault (--fault)")
+        target.tells_versions = True
     if settings.savepoints and "savepoints" in target.lacks:
         raise TargetError(f"{target.name}: it has no savepoints")
     if settings.processes > 1:

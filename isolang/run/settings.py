@@ -118,6 +118,10 @@ class Settings(Checked, frozen=True, kw_only=True):
         Update,
         About("Write by UPDATE; by INSERT that updates; by UPDATE, else INSERT.", "", DATABASE),
     ] = "update"
+    versions: Annotated[
+        bool,
+        About("Record which versions were read and written, as the database tells.", "", DATABASE),
+    ] = False
     savepoints: Annotated[
         float,
         About(

@@ -124,11 +124,11 @@ class _Client:
     def sending(self) -> None:
         """The simulation has no times of operations."""
 
-    def read(self, key: str, value: Any) -> None:
+    def read(self, key: str, value: Any, version: Any = None) -> None:
         """Note a read."""
         self._operations.append(("r", key, value))
 
-    def write(self, key: str, value: Any) -> None:
+    def write(self, key: str, value: Any, version: Any = None) -> None:
         """Note a write."""
         self._operations.append(("w", key, value))
 

@@ -14,6 +14,8 @@ from isolang.errors import IsolangError
 from isolang.run.outcome import Failure, Outcome, Phase
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from isolang.run.address import Address
     from isolang.run.lines import Recorded
     from isolang.run.servers.cluster import Cluster
@@ -152,6 +154,33 @@ class Transacting(Protocol):
 
         Raises:
             Exception: it has not committed, or nobody knows; ``classify`` tells.
+        """
+        ...
+
+
+@runtime_checkable
+class Accounting(Protocol):
+    """A target whose database tells which versions were read and written, and in which order.
+
+    Attributes:
+        tells_versions: whether it is to tell; it is set before anything is started.
+        ordered: whether the versions that its clients state are ordered as they are.
+    """
+
+    tells_versions: bool
+    ordered: ClassVar[bool]
+
+    def account(self, path: Path) -> tuple[str, ...]:
+        """Put into a recorded history what the database knows besides, once no client is left.
+
+        Args:
+            path: of the history.
+
+        Returns:
+            What is worth knowing of that, one phrase each.
+
+        Raises:
+            TargetError: the database does not tell any more.
         """
         ...
 

@@ -28,6 +28,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         text: the type of long texts, which lists are.
         changed: what an UPDATE of many rows returns their keys by; empty: they are locked by a
             SELECT before it.
+        version: what names the version of a row, selected besides its value; columns after a comma.
         returning: what a write returns besides: a clause, with its blank.
         by_index: what to say to a connection that is to find rows by the index, also in a table of
             one page.
@@ -41,6 +42,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     key: str = "VARCHAR(64)"
     text: str = "TEXT"
     changed: str = " RETURNING k"
+    version: str = ""
     returning: str = ""
     by_index: str = ""
     tables: str = ""
@@ -83,7 +85,7 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
     upsert = d.upsert.format(table=table, marks=f"{m}, {m}, {m}")
     change = f"UPDATE {table} SET v = {m} WHERE {column} = {m}"
     return Statements(
-        read=f"SELECT v FROM {table} WHERE {column} = {m}",
+        read=f"SELECT v{d.version} FROM {table} WHERE {column} = {m}",
         write=(upsert if update == "upsert" else change) + r,
         append=f"UPDATE {table} SET v = {d.concat.format(mark=m)} WHERE {column} = {m}{r}",
         insert=insert + r,

@@ -35,7 +35,7 @@ class SqlTarget(BaseTarget):
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
-    dialect: ClassVar[Dialect]
+    dialect: Dialect
     driver: ClassVar[Driver]
     client: ClassVar[type[SqlClient]] = SqlClient
 

@@ -28,7 +28,7 @@ class DuckDB(SqlTarget):
 
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
-    dialect: ClassVar = Dialect(mark="?")
+    dialect = Dialect(mark="?")
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     driver: ClassVar = DRIVER
     client: ClassVar = DuckDBClient

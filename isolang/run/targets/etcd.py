@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.drivers import etcd
 from isolang.run.keyvalue import BufferedClient, KeyValueTarget
@@ -12,6 +12,9 @@ from isolang.run.servers import etcd as servers
 from isolang.run.servers.cluster import Cluster
 from isolang.run.servers.server import Server
 from isolang.run.target import Level
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Etcd(KeyValueTarget):
@@ -24,6 +27,11 @@ class Etcd(KeyValueTarget):
     )
     partitions: ClassVar = True
     where: tuple[tuple[str, int], ...] = ()
+    ordered: ClassVar = True  # each answer has the mod_revision of its rows
+
+    def account(self, path: Path) -> tuple[str, ...]:
+        """Add nothing: the clients have stated all revisions."""
+        return ()
 
     def start_server(self, server: Server) -> None:
         answers = lambda where: etcd.Gateway(*where).call("kv/range", etcd.asked("a"))  # noqa: E731
@@ -61,6 +69,7 @@ class EtcdClient(BufferedClient):
 
     def _begin(self, level: str) -> None:
         self.weak, self.revision = level == "serializable", 0
+        self.row_version, self.installed = None, {}
         self.seen: dict[str, int] = {}
 
     def _fetch(self, key: str) -> Any:
@@ -72,14 +81,19 @@ class EtcdClient(BufferedClient):
             self.revision = int(found["header"]["revision"])
         rows = found.get("kvs", [])
         self.seen.setdefault(key, int(rows[0]["mod_revision"]) if rows else 0)
+        self.row_version = None
         if not rows:
             return DELETED
+        if self.target.tells_versions and key not in self.target.lists:
+            self.row_version = int(rows[0]["mod_revision"])
         numbers = [int(one) for one in etcd.value_of(rows[0]).split()]
         return numbers if key in self.target.lists else next(iter(numbers), None)
 
     def _swap(self, name: str, expected: int | None, value: int) -> bool:
         old = etcd.has_value(name, " " if expected is None else str(expected))
-        return bool(self.raw.txn([old], [etcd.put(name, str(value))]).get("succeeded"))
+        found = self.raw.txn([old], [etcd.put(name, str(value))])
+        self.row_version = int(found["header"]["revision"]) if self.target.tells_versions else None
+        return bool(found.get("succeeded"))
 
     def commit(self) -> None:
         if not self.own and (self.weak or not self.seen):
@@ -90,8 +104,12 @@ class EtcdClient(BufferedClient):
         if token := self.leave_token():
             compare.append(etcd.unchanged(token, 0))
             changes.append(etcd.put(token, "1"))
-        if not self.raw.txn(compare, changes).get("succeeded"):
+        found = self.raw.txn(compare, changes)
+        if not found.get("succeeded"):
             raise RolledBack("txn: a key that was read has changed")
+        if self.target.tells_versions:  # all that a transaction puts has its revision
+            revision = int(found["header"]["revision"])
+            self.installed = {key: revision for key in self.own if key not in self.target.lists}
 
     def _change(self, name: str, value: Any) -> etcd.Request:
         if value == DELETED:

@@ -63,7 +63,7 @@ class Firebird(SqlTarget):
         Level(name="read committed", claims="pl-2", says="READ COMMITTED RECORD_VERSION"),
     )
     lacks: ClassVar = frozenset({"processes"})
-    dialect: ClassVar = Dialect(
+    dialect = Dialect(
         mark="?", changed="", batch=1,
         text="VARCHAR(30000) CHARACTER SET ASCII", key="VARCHAR(64) CHARACTER SET ASCII NOT NULL",
         upsert="UPDATE OR INSERT INTO {table} (k, j, v) VALUES ({marks}) MATCHING (k)",

@@ -135,7 +135,7 @@ class H2(Jdbc):
         )
     )
     begins: ClassVar = {level.name: level.says for level in levels}
-    dialect: ClassVar = Dialect(
+    dialect = Dialect(
         mark="?", changed="", text="VARCHAR", upsert="MERGE INTO {table} (k, j, v) KEY (k) "
         "VALUES ({marks})",
     )  # fmt: skip
@@ -182,7 +182,7 @@ class Hsqldb(Jdbc):
         )
     )
     begins: ClassVar = {level.name: level.says.partition("; ")[2] for level in levels}
-    dialect: ClassVar = Dialect(
+    dialect = Dialect(
         mark="?", changed="", text="VARCHAR(32000)", concat="v || CAST({mark} AS VARCHAR(32))",
         upsert="MERGE INTO {table} USING (VALUES(CAST(? AS VARCHAR(64)), CAST(? AS VARCHAR(64)), "
         "CAST(? AS BIGINT))) AS s(k, j, v) ON {table}.k = s.k "
@@ -215,7 +215,7 @@ class Derby(Jdbc):
         )
     )
     begins: ClassVar = {level.name: level.says for level in levels}
-    dialect: ClassVar = Dialect(
+    dialect = Dialect(
         mark="?", changed="", text="VARCHAR(32000)", concat="v || CAST({mark} AS VARCHAR(32))",
         upsert="",
     )  # fmt: skip

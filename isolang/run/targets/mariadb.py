@@ -55,7 +55,7 @@ class MariaDB(Served, SqlTarget):
             ("serializable", "ser"),
         )
     )
-    dialect: ClassVar = Dialect(
+    dialect = Dialect(
         mark="%s", changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
         upsert=ON_DUPLICATE_KEY,

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec.structs import replace
+
+from isolang.run.account import Installed, put_account, said_of
 from isolang.run.adapter import Served, package
 from isolang.run.drivers.postgres import DRIVER, outcome_of
+from isolang.run.drivers.postgres_log import Log
+from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}  # psycopg's
 
@@ -32,13 +41,34 @@ class PostgresClient(SqlClient):
         if self.raw.isolation_level != number:
             self.raw.isolation_level = number
 
+    def read(self, key: str) -> Any:
+        row = self.execute(self._of(key).read, (key,)).fetchone()
+        self.row_version = None
+        if row is None:
+            return DELETED
+        value, *version = row
+        if version and not self.target.holds_list(key):
+            self.row_version = "".join(version)
+        return self._value(key, value)
+
     def written(self, cursor: Any) -> int:
+        self.row_version = None
         if cursor.rowcount > 0:
-            (self.xid,) = cursor.fetchone()
+            self.xid, *version = cursor.fetchone()
+            self.row_version = "".join(version) or None
         return int(cursor.rowcount)
 
     def isolation(self) -> str:
         return str(self.execute("SHOW transaction_isolation", ()).fetchone()[0])
+
+    def delete(self, key: str) -> bool:
+        there = super().delete(key)
+        self.row_version = None  # the row that is returned is the one from before
+        return there
+
+    @property
+    def transaction_name(self) -> Any:
+        return None if self.xid is None or not self.target.tells_versions else str(self.xid)
 
     def waits(self) -> bool | None:
         sql, me = "SELECT cardinality(pg_blocking_pids(%s)) > 0", self.raw.info.backend_pid
@@ -62,7 +92,7 @@ class Postgres(Served, SqlTarget):
         for name, claims in zip(_LEVELS, ("pl-2", "si", "ser"), strict=True)
     )
     # The first write of a transaction also tells its number, by which to ask for its outcome.
-    dialect: ClassVar = Dialect(
+    dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off",
     )  # fmt: skip
@@ -70,7 +100,52 @@ class Postgres(Served, SqlTarget):
     client: ClassVar = PostgresClient
     runs_as: ClassVar = "postgres"
 
+    ordered: ClassVar = False  # the log tells the order, afterwards
+    log: Log | None = None
+
+    def _compile(self) -> None:
+        if self.tells_versions:
+            # SOUND BECAUSE: a place that holds a version gets another one of the same transaction
+            # only after that has ended.
+            self.dialect = replace(
+                self.dialect,
+                version=", xmin::text, ctid::text",
+                returning=" RETURNING pg_current_xact_id(), xmin::text, ctid::text",
+            )
+        super()._compile()
+
+    def account(self, path: Path) -> tuple[str, ...]:
+        """Put the order of versions into a history, as the log has it, and what others wrote."""
+        assert self.log is not None, "the log begins with the tables"
+        before = self.log.before % 2**32
+        registers = f"{self.prefix}registers"
+
+        def at_first(said: str) -> bool:
+            return 0 < (before - int(said.partition("(")[0])) % 2**32 < 2**31
+
+        def installed() -> Iterator[Installed]:
+            assert self.log is not None
+            for one in self.log.changes():
+                if one.table.rpartition(".")[2] != registers:
+                    continue
+                key = one.row.get("k") or one.old.get("k")
+                value = one.row.get("v")
+                held: Any = None if value is None else int(value)
+                if key is not None:
+                    yield Installed(
+                        transaction=one.transaction % 2**32,
+                        key=key,
+                        value=DELETED if one.kind == "DELETE" else held,
+                    )
+
+        found = put_account(path, installed(), at_first=at_first)
+        self.log.close()
+        return (said_of(found),)
+
     def start_server(self, server: Server) -> None:
+        if self.tells_versions:
+            logging = {"wal_level": "logical", **self.address.options}
+            self.address = replace(self.address, options=logging)
         answers = lambda: self.connect(direct=True).close()  # noqa: E731
         self.started = servers.start(server, self.address.options, answers)
 
@@ -98,3 +173,15 @@ class Postgres(Served, SqlTarget):
         raw.execute("SET synchronous_commit = on")  # the tables outlive a crash in any case
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
+        if self.tells_versions:
+            self.log = Log(self._connect_to_log, self.name)
+
+    def _connect_to_log(self) -> Any:
+        connection = self.open(direct=True)
+        connection.autocommit = True
+        return connection
+
+    def hang_up(self) -> None:
+        if self.log is not None:
+            self.log.close()
+        super().hang_up()

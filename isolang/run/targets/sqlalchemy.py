@@ -68,9 +68,9 @@ class SqlAlchemy(SqlTarget):
     name: ClassVar = "sqlalchemy"
     client: ClassVar = SqlAlchemyClient
     lacks: ClassVar = frozenset({"savepoints"})
-    # These three are the dialect's: they are known as soon as the URL is.
+    # These are the dialect's: they are known as soon as the URL is.
     levels: tuple[Level, ...]  # type: ignore[misc]
-    dialect: Dialect  # type: ignore[misc]
+    dialect: Dialect
     driver: Driver  # type: ignore[misc]
 
     def __init__(self, address: Address, prefix: str) -> None:

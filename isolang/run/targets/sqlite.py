@@ -45,7 +45,7 @@ class SQLite(SqlTarget):
         Level(name="journal", claims="sser", says="BEGIN; rollback journal"),
         Level(name="python", claims="ser", says="Python's default: no BEGIN before a SELECT"),
     )
-    dialect: ClassVar = Dialect(mark="?")
+    dialect = Dialect(mark="?")
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
 

@@ -69,7 +69,7 @@ class Turso(SqlTarget):
         Level(name="immediate", claims="sser", says="journal_mode=wal; BEGIN IMMEDIATE"),
     )
     lacks: ClassVar = frozenset({"savepoints", "processes"})
-    dialect: ClassVar = Dialect(mark="?")
+    dialect = Dialect(mark="?")
     driver: ClassVar = Driver(commit=_commit, rollback=_roll_back, classify=_classify)
     client: ClassVar = TursoClient
 
