@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
 
-def watch(isolation: Isolation, using: str = "default") -> DriverWatch:
+def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> DriverWatch:
     """Record what the application does on a database of its settings, until the test ends.
 
     Args:
         isolation: the fixture of the test.
         using: the alias of the database.
+        versions: as :meth:`isolang.testing.isolation.Isolation.watch_psycopg` has it.
 
     Returns:
         The watch; its ``unseen`` counts what could not be recorded.
@@ -35,6 +36,7 @@ def watch(isolation: Isolation, using: str = "default") -> DriverWatch:
         )
     models = apps.get_models(include_auto_created=True)
     return isolation.watch_psycopg(
+        versions=versions,
         names={one._meta.db_table: one._meta.label for one in models if not one._meta.proxy},
         **connection.get_connection_params(),
     )

@@ -12,13 +12,16 @@ differ the row is unseen. Rows that a statement has locked do not change after i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
+from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.run.account import Account, Installed, put_account
+from isolang.run.drivers.postgres_log import Change, Log
 from isolang.run.outcome import RolledBack
 from isolang.testing import rows, server
 from isolang.testing.hooks import Hooks
@@ -27,6 +30,7 @@ from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Self
 
     from isolang.run.recorder import Recorder
@@ -52,8 +56,8 @@ class _Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
 class _Open(Observed):
     """A transaction of the application, and the tables that it found."""
 
-    def __init__(self, session: int, recorder: Recorder) -> None:
-        super().__init__(session, recorder)
+    def __init__(self, session: int, recorder: Recorder, *, versions: bool) -> None:
+        super().__init__(session, recorder, versions=versions)
         self.tables: dict[str, rows.Table | None] = {}
 
 
@@ -70,6 +74,7 @@ class DriverWatch:
         recorder: Recorder,
         *,
         names: Mapping[str, str] | None = None,
+        versions: bool = False,
         **parameters: Any,
     ) -> None:
         """Choose what to watch; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
@@ -77,7 +82,11 @@ class DriverWatch:
         self.unseen = Unseen()
         self._connect = partial(server.connected, conninfo, parameters)
         self._names = names or {}
-        self._versions = Versions()
+        self._versions = Versions(all_known=versions)
+        self._tells = versions
+        self._database = (conninfo, parameters)
+        self._log: Log | None = None
+        self._told: list[Change] = []
         self._open: dict[Any, _Open] = {}
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._sessions = count()
@@ -88,9 +97,11 @@ class DriverWatch:
         """Begin.
 
         Raises:
-            IsolangError: the database cannot be reached.
+            IsolangError: the database cannot be reached, or keeps no log of its versions.
         """
         self._where, self._versions.before = self._connect()
+        if self._tells:
+            self._log = Log(self._connect_to_log, "watch_psycopg")
         self._hooks.around("Cursor", "execute", self._execute)
         for owner, name, kind in (
             ("Cursor", "executemany", "executemany"),
@@ -109,6 +120,52 @@ class DriverWatch:
     def __exit__(self, *_: object) -> None:
         """End; what is open then is not recorded."""
         self._hooks.remove()
+        if self._log is not None:
+            self._told += self._log.changes()
+            self._log.close()
+
+    # --- what the database tells ---
+
+    def account(self, path: Path, into: Path) -> Account:
+        """Write what was recorded so far with the versions as the database's log has them.
+
+        Writers that nobody watched are in it, too, and so is what watched transactions wrote by
+        statements that are not recognised.
+
+        Args:
+            path: of the recording.
+            into: where to write.
+
+        Raises:
+            IsolangError: the watch was begun without ``versions=True``, or the log has ended.
+        """
+        if self._log is None:
+            raise IsolangError("watch_psycopg: no versions were asked for; hint: versions=True")
+        if self._hooks.active:
+            self._told += self._log.changes()
+        before = self._log.before % 2**32
+
+        def at_first(said: str) -> bool:
+            return 0 < (before - int(said)) % 2**32 < 2**31
+
+        return put_account(path, self._installed(), at_first=at_first, into=into, by_number=True)
+
+    def _connect_to_log(self) -> Any:
+        import psycopg
+
+        conninfo, parameters = self._database
+        return psycopg.connect(conninfo, **{**parameters, "autocommit": True})
+
+    def _installed(self) -> Iterator[Installed]:
+        tables: dict[str, rows.Table | None] = {}
+        with self._connect_to_log() as connection:
+            for change in self._told:
+                if change.table not in tables:
+                    found = connection.execute(rows.TABLE, (change.table,)).fetchone()
+                    tables[change.table] = rows.table_of(found, self._names)
+                table = tables[change.table]
+                if table is not None:
+                    yield from _versions_of(change, table)
 
     # --- transactions ---
 
@@ -136,7 +193,9 @@ class DriverWatch:
             return None
         if connection not in self._numbers:
             self._numbers[connection] = next(self._sessions)
-        one = self._open[connection] = _Open(self._numbers[connection], self.recorder)
+        one = self._open[connection] = _Open(
+            self._numbers[connection], self.recorder, versions=self._log is not None
+        )
         return one
 
     def _end(self, connection: Any, error: BaseException | None) -> None:
@@ -366,6 +425,24 @@ class DriverWatch:
             else:
                 self._versions.wrote(key, version)
                 one.write(key, version)
+
+
+def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:
+    """What a change of the log does to the rows of a table, each by its name in the history."""
+    number = change.transaction % 2**32
+
+    def key(row: Mapping[str, str | None]) -> str | None:
+        values = [row.get(one.strip('"').replace('""', '"')) for one in table.columns]
+        return None if None in values else table.key([value or "" for value in values])
+
+    new, old = key(change.row), key(change.old)
+    if old is not None and old != new and change.kind == "UPDATE":
+        yield Installed(transaction=number, key=old, value=_GONE)
+    if new is None:
+        new = old if change.kind == "DELETE" else None
+    if new is not None:
+        value = _GONE if change.kind == "DELETE" else number
+        yield Installed(transaction=number, key=new, value=value)
 
 
 def _ask(original: Any, connection: Any, query: str, *params: Any) -> Steps:

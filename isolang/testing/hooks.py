@@ -19,6 +19,11 @@ class Hooks:
     def __init__(self) -> None:
         self._replaced: list[tuple[type, str, Any]] = []
 
+    @property
+    def active(self) -> bool:
+        """Whether methods are replaced now."""
+        return bool(self._replaced)
+
     def around(
         self, owner: str, name: str, steps: Callable[..., Generator[Callable[[], Any], Any, Any]]
     ) -> None:

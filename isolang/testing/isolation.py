@@ -73,6 +73,7 @@ class Isolation:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._watches: list[Watch | DriverWatch] = []
+        self._told_by: DriverWatch | None = None  # which database tells the versions
 
     # --- recording ---
 
@@ -110,8 +111,9 @@ class Isolation:
         class Paused(RecordedTransaction):
             """One that others come in between: after each read it waits a moment."""
 
-            def read(paused, key: Any, value: Any) -> None:  # noqa: N805 - self is the test's
-                super().read(key, value)
+            # `self` is the test's.
+            def read(paused, key: Any, value: Any, version: Any = None) -> None:  # noqa: N805
+                super().read(key, value, version)
                 time.sleep(self.random.random() * getattr(self._here, "pause", 0.0))
 
         recorder = self.recorder
@@ -266,7 +268,12 @@ class Isolation:
         return watch
 
     def watch_psycopg(
-        self, conninfo: str = "", *, names: Mapping[str, str] | None = None, **parameters: Any
+        self,
+        conninfo: str = "",
+        *,
+        names: Mapping[str, str] | None = None,
+        versions: bool = False,
+        **parameters: Any,
     ) -> DriverWatch:
         """Record what an application does through psycopg on PostgreSQL, until the test ends.
 
@@ -275,20 +282,24 @@ class Isolation:
         Args:
             conninfo: the database, as ``psycopg.connect`` takes it.
             names: of tables in the history, where they are others than in the database.
+            versions: ask the database's log which versions there were, in which order, and what
+                writers did that are not watched (docs/versions.md says what to grant).
             parameters: of ``psycopg.connect``, too.
 
         Returns:
             The watch; its ``unseen`` counts what could not be recorded.
 
         Raises:
-            IsolangError: the database cannot be reached.
+            IsolangError: the database cannot be reached, or keeps no such log.
         """
         from isolang.testing.driver import DriverWatch
 
         watch = self._ending.enter_context(
-            DriverWatch(conninfo, self.recorder, names=names, **parameters)
+            DriverWatch(conninfo, self.recorder, names=names, versions=versions, **parameters)
         )
         self._watches.append(watch)
+        if versions:
+            self._told_by = watch
         return watch
 
     # --- judging ---
@@ -326,7 +337,7 @@ class Isolation:
         if not self._paths:
             raise IsolangError("nothing was recorded; use isolation.transaction or isolation.run")
         accepted, refused = [], []
-        histories = [load_history(path) for path in self._paths]
+        histories = [load_history(self._with_versions(path)) for path in self._paths]
         if not (self.allow_unseen if allow_unseen is None else allow_unseen):
             self._require_observations(histories)
         for path, history in zip(self._paths, histories, strict=True):
@@ -342,6 +353,18 @@ class Isolation:
         if refused:
             raise worst(refused)
         return accepted
+
+    def _with_versions(self, path: Path) -> Path:
+        """The history as the database's log has it, if that was asked for; beside what is recorded.
+
+        Raises:
+            IsolangError: two watches ask two logs, or the log has ended.
+        """
+        if self._told_by is None or path != self.recorder.path:
+            return path
+        into = path.with_name(f"{path.stem}.versions{path.suffix}")
+        self._told_by.account(path, into)
+        return into
 
     def _require_observations(self, histories: Sequence[History]) -> None:
         """Refuse to call a level kept where nothing could have broken it.

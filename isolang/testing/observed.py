@@ -52,7 +52,8 @@ class Unseen(Counter[str]):
 class Versions:
     """Which versions of rows watched transactions have written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, all_known: bool = False) -> None:
+        self._all_known = all_known  # the log tells the writers that are not watched
         self.before: int | None = None  # the oldest transaction that ran as the watch began
         self._written: set[tuple[str, int]] = set()
 
@@ -71,13 +72,14 @@ class Versions:
         assert self.before is not None  # since the first transaction began
         if version < _FIRST or 0 < (self.before - version) % 2**32 < _HALF:
             return (None,)
-        return ()
+        return (version,) if self._all_known else ()
 
 
 class Observed:
     """A transaction of the application."""
 
-    def __init__(self, session: Hashable, recorder: Recorder) -> None:
+    def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool = False) -> None:
+        self._versions = versions
         self.operations: list[Recorded] = []
         self.committing = False
         self.failed = False
@@ -142,8 +144,14 @@ class Observed:
         self._t.__exit__(None if error is None else type(error), error, None)
 
     def _record(self) -> None:
+        written = [value for name, _, value in self.operations if name == "w"]
+        numbers = [value for value in written if isinstance(value, int)]
+        if self._versions and numbers:
+            # A savepoint gets its number after its transaction has.
+            self._t.transaction_name = str(min(numbers))
         for name, key, value in self.operations:
-            (self._t.read if name == "r" else self._t.write)(key, value)
+            stated = str(value) if self._versions and isinstance(value, int) else None
+            (self._t.read if name == "r" else self._t.write)(key, value, stated)
         self._t.callers = self._callers
 
     def _classify(self, error: BaseException, phase: Phase) -> Failure:

@@ -1,0 +1,171 @@
+"""A watched application beside writers that nobody watches, with the log of the database."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import isolang
+from isolang.errors import IsolangError
+from isolang.run.targets import target_named
+from isolang.testing.isolation import Isolation
+
+psycopg = pytest.importorskip("psycopg")
+
+SET = "UPDATE account SET balance = %s WHERE name = %s"
+READ = "SELECT balance FROM account WHERE name = %s"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """An embedded PostgreSQL that logs which rows are changed."""
+    target = target_named("postgres")
+    target.tells_versions = True
+    try:
+        target.start()
+        yield f"postgresql://postgres@/postgres?host={target.server.folder}"
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def url(server):
+    """Two accounts are there."""
+    with psycopg.connect(server) as connection:
+        connection.execute("DROP TABLE IF EXISTS account")
+        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int)")
+        connection.execute("INSERT INTO account VALUES ('a', 10), ('b', 10)")
+    return server
+
+
+@pytest.fixture
+def isolation(tmp_path):
+    """Of one test."""
+    one = Isolation(tmp_path)
+    yield one
+    one.close()
+
+
+def psql(url, *statements):
+    """Another process, which nobody watches."""
+    program = (
+        "import sys, psycopg\n"
+        "with psycopg.connect(sys.argv[1], autocommit=True) as c:\n"
+        "    for s in sys.argv[2:]: c.execute(s)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, url, *statements], check=True)
+
+
+def judged(isolation, watch, level="ser"):
+    """What the log makes of the recording, and the verdict."""
+    path = isolation.recorder.path
+    account = watch.account(path, path.with_name("told.edn"))
+    history = isolang.load_history(path.with_name("told.edn"))
+    return account, history, isolang.check(history, level)
+
+
+def test_writers_that_nobody_watches_are_known(url, isolation):
+    """Their versions are read by name; nothing is unseen."""
+    watch = isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        connection.execute(SET, (11, "a"))
+        connection.commit()
+        psql(
+            url,
+            "UPDATE account SET balance = 12 WHERE name = 'a'",
+            "DELETE FROM account WHERE name = 'b'",
+        )
+        connection.execute(READ, ("a",)).fetchall()
+        connection.execute(SET, (13, "a"))
+        connection.commit()
+        psql(
+            url,
+            "BEGIN; SAVEPOINT s; UPDATE account SET balance = 14 WHERE name = 'a'; COMMIT",
+            "INSERT INTO account VALUES ('b', 1)",
+            "UPDATE account SET name = 'c' WHERE name = 'b'",
+        )
+        connection.execute(READ, ("a",)).fetchall()
+        connection.execute(READ, ("c",)).fetchall()
+        connection.commit()
+    account, history, verdict = judged(isolation, watch)
+    assert not watch.unseen
+    assert account.others == 6  # one of them by the number of its savepoint
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert (history.columns.op_source[history.columns.op_kind == 0] >= 0).sum() >= 2
+    isolation.assert_level("ser")
+
+
+def test_a_lost_update_by_somebody_else_is_found(url, isolation):
+    """The application overwrites what it has not seen."""
+    watch = isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        ((balance,),) = connection.execute(READ, ("a",)).fetchall()
+        psql(url, "UPDATE account SET balance = balance + 5 WHERE name = 'a'")
+        connection.execute(SET, (balance + 1, "a"))
+        connection.commit()
+    _, _, verdict = judged(isolation, watch, "si")
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    assert verdict.violation.anomaly == "lost update"
+    assert verdict.violation.relaxed["without the versions that it states"] == "valid"
+
+
+def test_statements_that_are_not_recognised_are_known_by_the_log(url, isolation):
+    """What a watched transaction wrote by them, and that it read it back, is no violation."""
+    watch = isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        connection.execute(READ, ("a",)).fetchall()
+        connection.cursor().executemany(SET, [(1, "a"), (2, "b")])
+        connection.execute(READ, ("b",)).fetchall()
+        connection.execute(SET, (3, "b"))
+        connection.commit()
+    _, history, verdict = judged(isolation, watch)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    (one,) = (
+        t for t in map(history.transaction, range(history.columns.transactions())) if len(t.ops) > 1
+    )
+    assert [op[:2] for op in one.ops] == [
+        ("r", "account/a"),
+        ("w", "account/b"),
+        ("w", "account/a"),
+    ]
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+def test_a_level_that_holds_is_not_accused(url, isolation, level):
+    """Four threads with savepoints and rollbacks beside a writer that nobody watches."""
+    watch = isolation.watch_psycopg(url, versions=True)
+
+    def work(seed):
+        with psycopg.connect(url) as connection:
+            connection.isolation_level = getattr(psycopg.IsolationLevel, level.replace(" ", "_"))
+            for number in range(25):
+                mine, other = ("a", "b") if (number + seed) % 2 else ("b", "a")
+                try:
+                    with connection.transaction():
+                        connection.execute(READ, (mine,)).fetchall()
+                        connection.execute(SET, (number, mine))
+                        with connection.transaction(force_rollback=number % 3 == 0):
+                            connection.execute(SET, (number, other))
+                        connection.execute(READ, (other,)).fetchall()
+                except psycopg.OperationalError:
+                    pass
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    psql(url, *["UPDATE account SET balance = 7 WHERE name = 'a'"] * 10)
+    for thread in threads:
+        thread.join()
+    claims = {"READ COMMITTED": "pl-2", "REPEATABLE READ": "si", "SERIALIZABLE": "ser"}
+    account, _, verdict = judged(isolation, watch, claims[level])
+    assert account.others >= 10
+    assert not watch.unseen["rows of writers that are not watched"]
+    assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
+
+
+def test_without_being_asked_there_is_no_log(url, isolation):
+    """Nor a slot."""
+    watch = isolation.watch_psycopg(url)
+    with pytest.raises(IsolangError, match="versions=True"):
+        watch.account(isolation.recorder.path, isolation.folder / "told.edn")
