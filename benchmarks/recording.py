@@ -1,10 +1,12 @@
 """What recording costs: the clients of `isocheck run` with a recorder, and with one that is mute.
 
     python benchmarks/recording.py [TARGET] [--workload NAME] [--sessions N] [--turns N]
+    python benchmarks/recording.py postgres --versions
 
 The two take turns on one database, on new tables each, and nothing is judged meanwhile. The mute
 one begins, commits and rolls back as the other does, but forgets what it is told. Printed are the
 medians of committed transactions in a second, and of the processor time of this process for each.
+With ``--versions``, the two are a recorder, and one that also asks which versions there were.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from isolang.run.clients import Clients
 from isolang.run.phases import plan_of
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Settings
+from isolang.run.sql import SqlTarget
 from isolang.run.target import Target
 from isolang.run.targets import level_named, target_named
 
@@ -63,6 +66,8 @@ class Forgotten:
 def turn(target: Target, settings: Settings, recorder: Any) -> tuple[float, float]:
     """Play; committed transactions in a second, and microseconds of processor for each."""
     plan, level = plan_of(settings, target), level_named(target, settings.level)
+    if isinstance(target, SqlTarget):
+        target.options(level=level.name)
     target.setup(plan.registers(), plan.lists())
     try:
         clients = Clients(settings, plan, target, level, recorder)
@@ -86,6 +91,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--versions", action="store_true")
     options = parser.parse_args()
     settings = Settings(
         target=options.target, workload=options.workload, sessions=options.sessions,
@@ -94,10 +100,17 @@ def main() -> None:
     target = target_named(options.target)
     found: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
     try:
+        target.tells_versions = options.versions  # type: ignore[attr-defined]
         target.start()
         with tempfile.TemporaryDirectory() as folder:
             for number in range(options.turns):
-                found["without"].append(turn(target, settings, Mute()))
+                if not options.versions:
+                    found["without"].append(turn(target, settings, Mute()))
+                else:
+                    target.tells_versions = False  # type: ignore[attr-defined]
+                    with Recorder(Path(folder, f"{number}-without.edn")) as recorder:
+                        found["without"].append(turn(target, settings, recorder))
+                    target.tells_versions = True  # type: ignore[attr-defined]
                 with Recorder(Path(folder, f"{number}.edn")) as recorder:
                     found["with"].append(turn(target, settings, recorder))
     finally:
@@ -107,6 +120,7 @@ def main() -> None:
     for name in found:
         print(f"{name:<8}{rates[name]:>9,.0f}/s{costs[name]:>9.1f} µs of processor a transaction")
     lost, more = 1 - rates["with"] / rates["without"], costs["with"] - costs["without"]
+    print(f"{100 * (costs['with'] / costs['without'] - 1):.0f} % more processor a transaction")
     print(f"recording takes {100 * lost:.0f} % of the throughput, {more:.1f} µs a transaction")
 
 
