@@ -566,7 +566,7 @@ class Lowering {
       if (!column.empty()) column.resize(idx(now.back()));
     };
     for (auto* column : {&h_.op_kind, &h_.op_ok}) keep(*column);
-    for (auto* column : {&h_.op_key, &h_.op_value}) keep(*column);
+    for (auto* column : {&h_.op_key, &h_.op_value, &h_.op_version}) keep(*column);
     for (auto* column : {&h_.op_source, &h_.op_position, &h_.op_begin, &h_.op_end}) keep(*column);
     for (auto* column : {&h_.op_start, &h_.statement_start, &h_.statement_end})
       for (std::int64_t& op : *column) op = now[op];

@@ -178,7 +178,7 @@ def test_the_tool_judges_them_as_the_oracle_does(part: int) -> None:
 def test_changes_keep_a_history_well_formed() -> None:
     """What is tampered with is still a history that the tool takes, mostly another one."""
     others = 0
-    for number in range(300):
+    for number in range(500):
         crossed = made(number)
         other = changed(random.Random(number), crossed.history)
         if well_formed(other):
@@ -197,7 +197,7 @@ def test_reads_by_name_of_one_version_return_one_value() -> None:
     """As long as the flag says so."""
     assert ONE_VALUE_BY_NAME
     seen = 0
-    for number in range(300):
+    for number in range(500):
         history = made(number).history
         for i, t in enumerate(history):
             for j, source in t.sources:
