@@ -75,7 +75,7 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "groups": _of_transactions(lambda t: t.group is not None),
     "sources by name": _of_transactions(lambda t: bool(t.sources)),
     "versions": _of_transactions(lambda t: bool(t.versions)),
-    "ordered versions": _of_transactions(lambda t: t.ordered),
+    "ordered versions": _of_transactions(lambda t: t.ordered and bool(t.versions)),
     "initial values": lambda c: isinstance(c.initial, int),
     "values instead of nil": lambda c: (
         isinstance(c.initial, Before) and not c.initial.told and bool(c.initial.values)
