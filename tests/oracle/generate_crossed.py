@@ -121,7 +121,10 @@ def crossed_history(rng: random.Random) -> Crossed:
             error = {s: rng.choice((0, 1, 2, 4)) for s in sorted({t.session for t in history})}
     initial: int | Before | None = store.initial
     if "values instead of nil" in drawn:
-        initial = Before(dict(store.before))
+        kept = [
+            k for k, v in store.before.items() if isinstance(v, tuple) == is_list_key(history, k)
+        ]
+        initial = Before({k: store.before[k] for k in kept})
     elif "unwritten initial" in drawn:
         try:
             told(as_edn_says(history), UNWRITTEN)
