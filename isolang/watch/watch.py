@@ -209,6 +209,10 @@ class Watch:
         if enough or batch.ended or self._waited(batch):
             yield self._judge(ended=batch.ended)
 
+    def judge_now(self) -> Round:
+        """Judge what has come, though it makes no round; the stream goes on."""
+        return self._judge(ended=False)
+
     def close(self) -> None:
         """Close the files."""
         self.state.close()

@@ -113,6 +113,7 @@ nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& 
   following.by_time = nb::cast<bool>(before["by_time"]);
   following.json = nb::cast<bool>(before["json"]);
   following.by_index = nb::cast<bool>(before["by_index"]);
+  following.index_is_time = nb::cast<bool>(before["index_is_time"]);
   following.has_process = static_cast<int>(number("has_process"));
   const nb::tuple read = without_gil(timeout, [&](Budget& budget) {
     return follow_edn(buffer.bytes(), file_name, following, budget);

@@ -83,6 +83,7 @@ struct Following {
   std::int64_t lines = 0, bytes = 0, moment = 0, begun = 0;
   bool by_time = false;   // begins and ends are :time, which all maps must have
   bool by_index = false;  // transactions are called by :index
+  bool index_is_time = false;  // begins and ends are :index, which all maps must have; with by_time
   std::int64_t front = kTimeUnknownBegin;  // the latest :time of the maps before
   bool json = false;      // whether the maps before were JSON
   int has_process = -1;   // whether the maps before had a :process; -1: there was none

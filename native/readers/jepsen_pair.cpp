@@ -116,6 +116,15 @@ class Pairing {
     remarks_.emplace_back("all_indexed", indexed == ops_.size());
     remarks_.emplace_back("index_increases", increasing);
     remarks_.emplace_back("index_contiguous", contiguous);
+    if (f_->index_is_time) {
+      std::vector<std::int64_t> indices, of;
+      for (std::size_t i = first; i < ops_.size(); ++i) {
+        indices.push_back(ops_[i].index);
+        of.push_back(ops_[i].process_kind == Process::other ? kNone : ops_[i].process);
+      }
+      remarks_.emplace_back("indices", std::move(indices));
+      remarks_.emplace_back("index_processes", std::move(of));
+    }
     remarks_.emplace_back("index_first", some ? ops_[first].index : std::int64_t{0});
     remarks_.emplace_back("index_last", some ? ops_.back().index : std::int64_t{0});
     by_index_ = f_->by_index && indexed == ops_.size();
@@ -137,7 +146,9 @@ class Pairing {
                 "operations with a :process from here on, while those before have none (expected it in all or in "
                 "none)");
     for (std::size_t i = 0; f_->by_time && i < ops_.size(); ++i)
-      if (!ops_[i].has_time && ops_[i].process_kind != Process::other)
+      if (f_->index_is_time && !ops_[i].has_index)
+        fail_line(name_, ops_[i].line, "an operation without :index (got none, expected one as in those before)");
+      else if (!ops_[i].has_time && ops_[i].process_kind != Process::other)
         fail_line(name_, ops_[i].line,
                   "an operation without :time (got none, expected whole nanoseconds); hint: the files of several "
                   "clients are put in order by it");
@@ -551,8 +562,14 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
 Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget) {
   Reading out;
   const auto carried = static_cast<std::int64_t>(following.carried_offset.size());
-  const jepsen::Operations operations =
+  jepsen::Operations operations =
       jepsen::parse(data, name, out.history, budget, following.lines - carried + 1, following.json);
+  if (following.index_is_time) {
+    for (jepsen::Operation& op : operations.operations) {
+      op.time = op.index;
+      op.has_time = op.has_index;
+    }
+  }
   jepsen::pair(operations, name, out.history, out.remarks, budget, &following);
   return out;
 }
