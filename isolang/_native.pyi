@@ -43,7 +43,7 @@ class Columns:
     @property
     def txn_end(self) -> NDArray[np.int64]: ...
     @property
-    def txn_label(self) -> NDArray[np.int64]: ...
+    def txn_number(self) -> NDArray[np.int64]: ...
     @property
     def txn_position(self) -> NDArray[np.int64]: ...
     @property
@@ -52,6 +52,16 @@ class Columns:
     def txn_group(self) -> NDArray[np.int32]: ...
     @property
     def has_groups(self) -> bool: ...
+    @property
+    def txn_labels(self) -> NDArray[np.int32]: ...
+    @property
+    def txn_levels(self) -> NDArray[np.int32]: ...
+    @property
+    def label_sets(self) -> list[tuple[str, ...]]: ...
+    @property
+    def level_sets(self) -> list[tuple[str, ...]]: ...
+    def set_labels(self, txn: int, names: Sequence[str]) -> None: ...
+    def set_level(self, txn: int, name: str) -> None: ...
     @property
     def op_start(self) -> NDArray[np.int64]: ...
     @property
@@ -117,7 +127,7 @@ class Columns:
         self,
         session: int,
         status: int,
-        label: int,
+        number: int,
         position: int,
         file: int = 0,
         begin: int = ...,
@@ -234,6 +244,8 @@ def write_jepsen(
     keys: Mapping[int, str],
     values: Mapping[int, str],
     groups: Mapping[int, str],
+    labels: Sequence[str],
+    levels: Sequence[str],
     write: Callable[[bytes], object],
 ) -> tuple[int, int] | None: ...
 
@@ -382,6 +394,7 @@ class KnownGraph:
 # --- pruning ---
 
 def prune(
+    columns: Columns,
     problem: Problem,
     automata: Sequence[object],
     seconds: float = ...,
@@ -482,7 +495,7 @@ def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -
 
 def verify_witness(
     columns: Columns,
-    checks: list[tuple[str, str, str]],
+    checks: list[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],
     order_txn: NDArray[np.int32],
@@ -490,7 +503,7 @@ def verify_witness(
 ) -> str: ...
 def verify_refutation(
     columns: Columns,
-    checks: list[tuple[str, str, str]],
+    checks: list[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
     steps: list[tuple[Any, ...]],
     seconds: float = 0.0,
 ) -> str: ...

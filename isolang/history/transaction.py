@@ -56,12 +56,15 @@ class Transaction(Struct, frozen=True):
         begin: when it started, or ``None`` if that is not known: integers (nanoseconds), floats
             (seconds) or datetimes, one kind for the whole history.
         end: when its outcome was known.
-        label: the number to call it by (``T<label>``); by default its ordinal, from 1.
+        number: the number to call it by (``T<number>``); by default its ordinal, from 1.
         times: when each operation was sent and when it was answered, or ``None``; by the clock of
             ``begin`` and ``end``.
         commit: when COMMIT was sent; its answer is at ``end``.
         group: an integer or a string; ``None`` for none. Some levels promise more inside a group,
             say of the clients of one replica.
+        label: what its author calls it, a name or several: specifications may say more, or less, of
+            the transactions that bear one.
+        level: the level that it was asked to run at, by its name in ``.iso`` files (``ser``).
         failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
     """
 
@@ -70,8 +73,15 @@ class Transaction(Struct, frozen=True):
     status: StatusName = "committed"
     begin: Time | None = None
     end: Time | None = None
-    label: int | None = None
+    number: int | None = None
     failed: tuple[int, ...] = ()
     times: Sequence[tuple[Time, Time] | None] | None = None
     commit: Time | None = None
     group: Any = None
+    label: str | Sequence[str] | None = None
+    level: str | None = None
+
+
+def one_or_several(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    """Labels as a transaction has them: one name, several, or none."""
+    return None if not names else names[0] if len(names) == 1 else names

@@ -712,7 +712,7 @@ class Watch:
         if what != "open" and status != c.INDETERMINATE:
             return f"one knot of {held:,}"
         return (
-            f"T{oldest.columns.txn_label[row]}, {what}{self._for(int(begin[row]))}, holds {held:,}"
+            f"T{oldest.columns.txn_number[row]}, {what}{self._for(int(begin[row]))}, holds {held:,}"
         )
 
     def _for(self, begin: int) -> str:

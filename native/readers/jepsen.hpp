@@ -50,6 +50,7 @@ struct Operation {
   std::int64_t commit_begin = kTimeUnknownBegin, commit_end = kTimeUnknownEnd;
   bool has_commit = false;
   std::int32_t group = kNil;  // an atom of History::groups
+  std::int32_t labels = 0, level = 0;  // sets of History::labels and History::levels
 };
 
 struct Operations {
@@ -77,7 +78,7 @@ struct Following {
   std::int32_t file = 0;
   std::int64_t carried_bytes = 0;  // how long the maps in front are
   // Of each of them: the file and the byte where it stands, when it was, and which of all transactions.
-  std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_label;
+  std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_number;
   // What comes before the block itself: lines and bytes of its file, bytes of all files, and
   // transactions begun.
   std::int64_t lines = 0, bytes = 0, moment = 0, begun = 0;

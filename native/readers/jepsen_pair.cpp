@@ -224,7 +224,7 @@ class Pairing {
     if (op.type != Type::ok)
       fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");
     const std::size_t before =
-        f_ == nullptr ? 0 : static_cast<std::size_t>(f_->begun) - f_->carried_label.size();
+        f_ == nullptr ? 0 : static_cast<std::size_t>(f_->begun) - f_->carried_number.size();
     if (before + transactions_.size() > 1)
       fail_line(name_, op.line, "an :init after or beside other transactions (expected it before all of them)");
   }
@@ -319,7 +319,7 @@ class Pairing {
       if (status == Status::indeterminate || overlaps) session_of_[process] = -1;
     }
     if (shown->initial) initial_ = h_.transactions();
-    const std::int64_t label = by_index_ ? shown->index : ordinal_label();
+    const std::int64_t number = by_index_ ? shown->index : ordinal_number();
     const auto at = [&](const Operation* op) { return place(op - ops_.data()); };
     const std::int64_t from_at = at(from);
     if (f_ != nullptr) {
@@ -329,7 +329,7 @@ class Pairing {
                                    : f_->by_time         ? completion->time
                                                          : moment(t.completion, 0));
     }
-    h_.begin_transaction(session, status, label, at(shown), file_of(shown - ops_.data()), h_.has_time ? t.begin : kTimeUnknownBegin,
+    h_.begin_transaction(session, status, number, at(shown), file_of(shown - ops_.data()), h_.has_time ? t.begin : kTimeUnknownBegin,
                          h_.has_time ? t.end : kTimeUnknownEnd);
     for (std::size_t i = from->first; i < from->last; ++i) {
       const MicroOp& op = in_.micro_ops[i];
@@ -358,25 +358,35 @@ class Pairing {
     }
     if (from == completion) times_of_operations(*completion, status);
     group(invocation, completion);
+    const std::int32_t txn = h_.transactions() - 1;
+    h_.labels.bear(txn, said(invocation, completion, &Operation::labels, ":label"));
+    h_.levels.bear(txn, said(invocation, completion, &Operation::level, ":level"));
   }
 
   // Transactions are counted from 1, as they begin.
-  std::int64_t ordinal_label() const {
+  std::int64_t ordinal_number() const {
     const std::int64_t t = h_.transactions();
     if (f_ == nullptr) return t + 1;
-    const auto carried = static_cast<std::int64_t>(f_->carried_label.size());
-    return t < carried ? f_->carried_label[idx(t)] : f_->begun + t - carried + 1;
+    const auto carried = static_cast<std::int64_t>(f_->carried_number.size());
+    return t < carried ? f_->carried_number[idx(t)] : f_->begun + t - carried + 1;
+  }
+
+  // What one of the two maps of a transaction says, or both.
+  std::int32_t said(const Operation* invocation, const Operation* completion, std::int32_t Operation::*what,
+                    const char* field) const {
+    std::int32_t found = 0;
+    for (const Operation* op : {invocation, completion}) {
+      if (op == nullptr || op->*what == 0) continue;
+      if (found != 0 && found != op->*what)
+        fail_line(name_, op->line, std::string("another ") + field + " than that of the invocation (expected the same)");
+      found = op->*what;
+    }
+    return found;
   }
 
   // Of the transaction begun last: what one of its two maps says, or both.
   void group(const Operation* invocation, const Operation* completion) {
-    std::int32_t found = kNil;
-    for (const Operation* op : {invocation, completion}) {
-      if (op == nullptr || op->group == kNil) continue;
-      if (found != kNil && found != op->group)
-        fail_line(name_, op->line, "another :group than that of the invocation (expected the same)");
-      found = op->group;
-    }
+    const std::int32_t found = said(invocation, completion, &Operation::group, ":group");
     if (found == kNil) ++groupless_;
     if (found != kNil) h_.set_group(h_.transactions() - 1, found);
   }

@@ -73,6 +73,8 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "unknown outcomes": _of_transactions(lambda t: t.status == "maybe"),
     "aborted transactions": _of_transactions(lambda t: t.status == "aborted"),
     "groups": _of_transactions(lambda t: t.group is not None),
+    "labels": _of_transactions(lambda t: bool(t.labels)),
+    "levels": _of_transactions(lambda t: t.level is not None),
     "sources by name": _of_transactions(lambda t: bool(t.sources)),
     "initial values": lambda c: isinstance(c.initial, int),
     "values instead of nil": lambda c: (
@@ -99,9 +101,9 @@ def pairs(found: frozenset[str]) -> Iterator[tuple[str, str]]:
     return combinations([name for name in FEATURES if name in found], 2)
 
 
-def crossed_history(rng: random.Random) -> Crossed:
-    """What clients of a store note, with features drawn by themselves."""
-    drawn = {name for name in FEATURES if rng.random() < 0.4}
+def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset()) -> Crossed:
+    """What clients of a store note, with features drawn by themselves, and those wanted."""
+    drawn = {name for name in FEATURES if rng.random() < 0.4} | wanted
     drawn |= {need for name, need in _NEEDS.items() if name in drawn}
     if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
         drawn -= {"times of transactions"}
@@ -320,6 +322,10 @@ class _Store:
             made = replace(made, times=tuple(t.times), commit=t.commit)
         if "groups" in self.drawn and rng.random() < 0.85:
             made = replace(made, group=rng.choice("aab"))
+        if "labels" in self.drawn and rng.random() < 0.8:
+            made = replace(made, labels=rng.choice((("a",), ("b",), ("ab",), ("a", "b"))))
+        if "levels" in self.drawn and rng.random() < 0.85:
+            made = replace(made, level=rng.choice(("ser", "si", "rc")))
         self.done[t.number] = made
         self.sources[t.number] = t.sources
 

@@ -68,6 +68,10 @@ class Txn:
     group: str | None = None
     #: the reads, by their place, of which the format names the version that they saw
     sources: tuple[tuple[int, Named], ...] = ()
+    #: what its author calls it
+    labels: tuple[str, ...] = ()
+    #: the level that it was asked to run at
+    level: str | None = None
 
     def named(self, op: int) -> Named | None:
         """The name of the version that a read saw; None: it is told by its value alone."""
@@ -200,6 +204,8 @@ _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
 _TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
 _GROUP = re.compile(r"%(\w+)\s*$")
+_LABELS = re.compile(r"#([\w,]+)\s*$")
+_LEVEL = re.compile(r"\^(\w+)\s*$")
 _STATUS = {"!": "aborted", "?": "maybe"}
 
 
@@ -209,8 +215,9 @@ def parse(text: str) -> History:
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
     known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered. ``%a``
-    at the end is its group. ``r(x,1,[0 2])`` names the write that was read, by the numbers of its
-    transaction and its operation, ``r(x,1,initial)`` T0's.
+    at the end is its group; behind it, ``#a,b`` are its labels, and ``^ser`` its level.
+    ``r(x,1,[0 2])`` names the write that was read, by the numbers of its transaction and its
+    operation, ``r(x,1,initial)`` T0's.
     """
     txns = []
     for session, part in enumerate(text.split("||")):
@@ -219,6 +226,12 @@ def parse(text: str) -> History:
             status: Any = _STATUS.get(body[:1], "committed")
             body = body.lstrip("!?").strip()
             begin = end = commit = times = group = None
+            labels: tuple[str, ...] = ()
+            level = None
+            if found := _LEVEL.search(body):
+                level, body = found[1], body[: found.start()].strip()
+            if found := _LABELS.search(body):
+                labels, body = tuple(found[1].split(",")), body[: found.start()].strip()
             if found := _GROUP.search(body):
                 group, body = found[1], body[: found.start()].strip()
             if found := _TIMES.search(body):
@@ -240,7 +253,8 @@ def parse(text: str) -> History:
                     sources.append((len(ops), op[3]))
                 ops.append(op[:3])
             made = Txn(session, tuple(ops), status, begin, end, None, times, commit, group)
-            txns.append(replace(made, sources=tuple(sources)))
+            made = replace(made, sources=tuple(sources), labels=labels, level=level)
+            txns.append(made)
     return tuple(txns)
 
 
@@ -316,8 +330,10 @@ def show(history: History) -> str:
                 pairs = ",".join(f"{a}-{b}" for a, b in t.times)
                 time += f":{pairs}:{'' if t.commit is None else t.commit}"
         group = "" if t.group is None else f" %{t.group}"
+        names = f" #{','.join(t.labels)}" if t.labels else ""
+        names += "" if t.level is None else f" ^{t.level}"
         mark = {"aborted": "!", "maybe": "?"}.get(t.status, "")
-        return mark + " ".join(read(t, j) for j in range(len(t.ops))) + time + group
+        return mark + " ".join(read(t, j) for j in range(len(t.ops))) + time + group + names
 
     sessions: dict[int, list[Txn]] = {}
     for t in history:
@@ -403,6 +419,10 @@ def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
         more += f", :commit [{t.commit} {'nil' if t.end is None else t.end}]"
     if t.group is not None:
         more += f", :group {t.group}"
+    if t.labels:
+        more += f", :label [{' '.join(f':{name}' for name in t.labels)}]"
+    if t.level is not None:
+        more += f", :level {t.level}"
     return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1{more}}}"
 
 
@@ -456,6 +476,10 @@ def to_columns(history: History) -> Any:
         if t.end is not None and t.status != "maybe":
             times["end"] = t.end
         columns.begin_transaction(t.session, _STATUS_NUMBER[t.status], label, label, 0, **times)
+        if t.labels:
+            columns.set_labels(label, list(t.labels))
+        if t.level is not None:
+            columns.set_level(label, t.level)
         for position, (kind, key, value) in enumerate(t.ops):
             if key not in number:
                 number[key] = columns.intern_key(3, key)

@@ -129,6 +129,8 @@ def _from_python(history: History, initial: object) -> ToolHistory:
                 begin=t.begin,
                 end=t.end,
                 group=t.group,
+                label=t.labels,
+                level=t.level,
                 **_times_of(t),
             )
             for t in history
@@ -151,6 +153,13 @@ class Disagreement:
 
     def __str__(self) -> str:
         return f"{self.spec}: expected {self.expected}, got {self.got}: {show(self.history)}"
+
+
+def initial_of(history: History, initial: int | Before | None) -> object:
+    """The initial state as the tool takes it: of the registers."""
+    if initial is None or isinstance(initial, Before):
+        return initial
+    return {key: initial for key in keys(history) if not is_list_key(history, key)}
 
 
 def tool_verdict(history: History, spec: Route, *, seed: int = 0) -> str:

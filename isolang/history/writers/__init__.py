@@ -36,6 +36,7 @@ WITH_REAL_TIME: Final = ("edn", "jepsen-json")
 DROPPABLE: Final = {
     "real-time": "the times of transactions",
     "groups": "groups of transactions",
+    "labels": "labels and levels of transactions",
     "failed-operations": "operations that failed themselves",
     "unknown-reads": "reads with unknown results",
     "empty-transactions": "transactions without operations",

@@ -28,6 +28,7 @@ class Target(Struct, frozen=True, kw_only=True):
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
         groups: of transactions.
+        labels: of transactions, and the levels that they were asked to run at.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
         empty: transactions without operations.
@@ -41,6 +42,7 @@ class Target(Struct, frozen=True, kw_only=True):
     aborted: bool = True
     real_time: bool = False
     groups: bool = False
+    labels: bool = False
     failed: bool = False
     unknown: bool = False
     empty: bool = False
@@ -113,6 +115,10 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         if "groups" not in drop:
             raise refuse("groups of transactions cannot be expressed", may="groups")
         notes.append("groups")
+    if (len(columns.txn_labels) or len(columns.txn_levels)) and not target.labels:
+        if "labels" not in drop:
+            raise refuse("labels and levels of transactions cannot be expressed", may="labels")
+        notes.append("labels and levels")
     for code, allowed, what in (
         (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),

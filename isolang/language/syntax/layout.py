@@ -113,7 +113,13 @@ def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
     item: list[_Piece] = []
     for i, piece in enumerate(pieces):
         each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
-        if not piece.is_comment and _begins_item(piece, item, each=each):
+        later = next((p for p in pieces[i + 1 :] if not p.is_comment), None)
+        of_keys = (
+            piece.text == "not"
+            and later is not None
+            and (later.text == "in" or later.type == "STRING")
+        )
+        if not piece.is_comment and not of_keys and _begins_item(piece, item, each=each):
             yield from _split(item)
             item = []
         item.append(piece)

@@ -52,7 +52,7 @@ class Open(Struct, frozen=True, kw_only=True):
     file: int
     offset: int
     moment: int
-    label: int
+    number: int
     session: int
     text: bytes
 
@@ -246,7 +246,7 @@ class Follower:
                 "carried_file": [op.file for op in state.open],
                 "carried_offset": [op.offset for op in state.open],
                 "carried_moment": [op.moment for op in state.open],
-                "carried_label": [op.label for op in state.open],
+                "carried_number": [op.number for op in state.open],
                 "lines": state.lines if same else 0,
                 "bytes": piece.offset,
                 "moment": piece.moment,
@@ -304,7 +304,7 @@ class Follower:
                     file=piece.file,
                     offset=piece.offset + at,
                     moment=piece.moment + at,
-                    label=state.begun + t - carried + 1,
+                    number=state.begun + t - carried + 1,
                     session=int(sessions[columns.txn_session[t]]),
                     text=piece.data[at : end if end >= 0 else None] + b"\n",
                 )
