@@ -244,10 +244,13 @@ class _Compiler:
 
     def need_within_order(self, name: str, phi: Core) -> None:
         """Require that phi's words are among those of the acyclic checks."""
+        language, _ = self._language(name, phi)
         # SOUND BECAUSE whoever passes tests on a walk walks it.
-        language, _ = self._language(name, _untested(phi))
+        untested, _ = self._language(name, _untested(phi))
         known = self._acyclic[False]
-        if language.nullable or not any(included(language, one) for one in known):
+        if language.nullable or not any(
+            included(words, one) for words in (language, untested) for one in known
+        ):
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:

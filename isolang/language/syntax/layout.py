@@ -243,5 +243,6 @@ def _space(pieces: Sequence[_Piece], i: int) -> bool:
         # `f(a)`, `f[x](a)`, `domain(a)`; nothing else in brackets is followed by a bracket.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        return not (i >= 2 and pieces[i - 2].text in ("for", "each"))
+        # Behind the key of a `for`, or the names that it goes over.
+        return not (before.type == "STRING" or (i >= 2 and pieces[i - 2].text in ("for", "each")))
     return True
