@@ -495,7 +495,7 @@ def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -
 
 def verify_witness(
     columns: Columns,
-    checks: list[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
+    checks: Sequence[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],
     order_txn: NDArray[np.int32],
@@ -503,7 +503,7 @@ def verify_witness(
 ) -> str: ...
 def verify_refutation(
     columns: Columns,
-    checks: list[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
+    checks: Sequence[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
     steps: list[tuple[Any, ...]],
     seconds: float = 0.0,
 ) -> str: ...
