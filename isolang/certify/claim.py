@@ -19,7 +19,15 @@ from isolang.certify.steps import Edge
 from isolang.language.meaning.core import Core, Diff, Named
 from isolang.language.meaning.facts import children, names
 from isolang.language.syntax.ast import KeyClass
-from isolang.language.vocabulary import GIVEN, GIVEN_WHOLE, OF_EVENTS, ROWS, TESTS, word_of
+from isolang.language.vocabulary import (
+    GIVEN,
+    GIVEN_WHOLE,
+    NAMED,
+    OF_EVENTS,
+    ROWS,
+    TESTS,
+    word_of,
+)
 from isolang.rows import Rows, bits, bits_of, closed, transposed, union
 
 NOTHING = -1
@@ -35,10 +43,11 @@ _Pairs = Iterable[tuple[int, int]]
 def only_grows(e: Core) -> bool:
     r"""Whether an expression can only gain pairs by those that its relations gain.
 
-    What is taken away may be ``id`` alone: of two elements it has the same to say everywhere.
+    What is taken away may be ``id`` alone, and who bears a name: of elements these have the same to
+    say everywhere.
     """
     # mutant: definition-only-grows
-    if isinstance(e, Diff) and names(e.right) != {"id"}:
+    if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
         return False
     return all(only_grows(part) for part in children(e))
 
