@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from oracle import semantics
 from oracle.expressions import named_text, random_named_checks
-from oracle.history import as_edn_says, parse
+from oracle.history import parse
 from oracle.judged import judged_by_names
 from oracle.levels import acyclic, irreflexive, rw, seq, so, union, wr, ww
-from oracle.pipeline import as_edn, initial_of, to_tool, tool_verdict_of
+from oracle.pipeline import as_judged, initial_of, to_tool, tool_verdict_of
 from oracle.predicates import lower
 
 from isolang import History, Transaction, check, load_spec
@@ -122,12 +122,8 @@ def test_levels_of_the_library(name: str) -> None:
         history = tuple(
             replace(t, level=level) for t, level in zip(crossed.history, levels, strict=True)
         )
-        edn = as_edn(history, crossed.initial, crossed.error)
-        (valid,) = semantics.satisfied(
-            lower(as_edn_says(history) if edn else history, crossed.initial),
-            [MIXED[name]],
-            initial=crossed.initial,
-        )
+        said, before = as_judged(history, crossed.initial, crossed.error)
+        (valid,) = semantics.satisfied(lower(said, before), [MIXED[name]], initial=before)
         given = to_tool(history, initial_of(history, crossed.initial), crossed.error)
         got = tool_verdict_of(given, plan)
         expected = "valid" if valid else "invalid"

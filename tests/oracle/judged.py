@@ -16,7 +16,7 @@ from .generate_crossed import Crossed, crossed_history
 from .generate_literature import MOST, by_statements, one_by_one
 from .generate_rows import row_history
 from .history import History, as_edn_says, timed
-from .pipeline import as_edn
+from .pipeline import as_judged
 from .predicates import lower, rich
 from .simulate import disturbed, timed_history
 
@@ -66,11 +66,10 @@ def judged_by_names(
             continue
         if of_levels and all(t.level is None for t in history):
             continue
-        said = as_edn_says(history) if as_edn(history, initial, error) else history
-        low = lower(said, initial)
         try:
+            said, before = as_judged(history, initial, error)
             (valid,) = semantics.satisfied(
-                low, [checks], initial=initial, limit=_LARGEST, error=error
+                lower(said, before), [checks], initial=before, limit=_LARGEST, error=error
             )
         except semantics.TooLargeError:
             if left_out is not None:

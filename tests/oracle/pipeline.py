@@ -155,6 +155,19 @@ class Disagreement:
         return f"{self.spec}: expected {self.expected}, got {self.got}: {show(self.history)}"
 
 
+def as_judged(history: History, initial: object, error: object) -> tuple[History, object]:
+    """A history and what was there before it, as the oracle takes them.
+
+    Raises:
+        OpenError: its reads leave open what was there before.
+    """
+    if as_edn(history, initial, error):
+        history = as_edn_says(history)
+    initial = told(history, initial)
+    history = without_beginnings(history, initial)
+    return history, None if isinstance(initial, Before) and not initial.values else initial
+
+
 def initial_of(history: History, initial: int | Before | None) -> object:
     """The initial state as the tool takes it: of the registers."""
     if initial is None or isinstance(initial, Before):
@@ -259,12 +272,7 @@ class Levels:
         limit: int = LIMIT,
         error: Error = 0,
     ) -> dict[str, str]:
-        if as_edn(history, initial, error):
-            history = as_edn_says(history)
-        initial = told(history, initial)
-        history = without_beginnings(history, initial)
-        if isinstance(initial, Before) and not initial.values:
-            initial = None
+        history, initial = as_judged(history, initial, error)
         names = self.applicable(history, initial)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}
