@@ -159,7 +159,7 @@ class History(Struct, frozen=True, kw_only=True):
         shown = range(min(_SHOWN, self.columns.transactions()))
         rows = [
             (
-                self.label(txn),
+                self.name_of(txn),
                 self.session_of(txn),
                 self.status(txn),
                 "  ".join(self.describe_op(op) for op in self.operations_of(txn)[:_SHOWN]),
