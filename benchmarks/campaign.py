@@ -63,7 +63,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from oracle import moments, semantics
 from oracle.before import Before
-from oracle.expressions import HARD, Checks, random_checks, random_operation_spec, spec_text
+from oracle.expressions import (
+    HARD,
+    Checks,
+    named_text,
+    random_checks,
+    random_named_checks,
+    random_operation_spec,
+    spec_text,
+)
 from oracle.forging import tampered_arrays, tampered_history, tampered_steps
 from oracle.generate import (
     any_history,
@@ -77,8 +85,8 @@ from oracle.generate_crossed import Crossed, changed, crossed_history, features
 from oracle.generate_crossed import pairs as pairs_of_features
 from oracle.generate_literature import literature_history
 from oracle.generate_rows import cas_history, row_history, set_history
-from oracle.history import History, is_list_key, keys, parse, show, timed, to_edn
-from oracle.judged import judged, judged_by_operations
+from oracle.history import History, parse, show, timed, to_edn
+from oracle.judged import judged, judged_by_names, judged_by_operations
 from oracle.levels import (
     ADJACENT,
     DATABASES,
@@ -91,7 +99,17 @@ from oracle.levels import (
     WEAK_STYLES,
 )
 from oracle.parts import compare as compare_in_parts
-from oracle.pipeline import DEFINED, Levels, keep, level_of, shrink, to_tool, tool_verdict
+from oracle.pipeline import (
+    DEFINED,
+    Levels,
+    initial_of,
+    keep,
+    level_of,
+    shrink,
+    to_tool,
+    tool_verdict,
+    tool_verdict_of,
+)
 from oracle.simulate import disturbed, timed_history
 from oracle.small_scopes import SCOPES, small_histories
 from oracle.specifications import random_text_beside_a_level
@@ -379,13 +397,6 @@ def verdict_of(reason: str) -> str:
     if not reason:
         return "accepted"
     return "not certified" if reason.startswith("not certified") else "rejected"
-
-
-def initial_of(history: History, initial: int | Before | None) -> object:
-    """The initial state as the tool takes it: of the registers."""
-    if initial is None or isinstance(initial, Before):
-        return initial
-    return {key: initial for key in keys(history) if not is_list_key(history, key)}
 
 
 def add(counts: dict[str, int], name: str, count: int = 1) -> None:
@@ -849,6 +860,9 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
         return
     rng = random.Random(arguments.seed)
     for number in range(arguments.specs):
+        if arguments.names:
+            by_names(arguments, rng, number, result)
+            continue
         if arguments.operations:
             text = random_operation_spec(rng)
             histories = judged_by_operations(rng, text, arguments.per_spec, result.counts)
@@ -874,6 +888,33 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
                 result.differs(
                     history, f"expression-{arguments.seed}-{number}", text, expected, got
                 )
+
+
+def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, result: Slice) -> None:
+    """Checks that tell keys and transactions apart by their names, on any mixture of features."""
+    checks = random_named_checks(rng)
+    text = named_text(checks)
+    try:
+        plan = native_plan(load_spec(text))
+    except NotAnEventGraph as refusal:
+        if not refusal.reason.strip():
+            result.disagreements.append(f"no reason: {text}")
+        result.counts["specifications refused"] += 1
+        return
+    result.counts["specifications accepted"] += 1
+    for crossed, expected in judged_by_names(rng, checks, arguments.per_spec, result.counts):
+        result.note({"random": expected})
+        given = to_tool(
+            crossed.history, initial_of(crossed.history, crossed.initial), crossed.error
+        )
+        got = tool_verdict_of(given, plan, seed=number)
+        if got == f"{expected}, not certified":
+            result.counts["not certified"] += 1
+        elif got.startswith("unknown: unsupported"):
+            result.counts["lists of unknown outcome"] += 1
+        elif got != expected:
+            name = f"names-{arguments.seed}-{number}"
+            result.differs(crossed.history, name, text, expected, got)
 
 
 def print_separated(separated: Counter[str]) -> None:
@@ -933,6 +974,7 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--specs", type=int, default=2_000)
     run.add_argument("--per-spec", type=int, default=15)
     run.add_argument("--operations", action="store_true", help="walks over single operations")
+    run.add_argument("--names", action="store_true", help="labels, levels and keys by name")
     run.add_argument("--beside", action="store_true", help="any checks beside a native level")
     run.add_argument("--seed", type=int, default=0)
     commands.add_parser("report")

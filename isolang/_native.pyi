@@ -43,7 +43,7 @@ class Columns:
     @property
     def txn_end(self) -> NDArray[np.int64]: ...
     @property
-    def txn_label(self) -> NDArray[np.int64]: ...
+    def txn_number(self) -> NDArray[np.int64]: ...
     @property
     def txn_position(self) -> NDArray[np.int64]: ...
     @property
@@ -61,6 +61,16 @@ class Columns:
     def set_version(self, op: int, kind: int, payload: object) -> None: ...
     def name_sources(self) -> None: ...
     def without_versions(self) -> Columns: ...
+    @property
+    def txn_labels(self) -> NDArray[np.int32]: ...
+    @property
+    def txn_levels(self) -> NDArray[np.int32]: ...
+    @property
+    def label_sets(self) -> list[tuple[str, ...]]: ...
+    @property
+    def level_sets(self) -> list[tuple[str, ...]]: ...
+    def set_labels(self, txn: int, names: Sequence[str]) -> None: ...
+    def set_level(self, txn: int, name: str) -> None: ...
     @property
     def op_start(self) -> NDArray[np.int64]: ...
     @property
@@ -126,7 +136,7 @@ class Columns:
         self,
         session: int,
         status: int,
-        label: int,
+        number: int,
         position: int,
         file: int = 0,
         begin: int = ...,
@@ -244,6 +254,8 @@ def write_jepsen(
     values: Mapping[int, str],
     groups: Mapping[int, str],
     versions: Mapping[int, str],
+    labels: Sequence[str],
+    levels: Sequence[str],
     write: Callable[[bytes], object],
 ) -> tuple[int, int] | None: ...
 
@@ -392,6 +404,7 @@ class KnownGraph:
 # --- pruning ---
 
 def prune(
+    columns: Columns,
     problem: Problem,
     automata: Sequence[object],
     seconds: float = ...,
@@ -492,7 +505,7 @@ def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -
 
 def verify_witness(
     columns: Columns,
-    checks: list[tuple[str, str, str]],
+    checks: Sequence[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],
     order_txn: NDArray[np.int32],
@@ -500,7 +513,7 @@ def verify_witness(
 ) -> str: ...
 def verify_refutation(
     columns: Columns,
-    checks: list[tuple[str, str, str]],
+    checks: Sequence[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
     steps: list[tuple[Any, ...]],
     seconds: float = 0.0,
 ) -> str: ...

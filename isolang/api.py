@@ -47,7 +47,7 @@ def load_history(
             xz, bzip2 and zstd are read as they are.
         format: ``auto`` (by content) or a name of docs/formats.md.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
-        initial: the label of the transaction that is the initial one.
+        initial: the number of the transaction that is the initial one.
         initial_value: what the keys held before the history begins, instead of nil: one value for
             all of them, or a mapping from keys to values. A list is for keys that hold lists.
         unwritten_initial: what was read and nobody wrote was there before: at most one value of a
@@ -73,7 +73,7 @@ def load_history(
 
     >>> import io
     >>> history = load_history(io.BytesIO(b'{:type :ok, :process 0, :value [[:w :x 1]]}'), "edn")
-    >>> history.counts()["committed"], history.label(0)
+    >>> history.counts()["committed"], history.name_of(0)
     (1, 'T1')
     """
     where = Path(path) if isinstance(path, os.PathLike) else path

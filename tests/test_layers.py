@@ -48,7 +48,7 @@ DIRECT = {
     "output": {"verdict"},
     "report": {"output", "comparison", "levels", "minimal"},
     "programs": {"api", "report"},
-    "run": {"api", "report"},
+    "run": {"api", "report", "watch"},
     "testing": {"run"},
     "strategies": {"testing"},
     "watch": {"api"},

@@ -16,9 +16,18 @@ from typing import Final, assert_never
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Edge
-from isolang.language.meaning.core import Core, Diff
+from isolang.language.meaning.core import Core, Diff, Named
 from isolang.language.meaning.facts import children, names
-from isolang.language.vocabulary import GIVEN, GIVEN_WHOLE, OF_EVENTS, ROWS, TESTS, word_of
+from isolang.language.syntax.ast import KeyClass
+from isolang.language.vocabulary import (
+    GIVEN,
+    GIVEN_WHOLE,
+    NAMED,
+    OF_EVENTS,
+    ROWS,
+    TESTS,
+    word_of,
+)
 from isolang.rows import Rows, bits, bits_of, closed, transposed, union
 
 NOTHING = -1
@@ -34,10 +43,11 @@ _Pairs = Iterable[tuple[int, int]]
 def only_grows(e: Core) -> bool:
     r"""Whether an expression can only gain pairs by those that its relations gain.
 
-    What is taken away may be ``id`` alone: of two elements it has the same to say everywhere.
+    What is taken away may be ``id`` alone, and who bears a name: of elements these have the same to
+    say everywhere.
     """
     # mutant: definition-only-grows
-    if isinstance(e, Diff) and names(e.right) != {"id"}:
+    if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
         return False
     return all(only_grows(part) for part in children(e))
 
@@ -127,6 +137,13 @@ class Claim(Evaluator):
             if op >= 0 and facts.is_external(op) and facts.candidates(op)
         ]
 
+    def _named_set(self, of: Named) -> Rows:
+        place = self.of_transaction
+        return {0: bits_of(i for t, i in place.items() if self._facts.bears(t, of))}
+
+    def _key_in(self, within: KeyClass, key: int) -> bool:
+        return self._facts.key_in(key, within)
+
     def _identity(self) -> Rows:
         return {i: 1 << i for i in range(len(self._transactions) + len(self._of_operation))}
 
@@ -194,6 +211,8 @@ class Claim(Evaluator):
                 back = self._composed(read, self.relation("ww", key))
                 # mutant: definition-itself
                 return {i: row & ~(1 << i) for i, row in back.items()}
+            case "same-group" | "same-label" | "label" | "level":
+                return {}  # no letter
             case "vo" | "cand" | "co" | "ar" | "vis" | "conflict":
                 return {}  # the edges say nothing of it
             case _:

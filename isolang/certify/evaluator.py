@@ -19,6 +19,7 @@ from isolang.language.meaning.core import (
     Inter,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -29,6 +30,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children, names
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import OVERWRITING
 from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union
 
@@ -56,6 +58,14 @@ class Evaluator(ABC):
     @abstractmethod
     def _identity(self) -> Rows:
         """``id``, over all elements."""
+
+    @abstractmethod
+    def _named_set(self, of: Named) -> Rows:
+        """The transactions that bear a name."""
+
+    @abstractmethod
+    def _key_in(self, within: KeyClass, key: int) -> bool:
+        """Whether a key is in a class."""
 
     def choose(self, name: str, key: int | None, value: Rows) -> None:
         """Set a chosen relation; what was evaluated with another value of it is forgotten."""
@@ -136,8 +146,14 @@ class Evaluator(ABC):
                 return closed(value(e.arg))
             case Star():
                 return union((closed(value(e.arg)), self._identity()))
+            case Named():
+                return self._named_set(e)
             case ForKey():
-                return union(self.value(e.body, {**binding, e.key: k}) for k in self.keys)
+                return union(
+                    self.value(e.body, {**binding, e.key: k})
+                    for k in self.keys
+                    if e.within is None or self._key_in(e.within, k)
+                )
 
     def _sequence(self, parts: list[Rows]) -> Rows:
         """``a ; b ; …``: composition is associative, so the pair that costs least goes first."""

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.language.meaning.core import Named
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import COMPARING_GROUPS, MOMENTS, OF_BEGIN_AND_END, OF_STATEMENTS
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Facts:
         self.sessions = columns.sessions
         self.has_time = columns.has_time
         self.group = columns.txn_group.tolist()
+        self._history = history
         self.status: list[int] = columns.txn_status.tolist()
         self.session: list[int] = columns.txn_session.tolist()
         self.begin: list[int] = columns.txn_begin.tolist()
@@ -116,6 +119,26 @@ class Facts:
                 for op in range(self.op_start[t], self.op_start[t + 1]):
                     if self.ok[op] and self.is_list(op):
                         self._list_reads[self.key[op]].append(op)
+
+    def bears(self, t: int, of: Named) -> bool:
+        """Whether a transaction bears a label, or asked for a level, that a name selects."""
+        if t == self.n or self.status[t] == INITIAL:
+            return False
+        history = self._history
+        # mutant: definition-label-as-level
+        names = history.labels_of(t) if of.word == "label" else (history.level_of(t) or None,)
+        return any(name is not None and _is_called(name, of.name) for name in names)
+
+    def share_label(self, a: int, b: int) -> bool:
+        """Whether two transactions have a label in common."""
+        history = self._history
+        return any(name in history.labels_of(b) for name in history.labels_of(a))
+
+    def key_in(self, key: int, within: KeyClass) -> bool:
+        """Whether the name of a key is of a class."""
+        name = self._history.key_name(key)
+        listed = any(_is_called(name, pattern) for pattern in within.patterns)
+        return not listed if within.negated else listed
 
     def _index_writes(self, t: int) -> None:
         owner = self.n if self.status[t] == INITIAL else t
@@ -691,3 +714,21 @@ class Facts:
             raise CertificateRejected(f"there is no key {key}")
         if t != self.n and not (0 <= t < self.n and self.live(t) and key in self.last[t]):
             raise CertificateRejected(f"transaction {t} is no writer of key {key}")
+
+
+def _is_called(name: str, pattern: str) -> bool:
+    """Whether a name is of a pattern: its parts between ``*`` stand in it, one behind the other."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == first
+    *middle, last = rest
+    if not name.startswith(first) or not name[len(first) :].endswith(last):
+        return False
+    inside = name[len(first) : len(name) - len(last)]
+    at = 0
+    for part in middle:
+        found = inside.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True

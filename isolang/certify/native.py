@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.prefix import prefix_text
+from isolang.certify.prefix import NameOf, numbered, prefix_text
 from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.translate import judged
 
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 _NOT_CERTIFIED = "not certified: "
 
 
-def native_checks(spec: Spec) -> list[tuple[str, str, str]]:
+def native_checks(spec: Spec) -> list[tuple[str, str, str, tuple[NameOf, ...]]]:
     """The judged checks as the native checker takes them: name, kind, expression in prefix form.
+
+    And what the names in quotes are that its letters refer to by number.
 
     Raises:
         NotCertifiedError: a check is outside event graphs.
     """
-    return [(check.name, check.kind, prefix_text(check.expr)) for check in judged(spec)]
+    return [
+        (check.name, check.kind, prefix_text(check.expr), numbered(check.expr)[1])
+        for check in judged(spec)
+    ]
 
 
 def check_natively(

@@ -6,15 +6,18 @@ Only words over relations of transactions and tests can be said: no intersection
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.language.meaning.core import (
     Core,
+    Diff,
     ForKey,
     Lift,
+    Named,
     Opt,
     Plus,
     Rel,
@@ -22,8 +25,12 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.language.meaning.facts import children, rebuild
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
     FILTERED,
+    FROM_T0,
+    NAMED,
     OF_READS,
     PARTS,
     RELATIONS,
@@ -37,12 +44,55 @@ TO_WRITE = "to-write"
 _KEYED = (*OF_READS, "ww")
 
 
+_AT: Final = "@"
+"""Before the number of what restricts a letter: ``wr@0`` is ``wr`` of keys of the first name."""
+
+NameOf: TypeAlias = tuple[str, tuple[str, ...], bool]
+"""Whether it is of keys, a label or a level; its patterns, and whether they are left out."""
+
+
 def _letter(e: Core) -> str:
     """The name of a relation or of a test; empty for anything else."""
     name, known = (
-        (e.arg, TESTS) if isinstance(e, Lift) else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE))
+        (e.arg, (*TESTS, *NAMED))
+        if isinstance(e, Lift)
+        else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE))
     )
-    return name.name if isinstance(name, Rel) and name.key is None and name.name in known else ""
+    if not isinstance(name, Rel) or name.key is not None:
+        return ""
+    return name.name if name.name.partition(_AT)[0] in known else ""
+
+
+def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
+    """The expression with the number of each name in quotes, and the names."""
+    found: list[NameOf] = []
+
+    def number(of: NameOf) -> str:
+        if of not in found:
+            found.append(of)
+        return f"{_AT}{found.index(of)}"
+
+    def named(e: Core, classes: Mapping[str, KeyClass]) -> Core:
+        if isinstance(e, Named):
+            return Rel(e.word + number((e.word, (e.name,), False)))
+        if isinstance(e, Diff) and e.left == Rel("T") and isinstance(e.right, Named):
+            return Rel(e.right.word + number((e.right.word, (e.right.name,), True)))
+        if isinstance(e, Rel) and e.key is not None and e.key in classes and e.name not in FROM_T0:
+            within = classes[e.key]
+            return replace(e, name=e.name + number(("keys", within.patterns, within.negated)))
+        if isinstance(e, ForKey):
+            inner = {key: of for key, of in classes.items() if key != e.key}
+            inner |= {e.key: e.within} if e.within is not None else {}
+            return ForKey(e.key, named(e.body, inner))
+        return rebuild(e, tuple(named(part, classes) for part in children(e)))
+
+    return named(expr, {}), tuple(found)
+
+
+def _whole(name: str) -> tuple[str, str]:
+    """A name without its number, and that."""
+    whole, at, number = name.partition(_AT)
+    return whole, at + number
 
 
 def plain(expr: Core) -> Core:
@@ -54,14 +104,15 @@ def plain(expr: Core) -> Core:
         NotCertifiedError: a ``for`` that ties two relations to one key.
     """
     expr = _plain(expr)
-    split = any(isinstance(e, Rel) and e.name in parts for e in walk(expr)
+    split = any(isinstance(e, Rel) and _whole(e.name)[0] in parts for e in walk(expr)
                 for parts in PARTS.values())  # fmt: skip
     return _in_parts(expr) if split else expr
 
 
 def _in_parts(expr: Core) -> Core:
-    if isinstance(expr, Rel) and expr.name in PARTS:
-        return Union(tuple(map(Rel, PARTS[expr.name])))
+    if isinstance(expr, Rel) and _whole(expr.name)[0] in PARTS:
+        whole, number = _whole(expr.name)
+        return Union(tuple(Rel(part + number) for part in PARTS[whole]))
     if isinstance(expr, (Union, Seq)):
         return replace(expr, parts=tuple(map(_in_parts, expr.parts)))
     if isinstance(expr, (Plus, Star, Opt)):
@@ -72,6 +123,10 @@ def _in_parts(expr: Core) -> Core:
 def _plain(expr: Core) -> Core:
     if isinstance(expr, ForKey):
         return _over_keys(expr.key, expr.body)
+    if isinstance(expr, Lift) and isinstance(expr.arg, ForKey):
+        return _over_keys(expr.arg.key, Lift(expr.arg.body))
+    if isinstance(expr, Lift) and isinstance(expr.arg, Union):
+        return Union(tuple(_plain(Lift(part)) for part in expr.arg.parts))
     if isinstance(expr, Union):
         return Union(tuple(_plain(part) for part in expr.parts))
     if isinstance(expr, Seq):
@@ -88,7 +143,7 @@ def _plain(expr: Core) -> Core:
 def _over_keys(key: str, body: Core) -> Core:
     if isinstance(body, Union):  # for x: (a | b)  =  (for x: a) | (for x: b)
         return Union(tuple(_over_keys(key, part) for part in body.parts))
-    if isinstance(body, Rel) and body.key == key and body.name in _KEYED:
+    if isinstance(body, Rel) and body.key == key and _whole(body.name)[0] in _KEYED:
         return Rel(body.name)
     if isinstance(body, Lift) and isinstance(body.arg, Rel) and body.arg.key == key:
         return Lift(Rel(body.arg.name))  # [W] is the union of the [W[x]]
@@ -128,17 +183,18 @@ def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
             for b in last:
                 ends = [end.arg if isinstance(end, Lift) else None for end in (a, b)]
                 if not isinstance(r, Rel) or any(
-                    not isinstance(end, Rel) or end.key != key or end.name not in TESTS
+                    not isinstance(end, Rel) or end.key != key or _whole(end.name)[0] not in TESTS
                     for end in ends
                 ):
                     return None
                 if r.name == "init":
                     names.append("init")  # T0 is on no cycle; nothing depends on whom it precedes
                     continue
-                label = f"{r.name}[{','.join(end.name for end in ends if isinstance(end, Rel))}]"
+                tests = [_whole(end.name) for end in ends if isinstance(end, Rel)]
+                label = f"{r.name}[{','.join(test for test, _ in tests)}]"
                 if label not in FILTERED:
                     return None
-                names.append(label)
+                names.append(label + tests[0][1])
     return Union(tuple(map(Rel, names)))
 
 
@@ -181,7 +237,7 @@ def prefix_text(expr: Core) -> str:
             return f"({sign} {text(e.arg)})"
         raise NotCertifiedError(f"not certified: {_describe(e)} is not part of an event graph")
 
-    return text(plain(expr))
+    return text(plain(numbered(expr)[0]))
 
 
 def nullable(expr: Core) -> bool:
@@ -197,7 +253,7 @@ def nullable(expr: Core) -> bool:
         return empty(e.arg) if isinstance(e, Plus) else True
 
     prefix_text(expr)  # refuses what cannot be said
-    return empty(plain(expr))
+    return empty(plain(numbered(expr)[0]))
 
 
 def _describe(expr: Core) -> str:

@@ -40,6 +40,7 @@ from isolang.language.meaning.core import (
     ForKey,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -54,6 +55,7 @@ from isolang.language.vocabulary import (
     BESIDE_STATEMENTS,
     FROM_T0,
     MOMENTS,
+    NAMED,
     OF_READS,
     OVERWRITING,
     TESTS,
@@ -69,7 +71,7 @@ BACK_BY_STATEMENT = "irreflexive by statement"
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset((*FROM_T0, "wr", *TESTS))
+_ALLOWED = frozenset((*FROM_T0, "wr", *TESTS, *NAMED))
 _CHOSEN = ("rf", "ww")
 
 
@@ -108,7 +110,7 @@ def _read(check: Check) -> Check:
         try:
             prefix_text(expr)
         except NotCertifiedError:
-            keyless = _without_key(expr.body, expr.key)
+            keyless = _of_class(_without_key(expr.body, expr.key), expr)
             if not _names(keyless).isdisjoint(MOMENTS):
                 raise NotCertifiedError(
                     f"not certified: check {check.name} of one key compares moments of transactions"
@@ -195,7 +197,7 @@ def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
         raise NotCertifiedError("not certified: walks that pass operations have no times of those")
     ways: list[Core] = []
     for part in there:
-        if isinstance(part, ForKey) and part.body == _overwritten_at(part.key):
+        if isinstance(part, ForKey) and part == ForKey(part.key, _overwritten_at(part.key)):
             ways.append(Seq((Rel(TO_WRITE), Rel("po"))))
         else:
             ways.append(Seq((_among(part, _LEADS_THERE[1:]), Opt(Rel("po")))))
@@ -230,7 +232,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
     for form, name in forms:
         if e == form:
             return name
-    if forms is _LEADS_AWAY and isinstance(e, ForKey):
+    if forms is _LEADS_AWAY and isinstance(e, ForKey) and e.within is None:
         rf, ww = Rel("rf", e.key), Rel("ww", e.key)
         if e.body == Seq((Inverse(rf), Rel("tx"), ww)):
             return Rel("rw")
@@ -249,6 +251,17 @@ def _without_key(e: Core, key: str) -> Core:
                 "no event graph expresses"
             )
     return _changed(e, lambda part: replace(part, key=None))
+
+
+def _of_class(keyless: Core, of: ForKey) -> Core:
+    """What has no key any more, where ``for`` goes over some keys only: each relation of these."""
+    if of.within is None:
+        return keyless
+    keyed = (*OF_READS, "ww", *TESTS)
+    return _changed(
+        keyless,
+        lambda part: of.of(replace(part, key=of.key)) if part.name in keyed else part,
+    )
 
 
 def over_one_order(spec: Spec) -> bool:
@@ -304,7 +317,8 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
         _need(not nullable(phi), f"check {check.name}: a reader that observes itself")
-        within = phi in into_order or _names(phi) <= letters
+        # Whoever passes tests on a walk walks it.
+        within = phi in into_order or _names(phi) - {*TESTS, *NAMED} <= letters
         _need(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))
     return tuple(checks)
@@ -328,9 +342,9 @@ def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
 
 def _what_is_observed(e: Core) -> tuple[Core | None] | None:
     """Phi of ``obs(phi)``; ``None`` in its place for "by an earlier read"; else ``None``."""
-    if isinstance(e, ForKey) and isinstance(e.body, Diff):
+    if isinstance(e, ForKey) and e.within is None and isinstance(e.body, Diff):
         key, body, minus = e.key, e.body.left, e.body.right
-    elif isinstance(e, Diff) and isinstance(e.left, ForKey):
+    elif isinstance(e, Diff) and isinstance(e.left, ForKey) and e.left.within is None:
         key, body, minus = e.left.key, e.left.body, e.right
     else:
         return None
@@ -348,7 +362,7 @@ def _what_is_observed(e: Core) -> tuple[Core | None] | None:
 
 
 def _all_writers(e: Core) -> bool:
-    if not isinstance(e, ForKey):
+    if not isinstance(e, ForKey) or e.within is not None:
         return False
     writers = Rel("W", e.key)
     return e.body == Diff(Product(writers, writers), Rel("id"))
@@ -409,7 +423,8 @@ def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
 
 
 def _names(e: Core) -> frozenset[str]:
-    return frozenset(part.name for part in walk(e) if isinstance(part, Rel)) - {"id"}
+    named = frozenset(part.word for part in walk(e) if isinstance(part, Named))
+    return named | frozenset(part.name for part in walk(e) if isinstance(part, Rel)) - {"id"}
 
 
 def _summands(e: Core | None) -> tuple[Core, ...]:

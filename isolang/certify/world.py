@@ -15,6 +15,8 @@ from typing import Final, assert_never
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import APPEND, NIL, WRITE, Facts
 from isolang.certify.versions import in_stated_order
+from isolang.language.meaning.core import Named
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import GIVEN_WHOLE, word_of
 from isolang.rows import Rows, bits, bits_of, transposed, union
 
@@ -99,6 +101,8 @@ class World(Evaluator):
                 return self._session_order()
             case "rt":
                 return self._real_time()
+            case "same-group" | "same-label":
+                return self._alike(word)
             case "group-rt" | "done" | "late" | "locked":
                 return self._before_commit(word)
             case "committed-before" | "answered-before" | "committed-after" | "statement":
@@ -139,10 +143,30 @@ class World(Evaluator):
                     transposed(self.relation(f"{word[:-2]}wr", key)), self.relation("ww", key)
                 )
                 return {i: row & ~(1 << i) for i, row in back.items()}
+            case "label" | "level":
+                raise AssertionError(f"{word} of no name")
             case "ww" | "co" | "ar" | "vis" | "conflict":
                 raise AssertionError(f"{word} is chosen, and was not")
             case _:
                 assert_never(word)
+
+    def _named_set(self, of: Named) -> Rows:
+        return {0: bits_of(t for t in self._members if self.facts.bears(t, of))}
+
+    def _key_in(self, within: KeyClass, key: int) -> bool:
+        return self.facts.key_in(key, within)
+
+    def _alike(self, name: str) -> Rows:
+        """``same-group`` or ``same-label``: of different transactions."""
+        facts = self.facts
+
+        def alike(a: int, b: int) -> bool:
+            if name == "same-label":
+                return facts.share_label(a, b)
+            return bool(facts.group) and facts.group[a] == facts.group[b] != NIL
+
+        members = self._members
+        return {a: bits_of(b for b in members if a != b and alike(a, b)) for a in members}
 
     def _identity(self) -> Rows:
         rows = {i: 1 << i for i in bits(self.transactions)}

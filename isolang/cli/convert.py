@@ -34,7 +34,7 @@ def convert(
         list[str],
         typer.Option(
             "--drop", metavar="WHAT",
-            help="Leave out what OUT cannot say: real-time, groups, failed-operations, "
+            help="Leave out what OUT cannot say: real-time, groups, labels, failed-operations, "
             "unknown-reads, empty-transactions, order-after-unknown; may be repeated.",
         ),
     ] = [],  # noqa: B006

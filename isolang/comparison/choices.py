@@ -49,7 +49,7 @@ class Choices:
         self._side = Side.ABOVE if chosen is None else Side.EXACT
         self._free: dict[Place, dict[tuple[int, int], int]] = {}
         self._evaluator: Evaluator[Relation] = Evaluator(
-            self._algebra, on.given, on.keys, level.exists
+            self._algebra, on.given, on.keys, level.exists, on
         )
         self._one_order = bool(level.ranked)
         for exists in level.exists:

@@ -26,6 +26,7 @@ from isolang.language.meaning.core import (
     Check,
     Core,
     Exists,
+    Named,
     Plus,
     Rel,
     Seq,
@@ -33,6 +34,7 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.syntax.ast import KeyClass
 
 
 class Axiom(Struct, frozen=True, kw_only=True):
@@ -102,6 +104,11 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
     def mentioned(self) -> frozenset[str]:
         """The relations that a verdict depends on."""
         return facts.mentioned(replace(self.spec, checks=self.checks, exists=self.exists))
+
+    def names(self) -> tuple[frozenset[Named], frozenset[KeyClass]]:
+        """The labels and levels, and the classes of keys, that a verdict depends on."""
+        spec = replace(self.spec, checks=self.checks, exists=self.exists)
+        return facts.named_sets(spec), facts.key_classes(spec)
 
 
 def normal(spec: Spec) -> Normal:

@@ -43,6 +43,13 @@ class Bounds(Struct, frozen=True, kw_only=True):
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Scope:
     """The histories in which levels may differ."""
     names = frozenset().union(*(level.mentioned() for level in levels))
+    named, classes = (
+        frozenset().union(*found) for found in zip(*(x.names() for x in levels), strict=True)
+    )
+
+    def of(word: str) -> tuple[str, ...]:
+        return tuple(sorted({one.name for one in named if one.word == word}))
+
     return Scope(
         transactions=transactions,
         keys=bounds.keys,
@@ -54,6 +61,10 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
         predicates=not bounds.one_by_one and bool(names & {*SPLIT, "pred"}),
         one_by_one=bounds.one_by_one,
         overlap=bounds.overlap,
+        labels=of("label"),
+        levels=of("level"),
+        key_patterns=tuple(sorted({p for one in classes for p in one.patterns})),
+        common_labels="same-label" in names,
     )
 
 

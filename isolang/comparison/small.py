@@ -46,6 +46,9 @@ class Small(Struct, frozen=True, kw_only=True):
         before: who ended before whom began.
         timed: whether there are times.
         groups: the transactions of each group; empty if there are none.
+        labels: those of each transaction; empty if there are none.
+        levels: the level that each transaction asked for, or nothing.
+        key_names: the name of each key; empty where any will do.
     """
 
     transactions: tuple[tuple[Operation, ...], ...]
@@ -54,6 +57,9 @@ class Small(Struct, frozen=True, kw_only=True):
     before: tuple[tuple[int, int], ...] = ()
     timed: bool = False
     groups: tuple[tuple[int, ...], ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+    levels: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -86,6 +92,9 @@ class Small(Struct, frozen=True, kw_only=True):
             before=tuple((number[a], number[b]) for a, b in self.before),
             timed=self.timed,
             groups=tuple(sorted(tuple(sorted(number[t] for t in own)) for own in self.groups)),
+            labels=tuple(self.labels[t - 1] for t in order) if any(self.labels) else (),
+            levels=tuple(self.levels[t - 1] for t in order) if any(self.levels) else (),
+            key_names=tuple(self.key_names[key] for key in keys) if any(self.key_names) else (),
         )
 
     def group(self, t: int) -> str:
@@ -122,8 +131,10 @@ class Small(Struct, frozen=True, kw_only=True):
                     session=session[t],
                     begin=times[t - 1][0] if self.timed else None,
                     end=times[t - 1][1] if self.timed else None,
-                    label=t,
+                    number=t,
                     group=self.group(t) or None,
+                    label=self.labels[t - 1] if self.labels else None,
+                    level=(self.levels[t - 1] or None) if self.levels else None,
                 )
                 for t in order
             ],
@@ -140,10 +151,17 @@ class Small(Struct, frozen=True, kw_only=True):
             return ("r", key, op.source or None)
         return ("r", key, list(made[: made.index(op.source) + 1]) if op.source else [])
 
-    @staticmethod
-    def key(number: int) -> str:
+    def key(self, number: int) -> str:
         """The name of a key."""
+        if self.key_names and self.key_names[number]:
+            return self.key_names[number]
         return "xyzuvw"[number] if number < 6 else f"k{number}"
+
+    def names(self, t: int) -> str:
+        """The labels and the level of a transaction, for people."""
+        labels = ",".join(self.labels[t - 1]) if self.labels else ""
+        level = self.levels[t - 1] if self.levels else ""
+        return " ".join([f"#{labels}"] * bool(labels) + [f"^{level}"] * bool(level))
 
     def shown(self, t: int) -> str:
         """The operations of a transaction, for people."""
@@ -165,7 +183,7 @@ class Small(Struct, frozen=True, kw_only=True):
         def one(t: int) -> str:
             at = "@{}-{}".format(*times[t - 1]) if self.timed else ""
             group = f"%{self.group(t)}" if self.groups else ""
-            return " ".join(part for part in (self.shown(t), at, group) if part)
+            return " ".join(part for part in (self.shown(t), at, group, self.names(t)) if part)
 
         return " || ".join(" -> ".join(map(one, own)) for own in self.sessions)
 
@@ -176,4 +194,5 @@ class Small(Struct, frozen=True, kw_only=True):
             for t in own:
                 at = "" if not self.timed else "   from {} to {}".format(*times[t - 1])
                 group = f"   group {self.group(t)}" if self.groups else ""
-                yield f"session {number}", f"T{t}", self.shown(t) + at + group
+                names = f"   {self.names(t)}" if self.names(t) else ""
+                yield f"session {number}", f"T{t}", self.shown(t) + at + group + names

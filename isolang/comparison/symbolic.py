@@ -20,11 +20,14 @@ from msgspec import Struct
 
 from isolang._native import AcyclicSolver
 from isolang.comparison.effort import Effort
+from isolang.comparison.names import examples
 from isolang.comparison.small import List, Miss, Operation, Small, Write
 from isolang.comparison.small import Read as SmallRead
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, Read
 from isolang.encodings.relational.relation import Relation, relation_of
+from isolang.language.meaning.core import Named
+from isolang.language.syntax.ast import KeyClass
 
 
 class Scope(Struct, frozen=True, kw_only=True):
@@ -44,6 +47,10 @@ class Scope(Struct, frozen=True, kw_only=True):
             sessions and times that contradict each other.
         overlap: whether transactions of a session may overlap in time.
         serial: only what one transaction after the other shows, in the order of their numbers.
+        labels: the patterns of labels that are told apart.
+        levels: those of levels.
+        key_patterns: those of names of keys.
+        common_labels: whether it matters which transactions share a label.
     """
 
     transactions: int
@@ -58,6 +65,10 @@ class Scope(Struct, frozen=True, kw_only=True):
     one_by_one: bool = False
     overlap: bool = False
     serial: bool = False
+    labels: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+    key_patterns: tuple[str, ...] = ()
+    common_labels: bool = False
 
 
 class Symbolic(Interpretation[int]):
@@ -85,6 +96,7 @@ class Symbolic(Interpretation[int]):
         self._make_sessions()
         self._make_times()
         self._make_groups()
+        self._make_names()
         self._make_lists()
         self._make_events()
         if scope.one_by_one:
@@ -213,6 +225,48 @@ class Symbolic(Interpretation[int]):
             for pair in ((a, b), (b, a)):
                 state((-self._so[pair] if pair in self._so else TRUE, literal))
 
+    def _make_names(self) -> None:
+        """Each transaction bears some labels and at most one level, each key has one name.
+
+        Of the names that match the same patterns a few stand for all.
+        """
+        scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
+        labels = examples(scope.labels, 2 if scope.common_labels else 1)
+        borne = [name for names in labels.values() for name in names]
+        self._bears = {
+            ("label", t, name): self._new()
+            for t in (self._txns if scope.labels or scope.common_labels else ())
+            for name in borne
+        }
+        of_level = {names[0]: matched for matched, names in examples(scope.levels, 1).items()}
+        for t in self._txns if scope.levels else ():
+            own = {name: self._new() for name in of_level}
+            for a, b in combinations(own.values(), 2):
+                state((-a, -b))
+            self._bears |= {("level", t, name): literal for name, literal in own.items()}
+        self._matching = {("level", name): matched for name, matched in of_level.items()}
+        self._matching |= {
+            ("label", name): matched for matched, names in labels.items() for name in names
+        }
+        self._key_names: dict[tuple[int, str], int] = {}
+        self._keys_matching: dict[str, frozenset[str]] = {}
+        if not scope.key_patterns:
+            return
+        of_keys = examples(scope.key_patterns, len(self.keys))
+        self._keys_matching = {
+            name: matched for matched, names in of_keys.items() for name in names
+        }
+        self._key_names = {
+            (x, name): self._new() for x in self.keys for name in self._keys_matching
+        }
+        for x in self.keys:
+            state((some(self._key_names[x, name] for name in self._keys_matching),))
+            for one, other in combinations(self._keys_matching, 2):
+                state((-self._key_names[x, one], -self._key_names[x, other]))
+        for name in self._keys_matching:
+            for x, y in combinations(self.keys, 2):
+                state((-self._key_names[x, name], -self._key_names[y, name]))
+
     def _make_lists(self) -> None:
         wanted = self.scope.lists
         self.are_lists = [self._new() if wanted else FALSE for _ in self.keys]
@@ -286,6 +340,32 @@ class Symbolic(Interpretation[int]):
     def in_group(self, a: int, b: int) -> int:
         """The variables of the partition."""
         return self._together.get((min(a, b), max(a, b)), FALSE)
+
+    def bears(self, of: Named, t: int) -> int:
+        """The variables of the names that match."""
+        return self.circuit.any_of(
+            literal
+            for (word, u, name), literal in self._bears.items()
+            if (word, u) == (of.word, t) and of.name in self._matching[word, name]
+        )
+
+    def share_label(self, a: int, b: int) -> int:
+        """The variables of each label."""
+        both, labels = self.circuit.both, self._bears
+        return self.circuit.any_of(
+            both(literal, labels[word, b, name])
+            for (word, t, name), literal in labels.items()
+            if word == "label" and t == a
+        )
+
+    def key_in(self, within: KeyClass, key: int) -> int:
+        """The variables of its name."""
+        found = self.circuit.any_of(
+            self._key_names[key, name]
+            for name, matched in self._keys_matching.items()
+            if matched & set(within.patterns)
+        )
+        return -found if within.negated else found
 
     def moment(self, what: Moment, t: int, of: Read | int | None = None) -> int | None:
         """No operation has a time of its own: the transaction stands for all its moments."""
@@ -419,6 +499,8 @@ class Symbolic(Interpretation[int]):
             *self._so.values(),
             *self._rt.values(),
             *self._together.values(),
+            *self._bears.values(),
+            *(x for (_, name), x in self._key_names.items() if self._keys_matching[name]),
         ]
 
     # --- solving ---
@@ -478,7 +560,21 @@ class Symbolic(Interpretation[int]):
             before=tuple(pair for pair, literal in self._rt.items() if true(literal)),
             timed=self.scope.real_time,
             groups=tuple(sorted(tuple(sorted(own)) for own in groups)),
+            labels=tuple(self._names("label", t, true) for t in self._txns),
+            levels=tuple("".join(self._names("level", t, true)) for t in self._txns),
+            key_names=tuple(
+                next(
+                    (n for (y, n), literal in self._key_names.items() if y == x and true(literal)),
+                    "",
+                )
+                for x in self.keys
+            ),
         ).tidied()
+
+    def _names(self, kind: str, t: int, true: Callable[[int], bool]) -> tuple[str, ...]:
+        return tuple(
+            name for (word, u, name), x in self._bears.items() if (word, u) == (kind, t) and true(x)
+        )
 
     def _operations_of(self, t: int, true: Callable[[int], bool]) -> list[Operation]:
         reads = [

@@ -24,6 +24,8 @@ from isolang.encodings.relational.circuit import Circuit
 from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY
 from isolang.history.stats import Possible
+from isolang.language.classify.automaton import in_order, restriction_of
+from isolang.language.classify.event_graph import steps_of
 from isolang.language.classify.expression import NotRegularError, of_one_key, plain
 from isolang.language.classify.regular import Dfa, TooLargeError, without
 from isolang.language.meaning.core import Core
@@ -33,10 +35,12 @@ from isolang.language.vocabulary import (
     GIVEN,
     PARTS,
     ROWS,
-    TESTS,
     ends_of,
+    is_test,
     relation_of,
+    whole_letter,
 )
+from isolang.problem.event_graph import keys_of, passing
 from isolang.problem.polygraph import shown_orders
 from isolang.problem.problem import build_problem
 
@@ -109,14 +113,17 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
         return found("it does not forbid cycles", possible=True)
     words = None
     with suppress(NotRegularError, TooLargeError):
-        words = violating(form, expr)
+        words = violating(form, expr, names=True)
     if words is None:
         return found("its violations are no walks of transactions", possible=True)
     words = without(words, ("init",))
-    counts |= {r: candidates.count(r) for r in sorted(words.letters - set(TESTS))}
+    counts |= {r: candidates.count(r) for r in steps_of(words)}
     missing = [r for r, count in counts.items() if not count]
-    words = without(words, missing)
-    whys = list(dict.fromkeys(_no_pairs(relation_of(r)) for r in missing))
+    nobody = [
+        test for test in in_order(words.letters) if is_test(test) and not candidates.passing(test)
+    ]
+    words = without(words, (*missing, *nobody))
+    whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_nobody, nobody))))
     if words.empty:
         return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
     if not candidates.may_spell(words, of_key=_is_of_one_key(expr)):
@@ -124,9 +131,32 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
     return found("", possible=True)
 
 
-def _no_pairs(relation: str) -> str:
+def _no_pairs(letter: str) -> str:
+    relation = relation_of(letter)
     said = f"of no two transactions it holds that {ROWS[relation].between('a', 'b')}"
-    return _NO_PAIRS.get(relation, said)
+    return _NO_PAIRS.get(relation, said) + _of_keys(letter)
+
+
+def _nobody(test: str) -> str:
+    """Why no transaction passes a test."""
+    match whole_letter(test):
+        case "W":
+            return f"no transaction writes{_of_keys(test) or ' a key'}"
+        case "R":
+            return f"no transaction reads{_of_keys(test) or ' a key'} from another one"
+        case word:
+            restriction = restriction_of(test)
+            assert restriction is not None
+            verb = {"label": "bears the label", "level": "asked for the level"}[word]
+            return f'{"every" if restriction[2] else "no"} transaction {verb} "{restriction[1][0]}"'
+
+
+def _of_keys(letter: str) -> str:
+    if (restriction := restriction_of(letter)) is None:
+        return ""
+    _, patterns, negated = restriction
+    listed = ", ".join(f'"{pattern}"' for pattern in patterns)
+    return f" of keys {'but ' if negated else ''}{listed}"
 
 
 def _is_of_one_key(e: Core) -> bool:
@@ -146,6 +176,7 @@ class _Candidates:
     def __init__(self, history: History) -> None:
         # An indeterminate transaction that nobody reads from may be in.
         problem = build_problem(history, unread=True, each_read=True)
+        self._problem = problem
         native = self._native = problem.native
         self.refusal = native.refusal
         self._present: list[int] = np.flatnonzero(native.inclusion[: native.n]).tolist()
@@ -186,8 +217,12 @@ class _Candidates:
         if letter not in self._known:
             relation = relation_of(letter)
             pairs = sorted(set(self._of(relation)))
+            restriction = restriction_of(letter)
+            if restriction is not None:
+                inside = keys_of(self._problem, restriction).tolist()
+                pairs = [pair for pair in pairs if pair[2] < 0 or inside[pair[2]]]
             for place, test in enumerate(ends_of(letter)):
-                some = self._passing(test)
+                some = set(passing(self._problem, test, restriction).tolist())
                 pairs = [pair for pair in pairs if pair[place] in some]
             self._known[letter] = pairs
         return self._known[letter]
@@ -232,8 +267,10 @@ class _Candidates:
             if kind in wanted:
                 yield reader, key, sources[start[i] : start[i + 1]]
 
-    def _passing(self, test: str) -> set[int]:
-        return set(self._txn) if test == "W" else set(self._native.read_txn.tolist())
+    def passing(self, test: str) -> set[int]:
+        """The transactions that pass a test; T0 is none that matters."""
+        found = passing(self._problem, whole_letter(test), restriction_of(test))
+        return set(found.tolist()) - {self._native.n}
 
     # --- walks ---
 
@@ -254,8 +291,8 @@ class _Candidates:
         steps: dict[tuple[int, int], set[tuple[str, int]]] = defaultdict(set)
         for q, row in enumerate(words.moves):
             for letter, after in row.items():
-                if letter in TESTS:
-                    pairs: Sequence[Pair] = [(t, t, -1) for t in self._passing(letter)]
+                if is_test(letter):
+                    pairs: Sequence[Pair] = [(t, t, -1) for t in self.passing(letter)]
                 else:
                     pairs = self.pairs(letter)
                 for a, b, of in pairs:
@@ -287,8 +324,8 @@ def _orders_of_keys(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
 
     meeting = nx.Graph()
     for a, b, (letter, key) in taken:
-        if letter not in ("ww", *TESTS):
+        if whole_letter(letter) != "ww" and not is_test(letter):
             return False
-        if letter == "ww":
+        if not is_test(letter):
             meeting.add_edges_from([(a, ("key", key)), (b, ("key", key))])
     return len(meeting) == 0 or nx.is_forest(meeting)

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal, letters_within
+from isolang.language.classify.event_graph import steps_of
 from isolang.language.classify.expression import (
     WORDS_BY_OPERATION,
     WORDS_BY_STATEMENT,
@@ -53,6 +54,8 @@ from isolang.language.meaning.core import (
     Diff,
     ForKey,
     Inter,
+    Lift,
+    Named,
     Opt,
     Plus,
     Rel,
@@ -68,6 +71,7 @@ from isolang.language.vocabulary import (
     FILTERED,
     FILTERED_RELATIONS,
     GIVEN_ORDERS,
+    NAMED,
     OF_READS,
     OVERWRITING,
     RELATIONS,
@@ -75,6 +79,7 @@ from isolang.language.vocabulary import (
     TESTS,
     ends_of,
     relation_of,
+    whole_letter,
 )
 
 _STEPS = frozenset(RELATIONS) - {"init"}
@@ -431,18 +436,37 @@ def _between_commits(words: Dfa) -> Dfa:
 
 
 @lru_cache(maxsize=1024)
-def violating(form: str, e: Core) -> Dfa | None:
-    """Words of which each violation spells one; ``None`` if a violation may be no closed walk."""
-    words = language_of(plain(_without_keys(lettered(e))))
-    if words.nullable or not without(words, _STEPS | {"init"}).empty:
+def violating(form: str, e: Core, *, names: bool = False) -> Dfa | None:
+    """Words of which each violation spells one; ``None`` if a violation may be no closed walk.
+
+    Args:
+        form: ``acyclic`` or ``irreflexive``.
+        e: what must be that.
+        names: whether letters may be restricted by names in quotes.
+    """
+    words = language_of(plain(_without_keys(lettered(e if names else _without_names(e)))))
+    if words.nullable or not without(words, steps_of(words)).empty:
         return None
-    if not words.letters <= _STEPS | _TESTS | {"init"}:
+    if not set(map(whole_letter, words.letters)) <= _STEPS | _TESTS | set(NAMED) | {"init"}:
         return None
     return plus(words) if form == "acyclic" else words
 
 
 def _about_cycles(check: Check) -> bool:
     return not check.negated and check.kind in ("acyclic", "irreflexive")
+
+
+def _without_names(e: Core) -> Core:
+    """A larger relation: of all keys, and of all transactions."""
+    match e:
+        case Lift(arg=Named() | Diff(left=Rel(name="T"), right=Named())):
+            return Rel("id", None, e.pos)
+        case ForKey():
+            return ForKey(e.key, _without_names(e.body), None, e.pos)
+        case Lift(arg=Union(parts=parts)):
+            return _without_names(Union(tuple(Lift(part) for part in parts), e.pos))
+        case _:
+            return rebuild(e, tuple(map(_without_names, children(e))))
 
 
 def _without_keys(e: Core) -> Core:

@@ -262,7 +262,7 @@ class _Names:
         self._native = polygraph.problem.native
 
     def txn(self, txn: int) -> str:
-        return "T0" if txn == self._native.n else self._history.label(txn)
+        return "T0" if txn == self._native.n else self._history.name_of(txn)
 
     def writer(self, writer: int) -> str:
         return self.txn(int(self._native.writer_txn[writer]))

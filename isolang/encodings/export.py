@@ -68,7 +68,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
     native, history = formula.polygraph.problem.native, formula.polygraph.problem.history
     for base, automaton in zip(graph.base, graph.automata, strict=True):
         for txn in [*np.flatnonzero(native.inclusion[:-1]).tolist(), native.n]:
-            name = "T0" if txn == native.n else history.label(txn)
+            name = "T0" if txn == native.n else history.name_of(txn)
             for state in range(automaton.states):
                 where = f", state {state}" if automaton.states > 1 else ""
                 yield base + txn * automaton.states + state, f"{name}{where}, {automaton.check}"

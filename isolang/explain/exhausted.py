@@ -36,7 +36,7 @@ def explain_exhausted(
     shown = list(inner)[:_LISTED]
     matters = {op for t in shown for op in part.history.operations_of(t)}
     chosen = [exists.name for exists in spec.exists]
-    who = _listed([history.label(t) for t in transactions[:_LISTED]])
+    who = _listed([history.name_of(t) for t in transactions[:_LISTED]])
     if len(transactions) > _LISTED:
         who += f" and {len(transactions) - _LISTED} more"
     of = _listed(chosen) if chosen else "the sources"

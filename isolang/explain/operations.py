@@ -69,7 +69,7 @@ def failed_comparisons(history: History, shown: Collection[TransactionView]) -> 
     columns = history.columns
     about = [t.number for t in shown if t.operations] if shown else range(history.t0)
     return tuple(
-        history.label(t)
+        history.name_of(t)
         for t in about
         if any(columns.op_kind[op] == READ_NONE_OF for op in history.operations_of(t))
     )

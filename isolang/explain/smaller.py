@@ -14,7 +14,7 @@ from isolang.explain.known import KnownCycle, KnownGraph
 from isolang.explain.part import Part, Sources, reads_of, transactions_of
 from isolang.explain.shrink import shrink
 from isolang.language.classify.automaton import Automaton
-from isolang.language.vocabulary import FILTERED, TESTS, relation_of
+from isolang.language.vocabulary import FILTERED, TESTS, relation_of, whole_letter
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Finder:
         weaker = [
             replace(
                 a,
-                steps={r: s for r, s in a.steps.items() if r != "rw"},
+                steps={r: s for r, s in a.steps.items() if whole_letter(r) != "rw"},
                 back=(),
                 direct=frozenset(),
             )
@@ -215,7 +215,7 @@ class Finder:
         """
         automata = (plan or self._plan).automata
         about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
-        tests = any(letter in (*TESTS, *FILTERED) for a in automata for letter in a.steps)
+        tests = any(map(_is_of_accesses, automata))
         part = self._sources.relevant_part(about, every_write=tests)
         if part.history.t0 > _LARGEST_PART:
             return None
@@ -234,7 +234,7 @@ class Finder:
         if cost(steps)[3:] <= _SHORT and not relaxed:
             return None
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
-        relations = frozenset(r for a in plan.automata for r in a.steps) | {"rw"}
+        relations = frozenset(r for a in plan.automata for r in a.relations) | {"rw"}
         if self._known is None:
             among = self._around(steps)
             self._known = KnownGraph(self._problem, effort=_LOOKED, among=among)
@@ -363,7 +363,7 @@ class Finder:
             found = steps or found
             return steps is not None
 
-        tests = any(letter in (*TESTS, *FILTERED) for a in plan.automata for letter in a.steps)
+        tests = any(map(_is_of_accesses, plan.automata))
         part = self._sources.relevant_part(steps, every_write=tests)
         if not refuted(part):
             return None
@@ -440,3 +440,8 @@ def _with_init_as(relation: str, step: Step) -> Step:
         Edge(relation if e.relation == "init" else e.relation, *e.plain()[1:]) for e in step.edges
     )
     return CycleStep(step.check, edges)
+
+
+def _is_of_accesses(automaton: Automaton) -> bool:
+    """Whether it asks what transactions access besides what its steps say."""
+    return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

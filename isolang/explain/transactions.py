@@ -32,7 +32,7 @@ def show_transactions(
         views.append(
             TransactionView(
                 number=part.txns[txn],
-                name=history.label(txn),
+                name=history.name_of(txn),
                 status=history.status(txn),
                 session=history.session_of(txn),
                 where=history.where(txn),
@@ -48,6 +48,8 @@ def show_transactions(
                     for op in shown
                 ),
                 omitted=len(ops) - len(shown),
+                labels=history.labels_of(txn),
+                level=history.level_of(txn),
             )
         )
     return tuple(views)

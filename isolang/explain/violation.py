@@ -60,6 +60,8 @@ class TransactionView(Struct, frozen=True, kw_only=True):
         session: the name of its session.
         where: its place in the input, as text.
         place: the same in parts.
+        labels: what its author calls it.
+        level: the level that it was asked to run at; empty if none is known.
         operations: those that an edge is about, and what the reader of an ``rw`` wrote itself.
         omitted: how many more operations it has.
     """
@@ -72,6 +74,8 @@ class TransactionView(Struct, frozen=True, kw_only=True):
     place: Place
     operations: tuple[OperationView, ...]
     omitted: int
+    labels: tuple[str, ...] = ()
+    level: str = ""
 
 
 class EdgeView(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ class Words:
 
     def txn(self, txn: int) -> str:
         """Name a transaction."""
-        return "the initial state" if txn == self.facts.n else self.history.label(txn)
+        return "the initial state" if txn == self.facts.n else self.history.name_of(txn)
 
     def key(self, key: int) -> str:
         """Name a key; a number alone would read as a value."""

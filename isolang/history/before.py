@@ -105,7 +105,7 @@ def _take_unwritten(history: History) -> str:
     registers, lists, open_ = history.columns.take_unwritten_for_initial()
     if open_:
         first, other = (
-            f"{history.describe_op(op)} of {history.label(history.transaction_of(op))} "
+            f"{history.describe_op(op)} of {history.name_of(history.transaction_of(op))} "
             f"({history.where_op(op)})"
             for op in open_
         )

@@ -136,9 +136,9 @@ class _Builder:
         ops = self.sequence(transaction.ops, f"{where}: the operations")
         failed = self.failed(transaction.failed, len(ops), where)
         session = self.session(transaction.session, where)
-        label = self.label(transaction.label, index + 1, where)
+        number = self.number(transaction.number, index + 1, where)
         self.numbers.append([])
-        self.columns.begin_transaction(session, status, label, index + 1, 0, begin, end)
+        self.columns.begin_transaction(session, status, number, index + 1, 0, begin, end)
         last_write: dict[int, int] = {}
         for i, op in enumerate(ops):
             at = f"{where}, operation {i + 1}"
@@ -168,6 +168,7 @@ class _Builder:
         self.times(index, transaction, where)
         self.group(index, transaction, where)
         self.versions(index, transaction, where)
+        self.names(index, transaction, where)
         if status == c.INITIAL:
             for key, value in last_write.items():
                 self.columns.set_initial_value(key, value)
@@ -201,6 +202,19 @@ class _Builder:
                     f"{shown(version)})"
                 )
             self.columns.set_version(self.numbers[index][i], kind, payload)
+
+    def names(self, index: int, transaction: Transaction, where: str) -> None:
+        """The labels and the level."""
+        label, level = transaction.label, transaction.level
+        given = () if label is None else (label,) if isinstance(label, str) else label
+        if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+            raise HistoryError(f"{where}: the label (got {shown(label)}, expected names)")
+        if given:
+            self.columns.set_labels(index, list(given))
+        if level is not None and not isinstance(level, str):
+            raise HistoryError(f"{where}: the level (got {shown(level)}, expected a name)")
+        if level is not None:
+            self.columns.set_level(index, level)
 
     def times(self, index: int, transaction: Transaction, where: str) -> None:
         """The times of the operations and of COMMIT, which are within the transaction's."""
@@ -261,12 +275,12 @@ class _Builder:
                 "use a number or a string"
             ) from None
 
-    def label(self, given: object, ordinal: int, where: str) -> int:
+    def number(self, given: object, ordinal: int, where: str) -> int:
         if given is None:
             return ordinal
         if not isinstance(given, int) or isinstance(given, bool) or not -(2**63) <= given < 2**63:
             raise HistoryError(
-                f"{where}: not a label (got {shown(given)}, expected an integer of 64 bits)"
+                f"{where}: not a number (got {shown(given)}, expected an integer of 64 bits)"
             )
         return given
 

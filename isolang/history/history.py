@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.history import columns as c
-from isolang.history.transaction import Op, StatusName, Transaction
+from isolang.history.transaction import Op, StatusName, Transaction, one_or_several
 from isolang.history.values import STRING, UNKNOWN, Value, decode, show
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class History(Struct, frozen=True, kw_only=True):
         ...     Transaction([("w", "x", 1)], session="a"),
         ...     Transaction([("r", "x", None), ("r", "y", [1, 2])], session="b"),
         ... ])
-        >>> h.counts()["committed"], h.describe_op(1), h.label(1)
+        >>> h.counts()["committed"], h.describe_op(1), h.name_of(1)
         (2, 'r(x, nil)', 'T2')
 
         Args:
@@ -163,7 +163,7 @@ class History(Struct, frozen=True, kw_only=True):
         shown = range(min(_SHOWN, self.columns.transactions()))
         rows = [
             (
-                self.label(txn),
+                self.name_of(txn),
                 self.session_of(txn),
                 self.status(txn),
                 "  ".join(self.describe_op(op) for op in self.operations_of(txn)[:_SHOWN]),
@@ -181,16 +181,16 @@ class History(Struct, frozen=True, kw_only=True):
 
     # --- names, for messages ---
 
-    def label(self, txn: int) -> str:
+    def name_of(self, txn: int) -> str:
         """Give the name of a transaction, unique in the history: ``T914``; T0 is initial.
 
-        Labels that the input uses twice are followed by the session (``T7@client 3``), and, if that
-        does not do, by the transaction's number (``T7@client 3#12``).
+        Numbers that the input uses twice are followed by the session (``T7@client 3``), and, if
+        that does not do, by its place (``T7@client 3#12``).
         """
         if self._is_initial(txn):
             return "T0"
-        number = int(self.columns.txn_label[txn])
-        rank = int(self._labels()[txn])
+        number = int(self.columns.txn_number[txn])
+        rank = int(self._numbers()[txn])
         if rank == 0:
             return f"T{number}"
         session = self.session_name(int(self.columns.txn_session[txn]))
@@ -202,17 +202,17 @@ class History(Struct, frozen=True, kw_only=True):
     def _is_initial(self, txn: int) -> bool:
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
-    def _labels(self) -> Any:
-        """For each transaction: 0 if its label is unique, 1 if it is in its session, else 2."""
+    def _numbers(self) -> Any:
+        """For each transaction: 0 if its number is unique, 1 if it is in its session, else 2."""
         import numpy as np
 
-        if "labels" not in self._lazy:
-            labels = self.columns.txn_label
-            rank = (_repeated(labels) | (labels == 0)).astype(np.int8)
+        if "numbers" not in self._lazy:
+            numbers = self.columns.txn_number
+            rank = (_repeated(numbers) | (numbers == 0)).astype(np.int8)
             if rank.any():
-                rank += (rank > 0) & _repeated(labels, self.columns.txn_session)
-            self._lazy["labels"] = rank
-        return self._lazy["labels"]
+                rank += (rank > 0) & _repeated(numbers, self.columns.txn_session)
+            self._lazy["numbers"] = rank
+        return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
         """Give what the input calls a session; its number from 1 if it has no name."""
@@ -231,6 +231,27 @@ class History(Struct, frozen=True, kw_only=True):
         if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
             return ""
         return show(*self.columns.group(int(self.columns.txn_group[txn])))
+
+    def key_name(self, key: int) -> str:
+        """Give what a specification calls a key: its text, or its number."""
+        payload = self.columns.key(key)[1]
+        return "nil" if payload is None else str(payload)
+
+    def labels_of(self, txn: int) -> tuple[str, ...]:
+        """Give the labels of a transaction."""
+        return self._names("label", self.columns.txn_labels, txn)
+
+    def level_of(self, txn: int) -> str:
+        """Give the level that a transaction was asked to run at; empty if none is known."""
+        return "".join(self._names("level", self.columns.txn_levels, txn))
+
+    def _names(self, kind: str, set_of: Any, txn: int) -> tuple[str, ...]:
+        if self._is_t0(txn) or txn >= len(set_of):
+            return ()
+        if kind not in self._lazy:
+            columns = self.columns
+            self._lazy[kind] = columns.label_sets if kind == "label" else columns.level_sets
+        return tuple(self._lazy[kind][int(set_of[txn])])
 
     def status(self, txn: int) -> StatusName:
         """Give the status of a transaction, in words."""
@@ -386,7 +407,7 @@ class History(Struct, frozen=True, kw_only=True):
             status=self.status(txn),
             begin=None if begin == c.UNKNOWN_BEGIN else begin,
             end=None if end == c.UNKNOWN_END else end,
-            label=int(columns.txn_label[txn]),
+            number=int(columns.txn_number[txn]),
             failed=tuple(
                 sorted({i for i, op in zip(places, ops, strict=True) if not columns.op_ok[op]})
             ),
@@ -394,6 +415,8 @@ class History(Struct, frozen=True, kw_only=True):
             commit=self._commit(txn),
             group=self._group(txn),
             versions=self._versions(txn),
+            label=one_or_several(self.labels_of(txn)),
+            level=self.level_of(txn) or None,
         )
 
     def _versions(self, txn: int) -> list[Value] | None:

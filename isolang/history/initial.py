@@ -43,29 +43,29 @@ def declare_initial(columns: Columns, txn: int, where: str) -> None:
     columns.name_sources()
 
 
-def declare_labelled(columns: Columns, label: int, name: str) -> int:
-    """Make the transaction with this label the initial one (``--initial``); give its number.
+def declare_numbered(columns: Columns, number: int, name: str) -> int:
+    """Make the transaction with this number the initial one (``--initial``); give its number.
 
     Raises:
-        HistoryError: if no transaction has the label, or several, or it was aborted, or the format
+        HistoryError: if no transaction has the number, or several, or it was aborted, or the format
             has declared another one.
     """
     import numpy as np
 
-    labels = columns.txn_label
-    found = np.flatnonzero(labels == label)
+    numbers = columns.txn_number
+    found = np.flatnonzero(numbers == number)
     if len(found) == 0:
         have = "the history is empty"
-        if len(labels):
-            have = f"labels run from {labels.min()} to {labels.max()}"
-        msg = f"{name}: no transaction is labelled {label} ({have}); see `isocheck stats`"
+        if len(numbers):
+            have = f"numbers run from {numbers.min()} to {numbers.max()}"
+        msg = f"{name}: no transaction has the number {number} ({have}); see `isocheck stats`"
         raise HistoryError(msg)
     if len(found) > 1:
         places = ", ".join(str(p) for p in columns.txn_position[found[:3]])
         more = ", …" if len(found) > 3 else ""
         msg = (
-            f"{name}: {len(found)} transactions are labelled {label} (at positions "
-            f"{places}{more}), and only one can be the initial one; give them different labels"
+            f"{name}: {len(found)} transactions have the number {number} (at positions "
+            f"{places}{more}), and only one can be the initial one; give them different numbers"
         )
         raise HistoryError(msg)
     txn = int(found[0])
@@ -74,7 +74,7 @@ def declare_labelled(columns: Columns, label: int, name: str) -> int:
         msg = f"{name}: the file itself declares another initial transaction; leave --initial out"
         raise HistoryError(msg)
     if columns.txn_status[txn] == c.ABORTED:
-        msg = f"{name}: transaction {label} was aborted, so it cannot be the initial one"
+        msg = f"{name}: transaction {number} was aborted, so it cannot be the initial one"
         raise HistoryError(msg)
-    declare_initial(columns, txn, f"{name}: transaction {label}")
+    declare_initial(columns, txn, f"{name}: transaction {number}")
     return txn

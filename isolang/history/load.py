@@ -11,7 +11,7 @@ from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.detect import Guess, detect, walk_cobra
 from isolang.history.formats import FORMATS, WORKLOADS, format_named, list_of_formats
 from isolang.history.history import History
-from isolang.history.initial import declare_labelled
+from isolang.history.initial import declare_numbered
 from isolang.history.readers.reading import Files, Reading
 from isolang.history.sources import Source, natural, plain_name, read_source
 from isolang.history.versions import said_of_versions
@@ -34,7 +34,7 @@ def load_history(
             standard input, or a binary stream; gzip, xz, bzip2 and zstd are decompressed.
         format: ``auto`` (by content), or a name from :data:`isolang.history.formats.FORMATS`.
         timestamps: Cobra logs have timestamps (the logs themselves do not say so).
-        initial: the label of the transaction that is the initial one: it is before all others, and
+        initial: the number of the transaction that is the initial one: it is before all others, and
             its last writes are the initial values.
         per_key: sessions order operations on the same key only.
         failed_cas: what a comparison that failed says, in a log of single operations.
@@ -66,7 +66,7 @@ def load_history(
     notes = reading.notes
     said = reading.initial
     if initial is not None:
-        declare_labelled(reading.columns, initial, source.name)
+        declare_numbered(reading.columns, initial, source.name)
         said = f"{said}; or what transaction {initial} wrote, which is declared initial"
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
     notes += said_of_versions(reading.columns)

@@ -21,13 +21,13 @@ class LookAlike(Struct, frozen=True, kw_only=True):
     """A transaction that looks like an initial one, and is not declared as such.
 
     Attributes:
-        label: what ``--initial`` takes.
+        number: what ``--initial`` takes.
         name: what messages call it.
         where: its place in the input.
         keys: how many keys it writes.
     """
 
-    label: int
+    number: int
     name: str
     where: str
     keys: int
@@ -68,9 +68,9 @@ def look_alikes(history: History) -> tuple[LookAlike, ...]:
     found = []
     for t in np.flatnonzero(good)[:3].tolist():
         if _is_read_from(history, t, txn, is_read):
-            label = int(columns.txn_label[t])
-            name, where = history.label(t), history.where(t)
-            found.append(LookAlike(label=label, name=name, where=where, keys=int(keys_per[t])))
+            number = int(columns.txn_number[t])
+            name, where = history.name_of(t), history.where(t)
+            found.append(LookAlike(number=number, name=name, where=where, keys=int(keys_per[t])))
     return tuple(found)
 
 

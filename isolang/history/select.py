@@ -1,4 +1,4 @@
-"""A part of a history: only some operations, with the labels and places they had."""
+"""A part of a history: only some operations, with the numbers and places they had."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sub_history(
     """Give the history that has only the given operations.
 
     Transactions that keep no operation vanish unless they are given; the others keep status,
-    label, time, session and place. Initial values stay those of the whole history, also where they
+    number, time, session and place. Initial values stay those of the whole history, also where they
     come from a declared initial transaction that vanishes. A read whose explicit source vanishes
     has a missing source, as a read by value would find no writer.
 

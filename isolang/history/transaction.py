@@ -56,7 +56,7 @@ class Transaction(Struct, frozen=True):
         begin: when it started, or ``None`` if that is not known: integers (nanoseconds), floats
             (seconds) or datetimes, one kind for the whole history.
         end: when its outcome was known.
-        label: the number to call it by (``T<label>``); by default its ordinal, from 1.
+        number: the number to call it by (``T<number>``); by default its ordinal, from 1.
         times: when each operation was sent and when it was answered, or ``None``; by the clock of
             ``begin`` and ``end``.
         commit: when COMMIT was sent; its answer is at ``end``.
@@ -65,6 +65,9 @@ class Transaction(Struct, frozen=True):
         versions: for each operation the version that it read or wrote, as the database calls it, or
             ``None``: an integer, a string, any scalar. Of registers only: a list says by itself
             which version it is.
+        label: what its author calls it, a name or several: specifications may say more, or less, of
+            the transactions that bear one.
+        level: the level that it was asked to run at, by its name in ``.iso`` files (``ser``).
         failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
     """
 
@@ -73,9 +76,16 @@ class Transaction(Struct, frozen=True):
     status: StatusName = "committed"
     begin: Time | None = None
     end: Time | None = None
-    label: int | None = None
+    number: int | None = None
     failed: tuple[int, ...] = ()
     times: Sequence[tuple[Time, Time] | None] | None = None
     commit: Time | None = None
     group: Any = None
     versions: Sequence[Any] | None = None
+    label: str | Sequence[str] | None = None
+    level: str | None = None
+
+
+def one_or_several(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
+    """Labels as a transaction has them: one name, several, or none."""
+    return None if not names else names[0] if len(names) == 1 else names

@@ -26,6 +26,10 @@ DATABASES = SPECS / "databases"
 """What databases promise of recorded times: profiles of them, and the mechanisms of which these are
 made. They can be named and included like levels, but are none: each rests on an assumption."""
 
+MIXED = SPECS / "mixed"
+"""Levels that give each transaction what the level promises that it asked for itself: a history has
+to say which."""
+
 NO_SESSION = "-nosession"
 
 Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
@@ -112,8 +116,18 @@ def list_library() -> tuple[LibraryEntry, ...]:
 @cache
 def list_profiles() -> tuple[LibraryEntry, ...]:
     """The profiles of databases and their mechanisms, by name."""
+    return _of_folder(DATABASES)
+
+
+@cache
+def list_mixed() -> tuple[LibraryEntry, ...]:
+    """The levels for transactions of several levels, by name."""
+    return _of_folder(MIXED)
+
+
+def _of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
     entries = []
-    for path in sorted(DATABASES.glob("*.iso")):
+    for path in sorted(folder.glob("*.iso")):
         text = path.read_text(encoding="utf-8")
         header = _HEADER.search(text)
         assert header is not None, path
@@ -156,16 +170,16 @@ def normalise(name: str) -> str:
 def library_source(name: str) -> Source | None:
     """The library's text of that name (any case, with or without ``.iso``), fragments included."""
     wanted = normalise(name)
-    profile = next((p for p in list_profiles() if p.name == wanted), None)
-    if profile is not None:
-        return Source(f"library:{wanted}.iso", profile.text)
+    for entry in (*list_profiles(), *list_mixed()):
+        if entry.name == wanted:
+            return Source(f"library:{wanted}.iso", entry.text)
     return Source(f"library:{wanted}.iso", _text(wanted)) if _is_name(wanted) else None
 
 
 def near_names(name: str) -> list[str]:
     """The library's names that resemble ``name``, best first."""
     wanted = normalise(name)
-    names = [*_names(), *(profile.name for profile in list_profiles())]
+    names = [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
     close = difflib.get_close_matches(wanted, names, 4, 0.6)
     return close or [known for known in names if wanted and wanted in known][:4]
 

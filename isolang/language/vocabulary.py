@@ -14,15 +14,15 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 
 Name = Literal[
-    "T", "W", "R", "id", "init", "so", "rt", "group-rt", "done", "late", "locked",
-    "committed-before", "committed-after", "answered-before", "statement", "po", "tx", "cand", "vo",
-    "pred", "last-write", "rf", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw", "co", "ar", "vis",
-    "conflict",
+    "T", "W", "R", "label", "level", "id", "init", "so", "rt", "group-rt", "same-group",
+    "same-label", "done", "late", "locked", "committed-before", "committed-after",
+    "answered-before", "statement", "po", "tx", "cand", "vo", "pred", "last-write", "rf", "wr",
+    "ww", "rw", "iwr", "pwr", "irw", "prw", "co", "ar", "vis", "conflict",
 ]  # fmt: skip
 
 Element = Literal["transaction", "event", "any"]
 Level = Literal["transaction", "statement", "operation"]
-Compared = Literal["times", "moments", "sessions", "groups"]
+Compared = Literal["times", "moments", "sessions", "groups", "labels", "levels"]
 Walk = Literal["statements", "operations"]
 Colour = Literal["reads", "versions", "overwrites", "order", "time"]
 Place = Literal["begin", "end", "first", "read", "write"]
@@ -61,12 +61,13 @@ class Word(Struct, frozen=True, kw_only=True):
         sort: what it is a set of, or relates.
         meaning: when it relates ``{a}`` to ``{b}``, or contains ``{a}``, as a clause.
         keyed: whether ``name[x]`` is the part of one key.
+        named: whether it takes a name in quotes: ``label "audit"``.
         fragment: the file of the library that defines it; empty if each history gives it.
         transitive: whether r ; r ⊆ r without a key, which simplifications use.
         contains_init: whether it relates the initial transaction to every other one.
         level: whether it speaks of whole transactions, of statements that read, or of operations.
         compares: what a history must have for it: times of transactions, moments of operations and
-            of COMMIT, sessions, groups of sessions.
+            of COMMIT, sessions, groups of sessions, labels or levels of transactions.
         follows: the chosen relations that it is made of.
         part_of: the relation whose pairs by some reads it is: by item reads (``i…``), or by
             predicate reads (``p…``).
@@ -84,6 +85,7 @@ class Word(Struct, frozen=True, kw_only=True):
     sort: Sort
     meaning: str
     keyed: bool = False
+    named: bool = False
     fragment: str = ""
     transitive: bool = False
     contains_init: bool = False
@@ -114,6 +116,10 @@ VOCABULARY: Final[tuple[Word, ...]] = (
     Word(name="W", sort=_TXNS, keyed=True, meaning="{a} wrote a version (of the key)"),
     Word(name="R", sort=_TXNS, keyed=True,
          meaning="{a} read (the key) before writing it, if it wrote it"),
+    Word(name="label", sort=_TXNS, named=True, compares=("labels",),
+         meaning="{a} bears the label, a name or a pattern with `*`"),
+    Word(name="level", sort=_TXNS, named=True, compares=("levels",),
+         meaning="{a} was asked to run at the level, a name or a pattern with `*`"),
     Word(name="id", sort=Sort("relation"), meaning="{a} is {b}"),
     Word(name="init", sort=_TXN, transitive=True, contains_init=True, letter=True,
          beside=("statements", "operations"), dash=(1.5, 5),
@@ -127,6 +133,10 @@ VOCABULARY: Final[tuple[Word, ...]] = (
     Word(name="group-rt", sort=_TXN, transitive=True, compares=("times", "groups"),
          letter=True, beside=("statements",), colour="time", dash=(8, 3, 3, 3),
          meaning="{a}, of the same group, had ended before {b} began"),
+    Word(name="same-group", sort=_TXN, compares=("groups",),
+         meaning="{a} and {b} are different transactions of one group"),
+    Word(name="same-label", sort=_TXN, compares=("labels",),
+         meaning="{a} and {b} are different transactions that share a label"),
     Word(name="done", sort=_TXN, compares=("times", "moments"), letter=True, filtered=True,
          beside=("statements", "operations"), colour="time", dash=(8, 3, 1.5, 3, 1.5, 3),
          joins=("end", "end"), meaning="{a} had committed before {b} sent its COMMIT"),
@@ -217,6 +227,9 @@ TESTS: Final = tuple(w.name for w in VOCABULARY if w.sort == _TXNS and w.keyed)
 """``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
 that reads from outside."""
 
+NAMED: Final = tuple(word.name for word in VOCABULARY if word.named)
+"""``label`` and ``level``: sets that a name in quotes selects, and tests of a word, too."""
+
 OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
 """Words that speak of single operations."""
 
@@ -279,6 +292,12 @@ COMPARING_SESSIONS: Final = frozenset(w.name for w in VOCABULARY if "sessions" i
 COMPARING_GROUPS: Final = frozenset(w.name for w in VOCABULARY if "groups" in w.compares)
 """All relations that compare groups of sessions."""
 
+COMPARING_NAMES: Final[Mapping[str, frozenset[str]]] = {
+    what: frozenset(w.name for w in VOCABULARY if what in w.compares)
+    for what in ("labels", "levels")
+}
+"""What looks at labels, and at levels, of transactions."""
+
 FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
     word.name for word in VOCABULARY if word.filtered
 )
@@ -315,11 +334,26 @@ def word_of(name: str) -> Name:
 
 
 def relation_of(letter: str) -> str:
-    """The relation that a letter is a part of: ``rt`` for ``rt[W,R]``."""
-    return letter.partition("[")[0]
+    """The relation that a letter is a part of: ``rt`` for ``rt[W,R]``, ``wr`` for ``wr["a/*"]``."""
+    return letter.partition("[")[0].partition(" ")[0]
+
+
+def whole_letter(letter: str) -> str:
+    """The letter without its names in quotes.
+
+    >>> whole_letter('rt[W,R][not "a/*"]'), whole_letter('label "a"'), whole_letter("wr")
+    ('rt[W,R]', 'label', 'wr')
+    """
+    whole = letter.partition('"')[0].removesuffix("not ")
+    return whole[:-1] if whole != letter else letter
+
+
+def is_test(letter: str) -> bool:
+    """Whether a letter stays at a transaction: it says what that accesses, or what it is called."""
+    return whole_letter(letter) in (*TESTS, *NAMED)
 
 
 def ends_of(letter: str) -> tuple[str, ...]:
     """The tests at its two ends: ``W`` and ``R`` for ``rt[W,R]``; none of a relation."""
-    ends = letter.rstrip("]").partition("[")[2]
+    ends = whole_letter(letter).rstrip("]").partition("[")[2]
     return tuple(ends.split(",")) if ends else ()

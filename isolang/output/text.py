@@ -155,13 +155,16 @@ def _transactions(
         transactions = [txn for txn in transactions if txn.name in named]
     grid = _grid(2)
     for txn in transactions:
-        session = f"session {txn.session}" if txn.session else ""
+        about = [_place(txn.where, report)]
+        about += [f"session {txn.session}"] * bool(txn.session)
+        about += [f"asked for {txn.level}"] * bool(txn.level)
+        about += [f'"{label}"' for label in txn.labels]
         status = f" {txn.status}" if txn.status != "committed" else ""
         operations = "  ".join(op.text for op in txn.operations)
         more = f"  (+{txn.omitted} more)" if txn.omitted else ""
         grid.add_row(
             _styled(txn.name + status, "bold"),
-            _styled(f"{_place(txn.where, report)}, {session}".rstrip(", "), "dim"),
+            _styled(", ".join(filter(None, about)), "dim"),
             operations + more,
         )
         for where, operation in callers_of(txn):

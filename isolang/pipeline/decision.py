@@ -19,6 +19,7 @@ from isolang.language.meaning.facts import mentioned, uses_groups
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options
+from isolang.pipeline.names import names_without_effect, without_levels
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
 from isolang.solvers.registry import choose_pair
@@ -138,6 +139,8 @@ def _says_nothing_of(spec: Spec, history: History) -> str:
     """Why the history cannot be judged by the spec, as its reader knows; empty if it can."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so that no level could have been broken"
+    if missing := without_levels(history, spec):
+        return missing
     if not history.levels:
         return ""
     main = re.fullmatch(r"library:(.*)\.iso", spec.source)
@@ -154,6 +157,7 @@ def _verdict(run: Run) -> Verdict:
         run.notes.append(run.route.theorem.sentence)
     if assumption := assumption_of(run.written_spec.texts.values()):
         run.notes.append(f"assumption: {assumption}")
+    run.notes += names_without_effect(run.history, run.written_spec)
     timed = run.history.columns.has_operation_times
     if not timed and mentioned(run.written_spec) & _COMPARE_OPERATIONS:
         run.notes.append(_NO_MOMENTS)

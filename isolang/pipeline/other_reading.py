@@ -53,7 +53,7 @@ def with_other_reading(
         assumed = (
             f"{loader.name} reads nothing and writes {loader.keys} of "
             f"{verdict.history.columns.n_keys()} keys, and was judged as an ordinary transaction; "
-            f"if it loaded the database, say --initial {loader.label}"
+            f"if it loaded the database, say --initial {loader.number}"
         )
         gives = _gives(verdict, loader, route, options, deadline)
     seconds = replace(deadline.seconds(), read=verdict.seconds.read)
@@ -97,7 +97,7 @@ def _gives(
     """What the verdict is if the transaction is declared initial, as the end of a sentence."""
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
-    if isinstance(verdict, Valid) and comes_first(verdict, loader.label):
+    if isinstance(verdict, Valid) and comes_first(verdict, loader.number):
         return " (the verdict is valid then, too)"
     if verdict.history.columns.operations() > _OPERATIONS:
         return ""
@@ -115,8 +115,8 @@ def _gives(
     return f" (the verdict is {other.outcome} then{too})"
 
 
-def comes_first(verdict: Valid, label: int) -> bool:
-    """Whether the transaction with a label is the first writer of each of its keys in the witness.
+def comes_first(verdict: Valid, number: int) -> bool:
+    """Whether the transaction with a number is the first writer of each of its keys in the witness.
 
     SOUND BECAUSE then the witness is one of the history in which that transaction is T0, too:
     whoever reads from it, or from T0, precedes all other writers of the key in both, by ``rw``; its
@@ -126,7 +126,7 @@ def comes_first(verdict: Valid, label: int) -> bool:
     import numpy as np
 
     witness, columns = verdict.witness, verdict.history.columns
-    found = np.flatnonzero(columns.txn_label == label)
+    found = np.flatnonzero(columns.txn_number == number)
     if not isinstance(witness, Witness) or len(found) != 1:
         return False
     txn = int(found[0])
@@ -140,9 +140,9 @@ def _declared(history: History, loader: LookAlike) -> History:
     import numpy as np
 
     from isolang.history import sub_history
-    from isolang.history.initial import declare_labelled
+    from isolang.history.initial import declare_numbered
 
     columns = history.columns
     copy = sub_history(history, np.arange(columns.operations()), np.arange(columns.transactions()))
-    declare_labelled(copy.columns, loader.label, history.name)
+    declare_numbered(copy.columns, loader.number, history.name)
     return copy

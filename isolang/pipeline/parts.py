@@ -149,7 +149,7 @@ def took_effect(history: History, route: Relational, members: Sequence[int]) -> 
     indeterminate = {t for t in range(history.t0) if status[t] == INDETERMINATE}
     if not indeterminate:
         return []
-    kept = [history.label(t) for t in members if t in indeterminate]
+    kept = [history.name_of(t) for t in members if t in indeterminate]
     named = ", ".join(kept[:_NAMED]) + (", …" if len(kept) > _NAMED else "")
     these = f"these took effect: {named or 'none'}"
     return [f"of {len(indeterminate)} transactions of unknown outcome {these}"]

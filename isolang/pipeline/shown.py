@@ -112,13 +112,13 @@ def _line(history: History, world: World, name: str, e: Core) -> str:
 
 
 def _is_set(e: Core) -> bool:
-    from isolang.language.meaning.core import Diff, Domain, ForKey, Inter, Range, Rel, Union
+    from isolang.language.meaning.core import Diff, Domain, ForKey, Inter, Named, Range, Rel, Union
     from isolang.language.vocabulary import SETS
 
     match e:
         case Rel():
             return e.name in SETS
-        case Domain() | Range():
+        case Domain() | Range() | Named():
             return True
         case Union() | Inter():
             return _is_set(e.parts[0])
@@ -133,8 +133,8 @@ def _is_set(e: Core) -> bool:
 def _name(history: History, element: int) -> str:
     t0 = history.t0
     if element <= t0:
-        return history.label(element)
+        return history.name_of(element)
     op = element - t0 - 1
     if op < history.columns.operations():
-        return f"{history.describe_op(op)} of {history.label(history.transaction_of(op))}"
+        return f"{history.describe_op(op)} of {history.name_of(history.transaction_of(op))}"
     return f"w({history.key(op - history.columns.operations())}, initial) of T0"

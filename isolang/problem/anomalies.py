@@ -87,7 +87,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
 
     def evidence(self, history: History) -> str:
         """Say in one sentence what was read, where, and what it contradicts."""
-        reader, place = history.label(self.txn), history.where_op(self.op)
+        reader, place = history.name_of(self.txn), history.where_op(self.op)
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
             return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
         reason = _REASONS[self.kind](self, history)
@@ -180,7 +180,7 @@ def _other(anomaly: Anomaly, history: History) -> str:
 
 
 def _writer(anomaly: Anomaly, history: History) -> str:
-    return history.label(history.transaction_of(_contradicted(anomaly)))
+    return history.name_of(history.transaction_of(_contradicted(anomaly)))
 
 
 def _verb(anomaly: Anomaly, history: History) -> str:
@@ -243,7 +243,7 @@ def _intermediate(anomaly: Anomaly, history: History) -> str:
 
 def _future(anomaly: Anomaly, history: History) -> str:
     verb = _verb(anomaly, history)
-    reader, place = history.label(anomaly.txn), history.where_op(_contradicted(anomaly))
+    reader, place = history.name_of(anomaly.txn), history.where_op(_contradicted(anomaly))
     return f"{_object(anomaly, history)} {reader} itself {verb} only later ({place})"
 
 
@@ -274,7 +274,7 @@ def _duplicate(anomaly: Anomaly, history: History) -> str:
 def _split(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is None:
         first, between, last = (
-            f"{history.describe_op(op)} of {history.label(history.transaction_of(op))}"
+            f"{history.describe_op(op)} of {history.name_of(history.transaction_of(op))}"
             for op in _torn(anomaly, history)
         )
         return f"which puts the {between} after the {first} and before the {last}"
@@ -301,7 +301,7 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
 def _stated(history: History, op: int) -> str:
     """Who read or wrote what, and which version that was."""
     reads = int(history.columns.op_kind[op]) == READ
-    who = history.label(history.transaction_of(op))
+    who = history.name_of(history.transaction_of(op))
     deletes = history.is_delete(op)
     verb = "read" if reads else "deleted" if deletes else "wrote"
     what = history.key(int(history.columns.op_key[op])) if deletes else _seen(history, op)

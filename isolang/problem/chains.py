@@ -54,6 +54,8 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
     ``ww`` step, so that the edges of the pairs between are implied. PC fails (1): its ``ww`` ends
     where no ``rw`` begins.
     """
+    if any(a.restricted for a in automata):
+        return False
     return (
         any(_closes(a, "ww", "rw") for a in automata)
         and any(_closes(a, "ww", "wr") for a in automata)

@@ -6,7 +6,8 @@ what the encodings say without pruning shares nothing with the engine but the pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,17 +20,20 @@ from isolang.history.columns import NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.language.vocabulary import (
     FILTERED,
     MOMENTS,
+    NAMED,
     OF_READS,
     OVERWRITING,
     PARTS,
+    TESTS,
     ends_of,
     relation_of,
+    whole_letter,
 )
 from isolang.problem.distinct import distinct
 
 if TYPE_CHECKING:
     from isolang import _native
-    from isolang.language.classify.automaton import Automaton
+    from isolang.language.classify.automaton import Automaton, Restriction
     from isolang.problem.problem import Problem
 
 Ints: TypeAlias = NDArray[np.int32]
@@ -76,7 +80,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     def ww(self, first: Ints, second: Ints) -> Edges:
         """The edges of pairs of writers (indices), the first before the second."""
         writer_txn = self.problem.native.writer_txn
-        u, v, origin = self._product("ww", writer_txn[first], writer_txn[second])
+        u, v, origin = self._product("ww", writer_txn[first], writer_txn[second], self._key[first])
         if self.version_base < 0:
             return u, v, origin
         own = np.arange(len(first), dtype=np.int64)
@@ -99,24 +103,79 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
     def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
         """The edges of pairs that reads make, and of those of its kind where a step asks for it."""
-        found = [self._product(relation, a, b)]
+        key = self.problem.native.read_key[read]
+        found = [self._product(relation, a, b, key)]
         by_predicate = self.problem.native.read_predicate
         for part, of_predicate in zip(PARTS[relation], (False, True), strict=True):
             predicate = by_predicate[read] != 0 if len(by_predicate) else np.zeros(len(read), bool)
             (some,) = np.nonzero(predicate == of_predicate)
-            u, v, origin = self._product(part, a[some], b[some])
+            u, v, origin = self._product(part, a[some], b[some], key[some])
             found.append((u, v, some[origin]))
         u, v, origin = (np.concatenate(column) for column in zip(*found, strict=True))
         return u, v, origin
 
-    def _product(self, relation: str, a: Ints, b: Ints) -> Edges:
+    @property
+    def _key(self) -> Ints:
+        """The key of each writer."""
+        native = self.problem.native
+        return np.repeat(np.arange(native.keys, dtype=np.int32), np.diff(native.key_start))
+
+    def _product(self, relation: str, a: Ints, b: Ints, key: Ints) -> Edges:
         u, v, origin = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         for base, automaton in zip(self.base, self.automata, strict=True):
-            for q, r in automaton.steps.get(relation, ()):
-                u.append((base + a * automaton.states + q).astype(np.int32))
-                v.append((base + b * automaton.states + r).astype(np.int32))
-                origin.append(np.arange(len(a), dtype=np.int64))
+            for (q, r), restriction in steps_of(automaton, relation):
+                every = np.arange(len(a), dtype=np.int64)
+                if restriction is not None:
+                    every = every[keys_of(self.problem, restriction)[key]]
+                u.append((base + a[every] * automaton.states + q).astype(np.int32))
+                v.append((base + b[every] * automaton.states + r).astype(np.int32))
+                origin.append(every)
         return np.concatenate(u), np.concatenate(v), np.concatenate(origin)
+
+
+def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restriction | None]]:
+    """The steps of a letter, each with what names in quotes restrict it to."""
+    for own, steps in automaton.steps.items():
+        if whole_letter(own) == letter:
+            for step in steps:
+                yield step, automaton.restricted.get(own)
+
+
+def keys_of(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
+    """Which keys a restriction leaves."""
+    names = range(problem.native.keys)
+    if restriction is None:
+        return np.ones(len(names), bool)
+    _, patterns, negated = restriction
+    of_class = re.compile("|".join(map(_expression, patterns)), re.DOTALL)
+    found = [of_class.fullmatch(problem.history.key_name(key)) is not None for key in names]
+    kept: NDArray[np.bool_] = np.array(found, bool) != negated
+    return kept
+
+
+def _expression(pattern: str) -> str:
+    return "".join(".*" if c == "*" else re.escape(c) for c in pattern)
+
+
+def passing(problem: Problem, test: str, restriction: Restriction | None) -> NDArray[np.int64]:
+    """The transactions that pass a test."""
+    native = problem.native
+    if test in ("W", "R"):
+        keys = keys_of(problem, restriction)
+        if test == "R":
+            return distinct(native.read_txn[keys[native.read_key]]).astype(np.int64)
+        of_writer = np.repeat(np.arange(native.keys), np.diff(native.key_start))
+        return distinct(native.writer_txn[keys[of_writer]]).astype(np.int64)
+    assert restriction is not None
+    (pattern,), history = restriction[1], problem.history
+    named = re.compile(_expression(pattern), re.DOTALL)
+
+    def bears(t: int) -> bool:
+        names = history.labels_of(t) if test == "label" else (history.level_of(t),)
+        return any(name and named.fullmatch(name) for name in names) != restriction[2]
+
+    present = np.flatnonzero(native.inclusion[: native.n]).tolist()
+    return np.array([t for t in present if bears(t)], np.int64)
 
 
 def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventGraph:
@@ -134,9 +193,9 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
         for q, r in automaton.epsilon:
             everyone = np.append(present, n)
             chunks.add(first + everyone * states + q, first + everyone * states + r)
-        for test, passing in (("W", native.writer_txn), ("R", native.read_txn)):
-            for q, r in automaton.steps.get(test, ()):
-                some = distinct(passing).astype(np.int64)
+        for test in (*TESTS, *NAMED):
+            for (q, r), restriction in steps_of(automaton, test):
+                some = passing(problem, test, restriction)
                 chunks.add(first + some * states + q, first + some * states + r)
         for q, r in automaton.steps.get("init", ()):
             chunks.add(np.full(len(present), first + n * states + q), first + present * states + r)
@@ -163,10 +222,12 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
                 a, b = np.array(pairs, np.int64).reshape(-1, 2).T
                 chunks.add(first + a * states + q, first + b * states + r)
         for letter in FILTERED:
-            for q, r in automaton.steps.get(letter, ()):
-                a, b = np.array(between_accesses(native, letter), np.int64).reshape(-1, 2).T
+            for (q, r), restriction in steps_of(automaton, letter):
+                keys = set(np.flatnonzero(keys_of(problem, restriction)).tolist())
+                pairs = between_accesses(native, letter, keys)
+                a, b = np.array(pairs, np.int64).reshape(-1, 2).T
                 chunks.add(first + a * states + q, first + b * states + r)
-    used = {name for a in automata for name, steps in a.steps.items() if steps}
+    used = {whole_letter(name) for a in automata for name, steps in a.steps.items() if steps}
     uses_orders = bool(used & {"ww", *OVERWRITING})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
     version_base = -1
@@ -244,13 +305,13 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
     ]
 
 
-def between_accesses(native: _native.Problem, letter: str) -> list[tuple[int, int]]:
-    """The pairs of ``rt[W,R]``, say, T0 left out, which no cycle passes."""
+def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
+    """The pairs of ``rt[W,R]``, say, of some keys, T0 left out, which no cycle passes."""
     relation = relation_of(letter)
     writers, readers = _accesses(native)
     first, last = ({"W": writers, "R": readers}[end] for end in ends_of(letter))
     candidates = {
-        (a, b) for key in first.keys() & last.keys() for a in first[key] for b in last[key]
+        (a, b) for key in first.keys() & last.keys() & keys for a in first[key] for b in last[key]
     }
     ended = native.unfinished
     if relation == "so":

@@ -313,7 +313,8 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
     from isolang import _native
 
     native = graph.problem.native
-    left = _native.prune(native, list(graph.automata), remaining(until))
+    columns = graph.problem.history.columns
+    left = _native.prune(columns, native, list(graph.automata), remaining(until))
     graph = _with_nodes_of(graph, left["nodes"], left["version_base"])
     source: Ints = left["source"]
     settled: Ints = left["settled"].reshape(-1, 2)

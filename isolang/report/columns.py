@@ -121,7 +121,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     sent, took, commit = _moments(history, txns, ops)
     deletes = (kind == c.WRITE) & (np.asarray(columns.op_value)[ops] == columns.deleted)
     letters = np.array([_KIND_OF[k] for k in range(len(_KIND_OF))])[kind]
-    labels = tuple(history.label(int(t)) for t in txns)
+    labels = tuple(history.name_of(int(t)) for t in txns)
     return Columns(
         of=total,
         numbers=() if len(txns) == total else tuple(txns.tolist()),

@@ -309,7 +309,7 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
     joins = [op - history.operations_of(t).start for t, op in ((writer, write), (reader, read))]
     return {
         "relation": "wr",
-        "source": history.label(writer),
+        "source": history.name_of(writer),
         "target": edge["source"],
         "key": edge["key"],
         "from": writer,

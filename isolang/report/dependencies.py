@@ -34,7 +34,7 @@ def dependencies(verdict: Valid) -> Picture | None:
             edges.setdefault((a, b, relation), []).append(key)
     committed = {t for t in range(history.t0) if history.status(t) == "committed"}
     shown = sorted(committed.union(*(ends[:2] for ends in edges)) - {history.t0})
-    names = {t: history.label(t) for t in shown}
+    names = {t: history.name_of(t) for t in shown}
     return drawn_graph(
         names,
         [
@@ -84,7 +84,7 @@ def _view(history: History, txn: int) -> TransactionView:
     place = Place(file=history.name, unit=history.position_unit, position=0)
     return TransactionView(
         number=txn,
-        name=history.label(txn),
+        name=history.name_of(txn),
         status=history.status(txn),
         session=history.session_of(txn),
         where=history.where(txn),

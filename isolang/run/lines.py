@@ -65,6 +65,17 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
     return line.removesuffix(b"}\n") + f", :versions [{shown}]{named}}}\n".encode()
 
 
+def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
+    """The line of an invocation that also says the transaction's labels, and its level."""
+    said = ""
+    if labels:
+        names = [show(*encode(name, "a label")) for name in labels]
+        said += f", :label {names[0] if len(names) == 1 else '[' + ' '.join(names) + ']'}"
+    if level is not None:
+        said += f", :level {show(*encode(level, 'a level'))}"
+    return line.removesuffix(b"}\n") + f"{said}}}\n".encode() if said else line
+
+
 def spell(value: Any) -> str:
     """A value that ``recorded_line`` does not spell itself, or part of one."""
     if value is None:

@@ -73,7 +73,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 end = _index(transaction.end) if committed else None
                 writes[key].append(
                     _Written(
-                        name=history.label(number), value=value, appended=name == "append",
+                        name=history.name_of(number), value=value, appended=name == "append",
                         began=began or 0, ended=float("inf") if end is None else end,
                         at=times.get(-1 if end is None else end, 0), committed=committed,
                     )

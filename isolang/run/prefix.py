@@ -1,8 +1,10 @@
 """Judges what was recorded so far, in a child process, while the clients go on.
 
-The whole prefix is checked each time, at sizes that grow by a quarter: all checks together cost at
-most five times the last one. A refuted prefix ends the run; the verdict that counts is that of the
-whole file. (With repeated values, a later writer may explain a read that no earlier one could.)
+A short prefix is checked as a whole each time, at sizes that grow by a quarter: all checks together
+cost at most five times the last one. A longer one is watched (:mod:`isolang.watch`): each look
+judges what came since the one before, in bounded memory, if the level and what was recorded can be
+watched. A refuted prefix ends the run; the verdict that counts is that of the whole file. (With
+repeated values, a later writer may explain a read that no earlier one could.)
 """
 
 from __future__ import annotations
@@ -10,17 +12,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
+from isolang.errors import IsolangError
+
+if TYPE_CHECKING:
+    from isolang.watch import Stream, Watch
+
 FIRST: Final = 10  # transactions before the first look
 GROWTH: Final = 1.25
 _SMALL: Final = 1 << 22  # bytes of a prefix of which it is asked whether it is too little
+_WHOLE: Final = 1 << 23  # bytes of a prefix that is always judged as a whole
+_ROUND: Final = 2_000  # transactions between two looks at a longer one that is watched
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -31,12 +41,14 @@ class Look(Struct, frozen=True, kw_only=True):
         transactions: how many the prefix has.
         anomaly: of a violation, its name.
         little: why nothing of it could have been violated; empty if something could.
+        watched: whether the next look will judge only what is new.
     """
 
     outcome: str
     transactions: int
     anomaly: str = ""
     little: str = ""
+    watched: bool = False
 
 
 class Watcher:
@@ -89,6 +101,8 @@ class Watcher:
             look = self._look(self._path.stat().st_size)
             if look is None:
                 continue
+            if look.watched:
+                due = size + _ROUND
             self.last = look
             if look.outcome == "invalid":
                 self.refuted.set()
@@ -124,12 +138,86 @@ def main() -> None:
     import isolang.api  # noqa: F401 - it gets ready before it is asked
 
     path, spec, seconds = sys.argv[1:]
+    growing = _Growing(Path(path), spec, float(seconds))
     for line in sys.stdin.buffer:
-        with open(path, "rb") as file:
-            data = file.read(int(line))
-        look = judge(data[: data.rfind(b"\n") + 1], spec, float(seconds))
+        size = int(line)
+        look = growing.look(size) if size >= _WHOLE else None
+        if look is None:
+            with open(path, "rb") as file:
+                data = file.read(size)
+            look = judge(data[: data.rfind(b"\n") + 1], spec, float(seconds))
         sys.stdout.buffer.write(msgspec.json.encode(look) + b"\n")
         sys.stdout.buffer.flush()
+
+
+class _Growing:
+    """Watches a file, as long as that is possible.
+
+    Args:
+        path: of a recorder.
+        spec: by what to judge it.
+        seconds: how long one window may take at most.
+    """
+
+    def __init__(self, path: Path, spec: str, seconds: float) -> None:
+        self._path, self._spec, self._seconds = path, spec, seconds
+        self._watch: Watch | None = None
+        self._stream: Stream | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._refused = False
+
+    def look(self, size: int) -> Look | None:
+        """Judge what is new of so many bytes; ``None`` if it cannot be watched."""
+        if self._refused:
+            return None
+        try:
+            return self._look(size)
+        except IsolangError:
+            self._refused = True
+            if self._folder is not None:
+                self._folder.cleanup()
+            return None
+
+    def _look(self, size: int) -> Look:
+        from isolang.verdict import Invalid
+
+        watch, stream = self._begin()
+        outcome, seen = "valid", 0
+        while watch.report is None:
+            batch = stream.next(0.0)
+            for _ in watch.feed(batch):
+                pass
+            if not batch.spans or stream.read_bytes >= size:
+                break
+        if watch.report is None:
+            found = watch.judge_now()
+            outcome, seen = found.outcome, found.seen
+        verdict = None
+        if watch.report is not None:
+            outcome, seen = watch.report.outcome, watch.report.seen
+            verdict = watch.report.verdict
+        return Look(
+            outcome=outcome if outcome in {"valid", "invalid"} else "unknown",
+            transactions=seen,
+            anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
+            watched=True,
+        )
+
+    def _begin(self) -> tuple[Watch, Stream]:
+        from isolang.watch import Stream, Watch
+
+        if self._watch is None or self._stream is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="isolang-run-")
+            self._stream = Stream([self._path])
+            self._watch = Watch(
+                self._spec,
+                stream=self._stream,
+                folder=Path(self._folder.name),
+                round=_ROUND,
+                grace_seconds=30.0,
+                timeout=self._seconds,
+            )
+        return self._watch, self._stream
 
 
 def judge(data: bytes, spec: str, seconds: float) -> Look:

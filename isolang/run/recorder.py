@@ -112,6 +112,8 @@ class Recorder:
         *,
         plan: Sequence[Recorded] = (),
         driver: Driver | None = None,
+        label: str | Sequence[str] = (),
+        level: str | None = None,
     ) -> RecordedTransaction:
         """Record one transaction: the block of a ``with``.
 
@@ -129,13 +131,19 @@ class Recorder:
                 first one is sent. Values of reads do not count.
             driver: how to commit and roll back, and what errors mean; by default found by the
                 connection's type.
+            label: what to call it in the history, a name or several, for specifications that say
+                more, or less, of the transactions with a label.
+            level: the level that it runs at, by its name in ``.iso`` files, such as ``ser``.
 
         Raises:
             IsolangError: the connection cannot be committed, or only asynchronously; or, as the
                 block begins, the session's last transaction has not ended.
         """
         driver = driver or driver_of(connection)
-        return RecordedTransaction(self, session, connection, tuple(plan), driver)
+        labels = (label,) if isinstance(label, str) else tuple(label)
+        return RecordedTransaction(
+            self, session, connection, tuple(plan), driver, labels=labels, level=level
+        )
 
     def initially(self, values: Mapping[Any, Any]) -> None:
         """Say what keys held before the first transaction, where that is not nothing.
@@ -296,12 +304,17 @@ class RecordedTransaction:
         connection: Connection | None,
         plan: tuple[Recorded, ...],
         driver: Driver,
+        *,
+        labels: tuple[str, ...] = (),
+        level: str | None = None,
     ) -> None:
         self._recorder = recorder
         self._session = session
         self._connection = connection
         self._plan = plan
         self._driver = driver
+        self._labels = labels
+        self._level = level
         self._began = recorder._began
         self._announced = False
         self._sent = UNKNOWN_START
@@ -448,7 +461,7 @@ class RecordedTransaction:
         planned = self._plan or self.operations
         self._announced = True
         line = self._line("invoke", planned)
-        self._recorder._write(line)
+        self._recorder._write(lines.with_names(line, self._labels, self._level))
         if self.problem is not None:
             raise self.problem
 

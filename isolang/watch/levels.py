@@ -50,6 +50,8 @@ def _why_not(chosen: Route) -> str:
     for automaton in chosen.automata:
         if automaton.of_one_key or automaton.by_statement or automaton.by_operation:
             return f"its check {automaton.check} walks over single operations"
+        if automaton.restricted:
+            return f"its check {automaton.check} tells keys or transactions apart by their names"
         used = {relation_of(letter) for letter in (*automaton.steps, *automaton.closing)}
         if foreign := sorted(used - _FORWARD - {""}):
             return (

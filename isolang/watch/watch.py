@@ -209,6 +209,10 @@ class Watch:
         if enough or batch.ended or self._waited(batch):
             yield self._judge(ended=batch.ended)
 
+    def judge_now(self) -> Round:
+        """Judge what has come, though it makes no round; the stream goes on."""
+        return self._judge(ended=False)
+
     def close(self) -> None:
         """Close the files."""
         self.state.close()
@@ -708,7 +712,7 @@ class Watch:
         if what != "open" and status != c.INDETERMINATE:
             return f"one knot of {held:,}"
         return (
-            f"T{oldest.columns.txn_label[row]}, {what}{self._for(int(begin[row]))}, holds {held:,}"
+            f"T{oldest.columns.txn_number[row]}, {what}{self._for(int(begin[row]))}, holds {held:,}"
         )
 
     def _for(self, begin: int) -> str:

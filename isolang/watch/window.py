@@ -42,7 +42,7 @@ def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
         return last.open_window(rows.columns)
     except ValueError as error:
         txn, key, what = str(error).split(" ", 2)
-        name = f"T{rows.columns.txn_label[int(txn)]}"
+        name = f"T{rows.columns.txn_number[int(txn)]}"
         of = f" of {decode(*rows.columns.key(int(key)))!r}" if int(key) >= 0 else ""
         raise HistoryError(
             f"{name}: {what}{of} cannot be watched; hint: isocheck check judges the whole history"

@@ -69,7 +69,7 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
     where = tuple(
         Planted(
             bug=bug.name,
-            transactions=tuple(f"T{columns.txn_label[txn]}" for txn in txns),
+            transactions=tuple(f"T{columns.txn_number[txn]}" for txn in txns),
             keys=_keys(columns, txns),
             violates=bug.weakest,
         )

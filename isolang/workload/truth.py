@@ -44,7 +44,7 @@ class Planted(Struct, frozen=True, kw_only=True):
 
     Attributes:
         bug: its name in :data:`isolang.workload.BUGS`.
-        transactions: the labels of its transactions, in the order of the bug's description.
+        transactions: the numbers of its transactions, in the order of the bug's description.
         keys: its keys x and y (those it uses), as numbers.
         violates: the weakest levels that it violates.
     """
@@ -118,14 +118,14 @@ class Truth(Struct, frozen=True, kw_only=True):
             written: the history that this is the truth of.
             read: what a reader makes of the file that it was written to.
         """
-        name_of = {written.label(txn): txn for txn in range(written.t0)}
+        name_of = {written.name_of(txn): txn for txn in range(written.t0)}
         planted = []
         for plant in self.planted:
             keys = {str(key) for key in plant.keys}
             found = {_done(read, txn, keys): txn for txn in range(read.t0)}
             names = (found.get(_done(written, name_of[name], keys)) for name in plant.transactions)
             named = tuple(
-                before if txn is None else read.label(txn)
+                before if txn is None else read.name_of(txn)
                 for before, txn in zip(plant.transactions, names, strict=True)
             )
             planted.append(replace(plant, transactions=named))

@@ -26,8 +26,16 @@ std::string text_of(nb::handle object) {
 
 std::vector<CheckText> check_texts(nb::sequence checks) {
   std::vector<CheckText> result;
-  for (const nb::handle check : checks)
-    result.push_back({text_of(check[0]), text_of(check[1]), text_of(check[2])});
+  for (const nb::handle check : checks) {
+    CheckText text{text_of(check[0]), text_of(check[1]), text_of(check[2]), {}};
+    if (nb::len(check) > 3)
+      for (const nb::handle name : nb::object(check[3])) {
+        NameText one{text_of(name[0]), {}, nb::cast<bool>(name[2])};
+        for (const nb::handle pattern : nb::object(name[1])) one.patterns.push_back(text_of(pattern));
+        text.names.push_back(std::move(one));
+      }
+    result.push_back(std::move(text));
+  }
   return result;
 }
 

@@ -24,9 +24,9 @@ std::vector<Automaton::Step> steps_of(nb::handle pairs) {
 struct StepPart {
   const char* name;
   Relation relation;
-  std::uint8_t reads;
+  Pairs pairs;
 };
-constexpr std::uint8_t item = kItemReads, predicate = kPredicateReads;
+constexpr Pairs item = kItemPairs, predicate = kPredicatePairs;
 constexpr StepPart kParts[] = {
 #define PART(id, name, whole, reads) {name, Relation::whole, reads},
 #include "core/relations.def"
@@ -40,44 +40,85 @@ bool holds(nb::handle set, const char* name) {
 Automaton::Reads reads_of(nb::handle names) {
   Automaton::Reads reads{};
   for (std::size_t r = 0; r < kRelations; ++r)
-    if (holds(names, kRelationNames[r])) reads[r] = kAllReads;
+    if (holds(names, kRelationNames[r])) reads[r] = kAllPairs;
   for (const StepPart& part : kParts)
-    if (holds(names, part.name)) reads[static_cast<std::size_t>(part.relation)] |= part.reads;
+    if (holds(names, part.name)) reads[static_cast<std::size_t>(part.relation)] |= part.pairs;
   return reads;
 }
 
-// Steps of parts of a relation become steps of the relation.
-void add_parts(nb::handle steps, Relation relation, std::vector<Automaton::Step>& to,
-               std::vector<std::uint8_t>& reads) {
-  std::vector<std::uint8_t> of_each(to.size(), kAllReads);
-  for (const StepPart& part : kParts) {
-    if (part.relation != relation || !holds(steps, part.name)) continue;
-    for (const auto& step : steps_of(steps[part.name])) {
-      const auto at = std::ranges::find(to, step) - to.begin();
-      if (at == std::ssize(to)) {
-        to.push_back(step);
-        of_each.push_back(0);
-      }
-      of_each[static_cast<std::size_t>(at)] |= part.reads;
-    }
+// Letters that a name in quotes restricts: wr["audit/*"] and label "audit", by what they are said to be
+// in Automaton.restricted of Python: the letter without the name, its patterns, whether it is negated.
+class Restrictions {
+ public:
+  void add(nb::handle automaton) {
+    for (nb::handle entry : automaton.attr("restricted").attr("values")()) number(entry);
   }
-  const auto whole = [](std::uint8_t one) { return one == kAllReads; };
-  if (!std::ranges::all_of(of_each, whole)) reads = std::move(of_each);
+  void resolve(const History& history) {
+    if (!classes_.empty()) kinds_ = std::make_shared<const Kinds>(kinds_of(history, classes_));
+  }
+  std::shared_ptr<const Kinds> kinds() const { return kinds_; }
+  Pairs pairs(nb::handle entry) { return kinds_->members[number(entry)]; }
+
+ private:
+  std::size_t number(nb::handle entry) {
+    const auto base = nb::cast<std::string>(entry[0]);
+    const NameClass one{base == "label"   ? NameClass::Of::labels
+                        : base == "level" ? NameClass::Of::levels
+                                          : NameClass::Of::keys,
+                        nb::cast<std::vector<std::string>>(entry[1]), nb::cast<bool>(entry[2])};
+    const auto at = std::ranges::find(classes_, one);
+    if (at != classes_.end()) return static_cast<std::size_t>(at - classes_.begin());
+    classes_.push_back(one);
+    return classes_.size() - 1;
+  }
+  std::vector<NameClass> classes_;
+  std::shared_ptr<const Kinds> kinds_;
+};
+
+// The steps of all letters of a relation, each with the pairs that it is about.
+class Steps {
+ public:
+  void add(const Automaton::Step& step, Pairs pairs) {
+    const auto at = static_cast<std::size_t>(std::ranges::find(steps, step) - steps.begin());
+    if (at == steps.size()) {
+      steps.push_back(step);
+      pairs_.push_back(0);
+    }
+    pairs_[at] |= pairs;
+  }
+  std::vector<Pairs> pairs() const {
+    const auto whole = [](Pairs one) { return one == kAllPairs; };
+    return std::ranges::all_of(pairs_, whole) ? std::vector<Pairs>{} : pairs_;
+  }
+  std::vector<Automaton::Step> steps;
+
+ private:
+  std::vector<Pairs> pairs_;
+};
+
+// The relation of a letter without names, and the reads that it is about.
+std::pair<std::size_t, Pairs> letter_of(const std::string& name) {
+  for (std::size_t r = 0; r < kRelations; ++r)
+    if (name == kRelationNames[r]) return {r, kAllPairs};
+  for (const StepPart& part : kParts)
+    if (name == part.name) return {static_cast<std::size_t>(part.relation), part.pairs};
+  throw nb::value_error("automaton: unknown relation among its steps");
 }
 
-Automaton automaton_of(nb::handle a) {
+Automaton automaton_of(nb::handle a, Restrictions& restrictions) {
   Automaton m;
   m.states = nb::cast<std::int32_t>(a.attr("states"));
   m.epsilon = steps_of(a.attr("epsilon"));
-  const nb::object steps = a.attr("steps");
-  std::size_t known = 0;
-  for (std::size_t r = 0; r < kRelations; ++r)
-    if (holds(steps, kRelationNames[r])) {
-      m.steps[r] = steps_of(steps[kRelationNames[r]]);
-      ++known;
-    }
-  for (const StepPart& part : kParts) known += holds(steps, part.name) ? 1 : 0;
-  if (known != nb::len(steps)) throw nb::value_error("automaton: unknown relation among its steps");
+  const nb::object steps = a.attr("steps"), restricted = a.attr("restricted");
+  std::vector<Steps> found(kRelations);
+  for (nb::handle item : steps.attr("items")()) {
+    const auto letter = nb::cast<std::string>(item[0]);
+    const bool named = holds(restricted, letter.c_str());
+    const nb::object entry = named ? nb::object(restricted[letter.c_str()]) : nb::object();
+    auto [relation, pairs] = letter_of(named ? nb::cast<std::string>(entry[0]) : letter);
+    if (named) pairs &= restrictions.pairs(entry);
+    for (const auto& step : steps_of(item[1])) found[relation].add(step, pairs);
+  }
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
   m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
   m.by_statement = nb::cast<bool>(a.attr("by_statement"));
@@ -91,18 +132,20 @@ Automaton automaton_of(nb::handle a) {
   m.back_earlier_wr = has("earlier wr");
   const Automaton::Reads closing = reads_of(a.attr("closing"));
   if (has("components")) {
+    if (nb::len(restricted) > 0) throw nb::value_error("automaton: names in a check of components");
     m.component = reads_of(steps);
     m.closing = closing;
     m.closing_first = nb::cast<bool>(a.attr("closing_first"));
-    m.steps = {};
   } else {
-    for (const Relation r : {Relation::wr, Relation::rw})
-      add_parts(steps, r, m.steps[static_cast<std::size_t>(r)],
-                r == Relation::wr ? m.wr_reads : m.rw_reads);
-    m.back_reads = closing[static_cast<std::size_t>(Relation::rw)];
+    m.kinds = restrictions.kinds();
+    for (std::size_t r = 0; r < kRelations; ++r) {
+      m.pairs[r] = found[r].pairs();
+      m.steps[r] = std::move(found[r].steps);
+    }
+    m.back_pairs = closing[static_cast<std::size_t>(Relation::rw)];
     if (closing[static_cast<std::size_t>(Relation::wr)] != 0) {
       m.back_to_source.swap(m.back);
-      m.back_reads = kAllReads;
+      m.back_pairs = kAllPairs;
     }
   }
   const auto check = [&](const std::vector<Automaton::Step>& list) {
@@ -115,6 +158,15 @@ Automaton automaton_of(nb::handle a) {
   check(m.back_to_source);
   for (const auto& list : m.steps) check(list);
   return m;
+}
+
+std::vector<Automaton> automata_of(const History& history, nb::sequence automata) {
+  Restrictions restrictions;
+  for (nb::handle a : automata) restrictions.add(a);
+  restrictions.resolve(history);
+  std::vector<Automaton> machines;
+  for (nb::handle a : automata) machines.push_back(automaton_of(a, restrictions));
+  return machines;
 }
 
 nb::tuple literal(const ProofLiteral& l) {
@@ -173,8 +225,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
                        std::size_t max_search_bytes, std::size_t threads, std::int64_t work) {
   check_strategy(strategy);
   if (threads == 0) throw nb::value_error("threads (got 0, expected at least 1)");
-  std::vector<Automaton> machines;
-  for (nb::handle a : automata) machines.push_back(automaton_of(a));
+  std::vector<Automaton> machines = automata_of(history, automata);
   const SolveOptions options{.seed = seed,
                              .max_clock_bytes = max_clock_bytes,
                              .max_search_bytes = max_search_bytes,
@@ -213,10 +264,9 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
 
 // Pruning alone, for other encodings: what remains of the problem. `consistent` is false if nothing
 // remains.
-nb::dict prune_problem(const Problem& problem, nb::sequence automata, double seconds,
+nb::dict prune_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds,
                        std::size_t max_clock_bytes, nb::object progress) {
-  std::vector<Automaton> machines;
-  for (nb::handle a : automata) machines.push_back(automaton_of(a));
+  std::vector<Automaton> machines = automata_of(history, automata);
   Budget budget = interruptible_budget(seconds, progress);
   EventGraph graph(problem, machines);
   Pruner pruner(graph, budget, max_clock_bytes);
@@ -275,7 +325,7 @@ void register_engine(nb::module_& m) {
         "threads"_a = std::size_t{1}, "work"_a = std::int64_t{0},
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and "
         "statistics.");
-  m.def("prune", &prune_problem, "problem"_a, "automata"_a, "seconds"_a = 0.0,
+  m.def("prune", &prune_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0,
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
         "Known edges, settled sources and orders, and the choices that are left.");
   m.def("operation_sources", &operation_sources, "columns"_a, "problem"_a, "source"_a,

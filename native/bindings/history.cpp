@@ -50,12 +50,14 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
 // Calls f with each column, in a fixed order.
 template <typename H, typename F>
 void each_column(H& h, F f) {
-  f(h.txn_session), f(h.txn_status), f(h.txn_begin), f(h.txn_end), f(h.txn_label);
+  f(h.txn_session), f(h.txn_status), f(h.txn_begin), f(h.txn_end), f(h.txn_number);
   f(h.txn_position), f(h.txn_file), f(h.op_start), f(h.op_kind), f(h.op_ok), f(h.op_key);
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
   f(h.key_atom), f(h.initial_value), f(h.initial_alone);
   f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end), f(h.slack);
   f(h.statement_sent), f(h.statement_answered), f(h.txn_group), f(h.op_version);
+  f(h.labels.set_of), f(h.labels.set_start), f(h.labels.set_names);
+  f(h.levels.set_of), f(h.levels.set_start), f(h.levels.set_names);
 }
 
 nb::tuple state_of(const Atoms& atoms) {
@@ -110,7 +112,7 @@ nb::tuple state_of(const History& h) {
     columns.append(nb::bytes(column.data(), column.size() * sizeof(column[0])));
   });
   return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values),
-                        state_of(h.groups), state_of(h.versions), h.versions_ordered);
+                        state_of(h.groups), state_of(h.versions), h.versions_ordered, h.labels.texts, h.levels.texts);
 }
 
 void restore(History& h, const nb::tuple& state) {
@@ -126,6 +128,8 @@ void restore(History& h, const nb::tuple& state) {
   restore(h.groups, state[5]);
   restore(h.versions, state[6]);
   h.versions_ordered = nb::cast<bool>(state[7]);
+  h.labels.texts = nb::cast<std::vector<std::string>>(state[8]);
+  h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
@@ -136,6 +140,26 @@ void restore(History& h, const nb::tuple& state) {
     h.key_of(atoms[k], initial[k]);
   }
   h.validate();
+  h.labels.renumber();
+  h.levels.renumber();
+}
+
+// The names of each set.
+nb::list names_of_sets(const Names& names) {
+  nb::list out;
+  for (std::int32_t s = 0; s < names.sets(); ++s) {
+    nb::list one;
+    for (const std::int32_t name : names.names_of(s)) one.append(names.texts[static_cast<std::size_t>(name)]);
+    out.append(nb::tuple(one));
+  }
+  return out;
+}
+
+void bear(Names& names, std::int32_t txn, std::int32_t transactions, const std::vector<std::string>& given) {
+  if (txn < 0 || txn >= transactions) throw nb::index_error("no such transaction");
+  std::vector<std::int32_t> numbers;
+  for (const std::string& name : given) numbers.push_back(names.number_of(name));
+  names.bear(txn, names.set_of_names(std::move(numbers)));
 }
 
 }  // namespace
@@ -171,7 +195,7 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(txn_status);
   ISOLANG_COLUMN(txn_begin);
   ISOLANG_COLUMN(txn_end);
-  ISOLANG_COLUMN(txn_label);
+  ISOLANG_COLUMN(txn_number);
   ISOLANG_COLUMN(txn_position);
   ISOLANG_COLUMN(txn_file);
   ISOLANG_COLUMN(txn_group);
@@ -202,6 +226,16 @@ void register_history(nb::module_& m) {
   ISOLANG_COLUMN(initial_value);
   ISOLANG_COLUMN(initial_alone);
 #undef ISOLANG_COLUMN
+  c.def_prop_ro("txn_labels", [](nb::handle self) { return view(nb::cast<const History&>(self).labels.set_of, self); });
+  c.def_prop_ro("txn_levels", [](nb::handle self) { return view(nb::cast<const History&>(self).levels.set_of, self); });
+  c.def_prop_ro("label_sets", [](const History& h) { return names_of_sets(h.labels); });
+  c.def_prop_ro("level_sets", [](const History& h) { return names_of_sets(h.levels); });
+  c.def("set_labels", [](History& h, std::int32_t txn, const std::vector<std::string>& names) {
+    bear(h.labels, txn, h.transactions(), names);
+  });
+  c.def("set_level", [](History& h, std::int32_t txn, const std::string& name) {
+    bear(h.levels, txn, h.transactions(), {name});
+  });
   c.def("key", [](const History& h, std::int32_t k) {
     if (k < 0 || k >= h.n_keys()) throw nb::index_error("no such key");
     return atom(h.key_atoms, h.key_atom[static_cast<std::size_t>(k)]);
@@ -257,14 +291,14 @@ void register_history(nb::module_& m) {
       "kind"_a, "payload"_a.none(), "initial"_a = kNil);
   c.def(
       "begin_transaction",
-      [](History& h, std::int32_t session, int status, std::int64_t label, std::int64_t position,
+      [](History& h, std::int32_t session, int status, std::int64_t number, std::int64_t position,
          std::int32_t file, std::int64_t begin, std::int64_t end) {
         if (session < 0 || status < 0 || status > 3)
           throw nb::value_error("session or status out of range");
-        return h.begin_transaction(session, static_cast<Status>(status), label, position, file,
+        return h.begin_transaction(session, static_cast<Status>(status), number, position, file,
                                    begin, end);
       },
-      "session"_a, "status"_a, "label"_a, "position"_a, "file"_a = 0, "begin"_a = kTimeUnknownBegin,
+      "session"_a, "status"_a, "number"_a, "position"_a, "file"_a = 0, "begin"_a = kTimeUnknownBegin,
       "end"_a = kTimeUnknownEnd);
   c.def(
       "add_op",

@@ -101,10 +101,10 @@ nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& 
   following.carried_offset = numbers("carried_offset");
   following.carried_file = numbers("carried_file");
   following.carried_moment = numbers("carried_moment");
-  following.carried_label = numbers("carried_label");
+  following.carried_number = numbers("carried_number");
   const std::size_t carried = following.carried_offset.size();
-  for (const auto* one : {&following.carried_file, &following.carried_moment, &following.carried_label})
-    if (one->size() != carried) throw nb::value_error("one file, offset, moment and label for each carried map");
+  for (const auto* one : {&following.carried_file, &following.carried_moment, &following.carried_number})
+    if (one->size() != carried) throw nb::value_error("one file, offset, moment and number for each carried map");
   following.lines = number("lines");
   following.bytes = number("bytes");
   following.moment = number("moment");
@@ -113,6 +113,7 @@ nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& 
   following.by_time = nb::cast<bool>(before["by_time"]);
   following.json = nb::cast<bool>(before["json"]);
   following.by_index = nb::cast<bool>(before["by_index"]);
+  following.index_is_time = nb::cast<bool>(before["index_is_time"]);
   following.has_process = static_cast<int>(number("has_process"));
   const nb::tuple read = without_gil(timeout, [&](Budget& budget) {
     return follow_edn(buffer.bytes(), file_name, following, budget);

@@ -51,6 +51,8 @@ ByStatement by_statement(const History& h, const Choice& c) {
   history.txn_session = h.txn_session;
   history.txn_status = h.txn_status;
   history.txn_group = h.txn_group;
+  history.labels = h.labels;
+  history.levels = h.levels;
   history.txn_begin = h.txn_begin;
   history.txn_end = h.txn_end;
   history.slack = h.slack;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "certify/names.hpp"
 #include "core/budget.hpp"
 #include "core/history.hpp"
 
@@ -25,6 +26,7 @@ struct CheckText {
   std::string kind;  // acyclic, irreflexive, earlier, one key, by statement, irreflexive by
                            // statement: see ReadCheck
   std::string expression;
+  std::vector<NameText> names;  // wr@0 in the expression is wr of the keys that the first one selects
 };
 
 // The certificate does not prove its verdict.
@@ -38,8 +40,8 @@ struct NotCertified {
 
 // The names are in core/relations.def, and to_write is ww to the write itself, from where only po
 // leads on. X_of_key and the three behind it are the steps of X between transactions that access one
-// key. The last two are tests: they relate a transaction that writes, or that has an external read,
-// to itself. No edge of a refutation is one, nor one of iwr to prw, by which an expression tells item
+// key. The last ones are tests: they relate a transaction that writes, that has an external
+// read, or that bears a name, to itself. No edge of a refutation is one, nor one of iwr to prw, by which an expression tells item
 // reads from predicate reads: that is what the operation of a wr or rw edge says.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,

@@ -20,7 +20,7 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     checks.push_back(
         {text.name, text.kind == "acyclic" || (by_statement && !back_by_statement), earlier,
          of_one_key, by_statement,
-         read_expression(text.expression)});
+         read_expression(text.expression, text.names.empty() ? nullptr : std::make_shared<const Selections>(history, text.names))});
     const Positions& positions = checks.back().positions;
     const auto mentions = [&](std::initializer_list<Relation> some) {
       return std::ranges::any_of(some, [&](Relation r) { return positions.mentions(r); });
@@ -43,7 +43,7 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     const auto speaks_of = [&](Relation relation) {
       return positions.mentions(relation) ||
              std::any_of(positions.label.begin(), positions.label.end(), [&](int label) {
-               const auto part = filtered(label);
+               const auto part = filtered(relation_of_letter(label));
                return part && part->relation == relation;
              });
     };
@@ -57,7 +57,7 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     if (by_statement && !back_by_statement && !mentions({Relation::own_commit}))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and not to their COMMIT"};
-    if (by_statement && mentions({Relation::late, Relation::writes, Relation::reads}))
+    if (by_statement && (positions.tests() || positions.names() || mentions({Relation::late})))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and says what is not known of these"};
     moments |= compares || times_of_statements;

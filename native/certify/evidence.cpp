@@ -120,18 +120,6 @@ bool Evidence::locked(std::int64_t a, std::int64_t b) const {
   return false;
 }
 
-bool Evidence::share_key(std::int64_t a, std::int64_t b, const Filtered& by) {
-  if (b < 0 || b >= n_) return false;
-  const auto accesses = [&](std::int64_t t, std::int32_t key, bool reader) {
-    return reader ? reads_key(t, key) : writes_key(t, key);
-  };
-  for (std::int64_t op = h_.op_start[b]; op < h_.op_start[b + 1]; ++op) {
-    const std::int32_t key = h_.op_key[op];
-    if (accesses(b, key, by.to_reader) && accesses(a, key, by.from_reader)) return true;
-  }
-  return false;
-}
-
 bool Evidence::committed_before(std::int64_t t, std::int64_t op) {
   if (!is_operation(op) || !is_external(op) || !timed(t, txn_of(op))) return false;
   const Moments moments(h_);

@@ -38,7 +38,29 @@ class Evidence {
   bool so(std::int64_t a, std::int64_t b) const;
   bool rt(std::int64_t a, std::int64_t b) const;
   // Whether they access one key, as the relation between such transactions says.
-  bool share_key(std::int64_t a, std::int64_t b, const Filtered& by);
+  template <typename Has>
+  bool share_key(std::int64_t a, std::int64_t b, const Filtered& by, const Has& has) {
+    if (b < 0 || b >= n_) return false;
+    const auto accesses = [&](std::int64_t t, std::int32_t key, bool reader) {
+      return reader ? reads_key(t, key) : writes_key(t, key);
+    };
+    for (std::int64_t op = h_.op_start[b]; op < h_.op_start[b + 1]; ++op) {
+      const std::int32_t key = h_.op_key[op];
+      if (has(key) && accesses(b, key, by.to_reader) && accesses(a, key, by.from_reader)) return true;
+    }
+    return false;
+  }
+  // Whether it accesses a key for which that holds; T0 writes every key.
+  template <typename Has>
+  bool accesses_key(std::int64_t t, bool reader, const Has& has) {
+    if (t < 0 || t >= n_) return t == n_ && !reader;
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+      if (const std::int32_t key = h_.op_key[op];
+          has(key) && (reader ? reads_key(t, key) : writes_key(t, key)))
+        return true;
+    return false;
+  }
+  const History& history() const { return h_; }
   // Of the statements of external reads.
   bool committed_before(std::int64_t t, std::int64_t op);
   bool answered_before(std::int64_t op, std::int64_t later);

@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, kRelations> kNames{
 // Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {
+  Reader(std::string_view text, std::shared_ptr<const Selections> selections) : text_(text) {
+    result_.selections = std::move(selections);
     result_.label.push_back(kNoRelation);
     result_.follow.emplace_back();
   }
@@ -58,6 +59,28 @@ class Reader {
   [[noreturn]] void fail() const {
     throw NotCertified{"not certified: no expression over so, rt, init, wr, ww, rw: " +
                        std::string(text_.substr(0, 80))};
+  }
+
+  // wr, or wr@0. A label or a level has a name, and only what is of a key may have one of keys.
+  int letter(std::string_view word) const {
+    const std::size_t at = word.find('@');
+    const int relation = relation_of(word.substr(0, at));
+    const bool of_transactions = relation == static_cast<int>(Relation::label) ||
+                                 relation == static_cast<int>(Relation::level);
+    if (at == std::string_view::npos) return of_transactions ? kNoRelation : relation;
+    std::size_t name = 0;
+    for (const char c : word.substr(at + 1)) {
+      if (c < '0' || c > '9' || name > kPositionLimit) return kNoRelation;
+      name = 10 * name + idx(c - '0');
+    }
+    const bool keyed = reads_from(relation) || overwrites(relation) || filtered(relation) ||
+                       relation == static_cast<int>(Relation::ww) ||
+                       relation == static_cast<int>(Relation::writes) ||
+                       relation == static_cast<int>(Relation::reads);
+    if (result_.selections == nullptr || name >= result_.selections->count() ||
+        !(result_.selections->of_keys(name) ? keyed : of_transactions))
+      return kNoRelation;
+    return letter_of(relation, static_cast<int>(name));
   }
 
   std::string_view next() {
@@ -96,7 +119,7 @@ class Reader {
     const std::string_view word = next();
     if (word == "id") return {true, {}, {}};
     if (word != "(") {
-      const int relation = relation_of(word);
+      const int relation = letter(word);
       if (relation == kNoRelation) fail();
       const int p = static_cast<int>(result_.label.size());
       result_.label.push_back(relation);
@@ -167,7 +190,9 @@ std::string_view name_of(int relation) {
   return relation >= 0 && relation < kRelations ? kNames[idx(relation)] : "?";
 }
 
-Positions read_expression(std::string_view text) { return Reader(text).read(); }
+Positions read_expression(std::string_view text, std::shared_ptr<const Selections> selections) {
+  return Reader(text, std::move(selections)).read();
+}
 
 bool overwrites(int relation) {
   return relation == static_cast<int>(Relation::rw) || relation == static_cast<int>(Relation::irw) ||
@@ -209,8 +234,15 @@ int Positions::letter(int relation, bool of_predicate) const {
 }
 
 bool Positions::mentions(Relation r) const {
-  return std::find(label.begin(), label.end(), static_cast<int>(r)) != label.end();
+  return std::any_of(label.begin(), label.end(),
+                     [&](int one) { return relation_of_letter(one) == static_cast<int>(r); });
 }
+
+bool Positions::names() const {
+  return std::any_of(label.begin(), label.end(), [](int one) { return one >= kRelations; });
+}
+
+bool Positions::tests() const { return std::any_of(label.begin(), label.end(), is_test); }
 
 bool Positions::reads(const std::vector<int>& word, bool again, const Passes& passes) const {
   if (word.empty()) return nullable;
@@ -231,7 +263,14 @@ bool Positions::reads(const std::vector<int>& word, bool again, const Passes& pa
   };
   for (std::size_t i = 0; i < word.size(); ++i) {
     stay(i);
-    states = after(*this, states, word[i]);
+    std::vector<int> reached = after(*this, states, word[i]);
+    for (const int q : states)
+      for (const int p : follow[q])
+        // mutant: checker-letter-of-all-keys
+        if (label[p] >= kRelations && relation_of_letter(label[p]) == word[i] && !is_test(label[p]) &&
+            std::find(reached.begin(), reached.end(), p) == reached.end() && passes(i, label[p]))
+          reached.push_back(p);
+    states = std::move(reached);
   }
   stay(word.size());
   return any_accepting(*this, states);
@@ -311,7 +350,7 @@ bool Positions::repeatable() const {
       if (second && !any_accepting(*this, whole)) return false;
       if (!second) visit({true, 0, whole});
     }
-    for (int relation = 0; relation < kRelations; ++relation) {
+    for (const int relation : std::set<int>(label.begin() + 1, label.end())) {
       const std::vector<int> nexts = after(*this, {p}, relation);
       if (nexts.empty()) continue;
       const std::vector<int> whole_after = after(*this, whole, relation);
@@ -354,15 +393,22 @@ Machine machine(const Positions& positions, bool looped, bool merged) {
     const bool ends_here = positions.accepting[p] && positions.follow[p].empty();
     state[block[p]] = looped && ends_here ? 0 : result.states++;
   }
-  std::array<std::set<std::pair<int, int>>, kRelations> steps;
+  result.selections = positions.selections;
+  std::array<std::set<std::tuple<int, int, int>>, kRelations> steps;
   std::set<int> accepting;
   for (std::size_t p = 0; p < count; ++p) {
     const int q = state[block[p]];
     if (positions.accepting[p] && q != 0) accepting.insert(q);
-    for (const int f : positions.follow[p]) steps[positions.label[f]].insert({q, state[block[f]]});
+    for (const int f : positions.follow[p]) {
+      const int letter = positions.label[f];
+      steps[idx(relation_of_letter(letter))].insert({q, state[block[f]], name_of_letter(letter)});
+    }
   }
   for (std::size_t r = 0; r < kRelations; ++r)
-    result.steps[r].assign(steps[r].begin(), steps[r].end());
+    for (const auto& [from, to, name] : steps[r]) {
+      result.steps[r].emplace_back(from, to);
+      result.only[r].push_back(name);
+    }
   result.accepting.assign(accepting.begin(), accepting.end());
   return result;
 }

@@ -39,6 +39,10 @@ Accesses accesses(const History& h, const Choice& c) {
   History& history = result.history;
   Choice& choice = result.choice;
   history.has_time = h.has_time;
+  history.labels = h.labels;
+  history.levels = h.levels;
+  history.labels.set_of.clear();
+  history.levels.set_of.clear();
   const Times times(h);
   const std::size_t keys = c.key_start.empty() ? 0 : c.key_start.size() - 1;
   std::vector<std::vector<std::size_t>> reads(keys);
@@ -64,6 +68,8 @@ Accesses accesses(const History& h, const Choice& c) {
       history.txn_session.push_back(session->second);
       history.txn_status.push_back(h.txn_status[t]);
       if (h.has_groups()) history.txn_group.push_back(h.txn_group[t]);
+      for (const auto& [to, from] : {std::pair(&history.labels, &h.labels), std::pair(&history.levels, &h.levels)})
+        if (idx(t) < from->set_of.size()) to->bear(number[t], from->set_of[idx(t)]);
       history.txn_begin.push_back(times.moved(h.txn_begin[t], key));
       history.txn_end.push_back(times.moved(h.txn_end[t], key));
       if (!h.slack.empty())

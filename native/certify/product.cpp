@@ -65,6 +65,7 @@ class Product {
   struct OfKey {
     Filtered part;
     Step step;
+    int name;
     std::vector<Head> heads;
     Node chain = -1;
   };
@@ -90,12 +91,26 @@ class Product {
   }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
-  std::vector<std::int32_t> passing(Relation test) const {
+  // Whether a name has the key; it is none, or one of keys.
+  bool has(int name, std::int64_t key) const {
+    // mutant: checker-step-of-all-keys
+    return name < 0 || m_.selections->key(idx(name), key);
+  }
+
+  std::vector<std::int32_t> passing(Relation test, int name) const {
     std::vector<char> passes(c_.included.size(), 0);
-    if (test == Relation::writes)
-      for (const std::int32_t t : c_.order) passes[t] = 1;
-    else
-      for (const ExternalRead& r : c_.reads) passes[r.reader] = 1;
+    if (test == Relation::label || test == Relation::level) {
+      for (const std::int32_t t : by_session_)
+        // mutant: checker-everybody-bears-it
+        passes[t] = m_.selections->transaction(idx(name), h_, t);
+    } else if (test == Relation::writes) {
+      for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
+        for (std::int64_t i = c_.key_start[key]; has(name, static_cast<std::int64_t>(key)) && i < c_.key_start[key + 1]; ++i)
+          passes[c_.order[i]] = 1;
+    } else {
+      for (const ExternalRead& r : c_.reads)
+        if (has(name, r.key)) passes[r.reader] = 1;
+    }
     std::vector<std::int32_t> result;
     for (const std::int32_t t : by_session_)
       if (passes[t]) result.push_back(t);
@@ -189,8 +204,10 @@ class Product {
       const Relation r = one.part.relation;
       if (r == Relation::so) continue;
       Timeline& own = open(one.step, r == Relation::late);
-      for (const auto& [key, t] : accessing(one.part.from_reader)) tail(own, key, answered(r, t), t);
-      for (const auto& [key, t] : accessing(one.part.to_reader)) head(own, key, sent(r, t), t);
+      for (const auto& [key, t] : accessing(one.part.from_reader))
+        if (has(one.name, key)) tail(own, key, answered(r, t), t);
+      for (const auto& [key, t] : accessing(one.part.to_reader))
+        if (has(one.name, key)) head(own, key, sent(r, t), t);
     }
     for (const Relation r :
          {Relation::committed_before, Relation::answered_before, Relation::committed_after})
@@ -253,11 +270,13 @@ class Product {
 
   void sort_by_key() {
     for (int relation = 0; relation < kRelations; ++relation)
-      for (const Step& s : m_.of(static_cast<Relation>(relation)))
-        if (const auto part = filtered(relation)) of_key_.push_back({*part, s, {}});
+      if (const auto part = filtered(relation))
+        each_step(static_cast<Relation>(relation),
+                  [&](const Step& s, int name) { of_key_.push_back({*part, s, name, {}}); });
     const Moments moments(h_);
     for (OfKey& one : of_key_) {
       for (const auto& [key, t] : accessing(one.part.to_reader)) {
+        if (!has(one.name, key)) continue;
         Head head{key, 0, t, t};
         if (one.part.relation == Relation::so)
           head.session = h_.txn_session[t];
@@ -316,11 +335,16 @@ class Product {
   bool repeats(const Step& s) const { return m_.silently(s.second, s.first); }
   // Whether, after one anti-dependency, version order leads on to what later anti-dependencies
   // reach.
-  bool continues_by_ww(const Step& s) const {
-    const auto& ww = m_.of(Relation::ww);
-    return std::any_of(ww.begin(), ww.end(), [&](const Step& w) {
-      return m_.silently(s.second, w.first) && m_.silently(w.second, s.second) && repeats(w);
-    });
+  bool continues_by_ww(const Step& s, int name) const {
+    for (std::size_t i = 0; i < m_.of(Relation::ww).size(); ++i) {
+      const Step& w = m_.of(Relation::ww)[i];
+      const int of = m_.name(Relation::ww, i);
+      // mutant: checker-continues-by-other-keys
+      if ((of < 0 || of == name) && m_.silently(s.second, w.first) && m_.silently(w.second, s.second) &&
+          repeats(w))
+        return true;
+    }
+    return false;
   }
 
   void lay_out() {
@@ -354,8 +378,9 @@ class Product {
     for (const Step& s : m_.of(Relation::ww))
       if (!repeats(s)) reserve(key_tail_[s.second], c_.order.size());
     for (const Relation r : kOverwriting)
-      for (const Step& s : m_.of(r))
-        if (!continues_by_ww(s)) reserve(key_tree_[s.second], 2 * c_.order.size());
+      each_step(r, [&](const Step& s, int name) {
+        if (!continues_by_ww(s, name)) reserve(key_tree_[s.second], 2 * c_.order.size());
+      });
   }
 
   void build() {
@@ -372,9 +397,10 @@ class Product {
     if (m_.looped)
       for (const std::int32_t t : by_session_)
         for (const int q : m_.accepting) edge(node(t, q), node(t, 0));
-    for (const Relation test : {Relation::writes, Relation::reads})
-      for (const Step& s : m_.of(test))
-        for (const std::int32_t t : passing(test)) edge(node(t, s.first), node(t, s.second));
+    for (const Relation test : {Relation::writes, Relation::reads, Relation::label, Relation::level})
+      each_step(test, [&](const Step& s, int name) {
+        for (const std::int32_t t : passing(test, name)) edge(node(t, s.first), node(t, s.second));
+      });
     for (const Step& s : m_.of(Relation::so)) session_order(s, edge);
     for (const Step& s : m_.of(Relation::rt)) real_time(s, edge);
     for (const Relation r : {Relation::done, Relation::late, Relation::locked})
@@ -382,15 +408,16 @@ class Product {
     for (const OfKey& one : of_key_) between_accesses(one, edge);
     by_timelines(edge);
     statements(edge);
-    for (const Step& s : m_.of(Relation::ww)) version_order(s, edge);
+    each_step(Relation::ww, [&](const Step& s, int name) { version_order(s, name, edge); });
     for (const Relation relation : kReadsFrom)
-      for (const Step& s : m_.of(relation))
+      each_step(relation, [&](const Step& s, int name) {
         each_read(relation, [&](const ExternalRead& r) {
-          if (r.source >= 0)
+          if (r.source >= 0 && has(name, r.key))
             edge(node(c_.order[c_.key_start[r.key] + r.source], s.first), node(r.reader, s.second));
         });
+      });
     for (const Relation relation : kOverwriting)
-      for (const Step& s : m_.of(relation)) anti_dependencies(relation, s, edge);
+      each_step(relation, [&](const Step& s, int name) { anti_dependencies(relation, s, name, edge); });
     tails(
         session_tail_, by_session_,
         [&](std::size_t i) {
@@ -410,6 +437,11 @@ class Product {
         },
         edge);
     key_structures(edge);
+  }
+
+  template <typename F>
+  void each_step(Relation relation, F&& visit) {
+    for (std::size_t i = 0; i < m_.of(relation).size(); ++i) visit(m_.of(relation)[i], m_.name(relation, i));
   }
 
   // In a large history their sources lie anywhere: where they stand in the orders is fetched before
@@ -624,10 +656,11 @@ class Product {
   }
 
   template <typename F>
-  void version_order(const Step& s, F&& edge) {
+  void version_order(const Step& s, int name, F&& edge) {
     const bool immediate = repeats(s);
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key)
-      for (std::int64_t i = c_.key_start[key]; i + 1 < c_.key_start[key + 1]; ++i) {
+      for (std::int64_t i = c_.key_start[key];
+           has(name, static_cast<std::int64_t>(key)) && i + 1 < c_.key_start[key + 1]; ++i) {
         budget_.poll();
         edge(node(c_.order[i], s.first), immediate
                                              ? node(c_.order[i + 1], s.second)
@@ -636,9 +669,10 @@ class Product {
   }
 
   template <typename F>
-  void anti_dependencies(Relation relation, const Step& s, F&& edge) {
-    const bool immediate = continues_by_ww(s);
+  void anti_dependencies(Relation relation, const Step& s, int name, F&& edge) {
+    const bool immediate = continues_by_ww(s, name);
     each_read(relation, [&](const ExternalRead& r) {
+      if (!has(name, r.key)) return;
       const std::int64_t start = c_.key_start[r.key];
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;

@@ -187,13 +187,26 @@ class Checker {
     const std::int64_t key = found->second.of_one_key ? the_key(step.edges) : kUnused;
     std::vector<Edge> joined;
     const std::vector<Edge>* walk = &step.edges;
-    const auto passes = [&](std::size_t i, int test) {
-      const std::int64_t t = (*walk)[i % walk->size()].a;
+    const Positions& positions = found->second.positions;
+    const auto passes = [&](std::size_t i, int letter) {
+      const Edge& edge = (*walk)[i % walk->size()];
+      const std::int64_t t = edge.a;
+      const int relation = relation_of_letter(letter), name = name_of_letter(letter);
+      const auto has = [&](std::int64_t one) {
+        return name < 0 || (one >= 0 && positions.selections->key(idx(name), one));
+      };
+      if (!is_test(letter)) {  // of a step with a name
+        if (const auto part = filtered(relation)) return evidence_.share_key(t, edge.b, *part, has);
+        return has(edge.key);
+      }
+      if (relation == static_cast<int>(Relation::label) || relation == static_cast<int>(Relation::level))
+        return positions.selections->transaction(idx(name), evidence_.history(), t);
+      const bool reader = relation == static_cast<int>(Relation::reads);
       if (key != kUnused)
-        return test == static_cast<int>(Relation::writes)
-                   ? evidence_.writes_key(t, static_cast<std::int32_t>(key))
-                   : evidence_.reads_key(t, static_cast<std::int32_t>(key));
-      return test == static_cast<int>(Relation::writes) ? evidence_.writes(t) : evidence_.reads(t);
+        return has(key) && (reader ? evidence_.reads_key(t, static_cast<std::int32_t>(key))
+                                   : evidence_.writes_key(t, static_cast<std::int32_t>(key)));
+      if (name >= 0) return evidence_.accesses_key(t, reader, has);
+      return reader ? evidence_.reads(t) : evidence_.writes(t);
     };
     const auto fits = [&] {
       std::vector<int> word;
@@ -314,7 +327,7 @@ class Checker {
         if (!given) throw Rejected{"edge: no such relation"};
         fact = *given;
     }
-    if (!fact || (part && !evidence_.share_key(e.a, e.b, *part)))
+    if (!fact || (part && !evidence_.share_key(e.a, e.b, *part, [](std::int32_t) { return true; })))
       throw Rejected{"edge " + text(e) + ": the history does not say so"};
   }
 

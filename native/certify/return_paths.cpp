@@ -649,11 +649,12 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
   const auto with_sessions = [&](Machine more, const std::vector<std::pair<int, int>>& steps,
                                  bool by_next) {
     more.steps[idx(Relation::so)] = steps;
+    more.only[idx(Relation::so)].clear();
     Clocks narrow(history, choice, closing, more, by_next, budget);
     return narrow.sort() && !narrow.close();
   };
   const bool repeatable = before.repeatable();
-  const bool tests = before.mentions(Relation::writes) || before.mentions(Relation::reads);
+  const bool tests = before.tests() || before.names();
   if ((!repeatable || tests) && !by_statement) {
     // Its steps in any order, with those of sessions, make more return paths, and fewer chains: if
     // none of those closes, all is well.
@@ -661,8 +662,7 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     any.looped = true;
     for (const std::vector<int>& next : before.follow)
       for (const int p : next)
-        if (before.label[p] < static_cast<int>(Relation::writes))
-          any.steps[idx(before.label[p])] = {{0, 0}};
+        if (!is_test(before.label[p])) any.steps[idx(relation_of_letter(before.label[p]))] = {{0, 0}};
     const bool versions = !any.of(Relation::ww).empty();
     if (with_sessions(any, {{0, 0}}, versions)) return false;
   }

@@ -18,7 +18,7 @@ class Appending {
   void transaction(std::int32_t t) {
     Status status = static_cast<Status>(from_.txn_status[t]);
     if (in_flight_ && status != Status::initial) status = Status::indeterminate;
-    to_.begin_transaction(sessions_[idx(from_.txn_session[t])], status, from_.txn_label[t],
+    to_.begin_transaction(sessions_[idx(from_.txn_session[t])], status, from_.txn_number[t],
                           from_.txn_position[t], from_.txn_file[t], from_.txn_begin[t],
                           in_flight_ ? kTimeUnknownEnd : from_.txn_end[t]);
     const std::int32_t here = to_.transactions() - 1;
@@ -34,10 +34,16 @@ class Appending {
     if (from_.has_operation_times() && !in_flight_)
       to_.set_commit_times(here, from_.commit_begin[t], from_.commit_end[t]);
     if (from_.has_groups()) to_.set_group(here, to_.groups.intern_from(from_.groups, from_.txn_group[t]));
+    name(to_.labels, from_.labels, here, t);
+    name(to_.levels, from_.levels, here, t);
   }
 
  private:
   static constexpr std::int32_t kNone = -3;  // not an atom, and not kUnknownValue
+
+  static void name(Names& to, const Names& from, std::int32_t here, std::int32_t t) {
+    if (idx(t) < from.set_of.size()) to.bear(here, to.set_from(from, from.set_of[idx(t)]));
+  }
 
   void statement(std::size_t s) {
     const std::int32_t predicate = from_.statement_predicate[s];

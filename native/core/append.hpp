@@ -8,7 +8,7 @@
 namespace isolang {
 
 // Appends transactions of `from`, in the order given, to `to`. `sessions`: for each session of
-// `from` its number in `to`. Status, label, place, times, group, operation times and predicate reads
+// `from` its number in `to`. Status, number, place, times, group, names, operation times and predicate reads
 // come along, and initial values of the keys. Numbers of keys, values and lists are those of `to`.
 //
 // With `in_flight` they come as they were before their outcome was known: indeterminate, without an

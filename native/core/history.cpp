@@ -96,6 +96,71 @@ std::int32_t Atoms::intern_from(const Atoms& other, std::int32_t atom) {
 
 std::string_view Atoms::text(std::int32_t atom) const { return texts_[number_[atom]]; }
 
+std::string Atoms::name(std::int32_t atom) const {
+  switch (kind(atom)) {
+    case AtomKind::nil: return "nil";
+    case AtomKind::integer: return std::to_string(number(atom));
+    case AtomKind::natural: return std::to_string(static_cast<std::uint64_t>(number(atom)));
+    case AtomKind::string:
+    case AtomKind::keyword:
+    case AtomKind::other: break;
+  }
+  return std::string(text(atom));
+}
+
+std::int32_t Names::number_of(std::string_view text) {
+  const auto [at, fresh] =
+      number_.try_emplace(std::string(text), static_cast<std::int32_t>(texts.size()));
+  if (fresh) texts.emplace_back(text);
+  return at->second;
+}
+
+std::int32_t Names::set_of_names(std::vector<std::int32_t> names) {
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (names.empty()) return 0;
+  const auto [at, fresh] = set_number_.try_emplace(names, sets());
+  if (fresh) {
+    set_names.insert(set_names.end(), names.begin(), names.end());
+    set_start.push_back(static_cast<std::int64_t>(set_names.size()));
+  }
+  return at->second;
+}
+
+std::int32_t Names::set_from(const Names& other, std::int32_t set) {
+  std::vector<std::int32_t> names;
+  for (const std::int32_t name : other.names_of(set)) names.push_back(number_of(other.texts[idx(name)]));
+  return set_of_names(std::move(names));
+}
+
+void Names::bear(std::int32_t txn, std::int32_t set) {
+  if (set == 0 && idx(txn) >= set_of.size()) return;
+  if (idx(txn) >= set_of.size()) set_of.resize(idx(txn) + 1, 0);
+  set_of[idx(txn)] = set;
+}
+
+void Names::validate(std::size_t transactions) const {
+  const auto fail = [] { throw std::invalid_argument("history columns: names out of range"); };
+  if (set_of.size() > transactions || set_start.size() < 2 || set_start[0] != 0 || set_start[1] != 0 ||
+      set_start.back() != static_cast<std::int64_t>(set_names.size()))
+    fail();
+  for (std::int32_t s = 0; s < sets(); ++s)
+    if (set_start[idx(s)] > set_start[idx(s) + 1]) fail();
+  for (const std::int32_t name : set_names)
+    if (name < 0 || idx(name) >= texts.size()) fail();
+  for (const std::int32_t set : set_of)
+    if (set < 0 || set >= sets()) fail();
+}
+
+void Names::renumber() {
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    number_.try_emplace(texts[i], static_cast<std::int32_t>(i));
+  for (std::int32_t s = 1; s < sets(); ++s) {
+    const auto names = names_of(s);
+    set_number_.try_emplace(std::vector<std::int32_t>(names.begin(), names.end()), s);
+  }
+}
+
 std::int32_t History::key_of(std::int32_t atom, std::int32_t initial_atom) {
   const auto index = idx(atom);
   if (index >= key_number_.size()) key_number_.resize(index + 1 + index / 2, -1);
@@ -107,7 +172,7 @@ std::int32_t History::key_of(std::int32_t atom, std::int32_t initial_atom) {
   return key_number_[index];
 }
 
-std::int32_t History::begin_transaction(std::int32_t session, Status status, std::int64_t label,
+std::int32_t History::begin_transaction(std::int32_t session, Status status, std::int64_t number,
                                         std::int64_t position, std::int32_t file,
                                         std::int64_t begin, std::int64_t end) {
   txn_session.push_back(session);
@@ -115,7 +180,7 @@ std::int32_t History::begin_transaction(std::int32_t session, Status status, std
   txn_status.push_back(static_cast<std::uint8_t>(status));
   txn_begin.push_back(begin);
   txn_end.push_back(end);
-  txn_label.push_back(label);
+  txn_number.push_back(number);
   txn_position.push_back(position);
   txn_file.push_back(file);
   if (has_operation_times()) make_room_for_times();
@@ -268,7 +333,7 @@ std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {
 void History::validate() const {
   const std::size_t n = txn_session.size(), m = op_kind.size();
   if (txn_status.size() != n || txn_begin.size() != n || txn_end.size() != n ||
-      txn_label.size() != n || txn_position.size() != n || txn_file.size() != n ||
+      txn_number.size() != n || txn_position.size() != n || txn_file.size() != n ||
       op_start.size() != n + 1)
     bad("the transaction columns differ in length");
   if (op_ok.size() != m || op_key.size() != m || op_value.size() != m || op_source.size() != m ||
@@ -282,6 +347,8 @@ void History::validate() const {
   if (has_groups() && txn_group.size() != n) bad("the column of groups differs in length");
   for (const std::int32_t group : txn_group)
     if (group < 0 || group >= groups.size()) bad("group out of range");
+  labels.validate(n);
+  levels.validate(n);
   for (std::size_t op = 0; op < op_begin.size(); ++op)
     if (op_begin[op] > op_end[op]) bad("an operation ends before it begins");
   for (std::size_t t = 0; t < commit_begin.size(); ++t)

@@ -6,6 +6,8 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -83,6 +85,8 @@ class Atoms {
   AtomKind kind(std::int32_t atom) const { return kind_[atom]; }
   std::int64_t number(std::int32_t atom) const { return number_[atom]; }
   std::string_view text(std::int32_t atom) const;  // string, keyword, other
+  // What it is called in a specification: its text, or its number; a keyword without the colon.
+  std::string name(std::int32_t atom) const;
 
  private:
   std::int32_t add(AtomKind kind, std::int64_t number);
@@ -95,6 +99,34 @@ class Atoms {
   std::vector<std::int32_t> slots_;
   std::size_t numbers_ = 0;
   std::unordered_map<std::string, std::int32_t> by_text_;
+};
+
+// The names that transactions bear, each a set of them. Sets are numbered; number 0 is the empty one.
+class Names {
+ public:
+  std::vector<std::int32_t> set_of;            // of each transaction; empty if none bears a name
+  std::vector<std::int64_t> set_start{0, 0};   // sets + 1
+  std::vector<std::int32_t> set_names;         // of each set its names, ascending
+  std::vector<std::string> texts;              // of each name
+
+  bool any() const { return !set_of.empty(); }
+  std::int32_t sets() const { return static_cast<std::int32_t>(set_start.size()) - 1; }
+  std::span<const std::int32_t> names_of(std::int32_t set) const {
+    const auto first = set_start[idx(set)], last = set_start[idx(set) + 1];
+    return std::span(set_names).subspan(idx(first), idx(last - first));
+  }
+  std::int32_t number_of(std::string_view text);           // of a name
+  std::int32_t set_of_names(std::vector<std::int32_t> names);  // its number
+  // The number here of a set of `other`.
+  std::int32_t set_from(const Names& other, std::int32_t set);
+  // Of a transaction that is there; those behind it bear no name yet.
+  void bear(std::int32_t txn, std::int32_t set);
+  void validate(std::size_t transactions) const;
+  void renumber();  // after the columns were filled by hand
+
+ private:
+  std::unordered_map<std::string, std::int32_t> number_;
+  std::map<std::vector<std::int32_t>, std::int32_t> set_number_;
 };
 
 // An end that was widened, as the begins of its own session see it: by one clock, which is this much
@@ -111,11 +143,13 @@ struct History {
   std::vector<std::int64_t> txn_begin;    // real time, any unit; kTimeUnknownBegin if not known
   std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if not known or unfinished
   std::vector<std::int64_t>
-      txn_label;  // what the file calls it, else its ordinal, from 1; shown as T<label>
+      txn_number;  // what the file calls it, else its ordinal, from 1; shown as T<number>
   std::vector<std::int64_t> txn_position;  // line (text formats, 1-based) or byte offset (binary)
   std::vector<std::int32_t> txn_file;      // index into the list of files of this history
   // Its group, an atom in `groups`; kNil: it is in none. Empty if all are.
   std::vector<std::int32_t> txn_group;
+  Names labels;  // what its author calls a transaction
+  Names levels;  // the level that it was asked to run at: one name, or none
   std::vector<std::int64_t> op_start{
       0};  // n + 1: operations of t are op_start[t] … op_start[t+1]-1, in program order
   // One entry per operation.
@@ -195,7 +229,7 @@ struct History {
   // --- building; readers call these in file order ---
   std::int32_t key_of(std::int32_t key_atom_id,
                       std::int32_t initial_atom = kNil);  // dense number of a key
-  std::int32_t begin_transaction(std::int32_t session, Status status, std::int64_t label,
+  std::int32_t begin_transaction(std::int32_t session, Status status, std::int64_t number,
                                  std::int64_t position, std::int32_t file = 0,
                                  std::int64_t begin = kTimeUnknownBegin,
                                  std::int64_t end = kTimeUnknownEnd);

@@ -29,7 +29,7 @@ class Copy {
     if (fresh && !whole_.slack.empty())
       part_.history.slack.push_back(whole_.slack[whole_.txn_session[t]]);
     part_.history.begin_transaction(session->second, static_cast<Status>(whole_.txn_status[t]),
-                                    whole_.txn_label[t], whole_.txn_position[t], whole_.txn_file[t],
+                                    whole_.txn_number[t], whole_.txn_position[t], whole_.txn_file[t],
                                     whole_.txn_begin[t], whole_.txn_end[t]);
     if (whole_.has_operation_times())
       part_.history.set_commit_times(part_.history.transactions() - 1, whole_.commit_begin[t],
@@ -38,6 +38,8 @@ class Copy {
       part_.history.set_group(
           part_.history.transactions() - 1,
           part_.history.groups.intern_from(whole_.groups, whole_.txn_group[t]));
+    name(part_.history.labels, whole_.labels, t);
+    name(part_.history.levels, whole_.levels, t);
   }
 
   void add(std::int64_t operation, std::int64_t source) {
@@ -84,6 +86,10 @@ class Copy {
   Part take() { return std::move(part_); }
 
  private:
+  void name(Names& to, const Names& from, std::size_t t) const {
+    if (t < from.set_of.size())
+      to.bear(part_.history.transactions() - 1, to.set_from(from, from.set_of[t]));
+  }
   std::int32_t key(std::int32_t number) {
     const auto [known, fresh] = keys_.try_emplace(number, 0);
     if (fresh) {
@@ -154,7 +160,7 @@ std::vector<std::int32_t> split_sessions_by_key(History& h) {
     for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
       const bool initial = h.txn_status[t] == static_cast<std::uint8_t>(Status::initial);
       if (key >= 0 && h.op_key[op] != key && !initial)
-        throw std::domain_error("transaction " + std::to_string(h.txn_label[t]) +
+        throw std::domain_error("transaction " + std::to_string(h.txn_number[t]) +
                                 " has operations on several keys (expected one)");
       key = h.op_key[op];
     }

@@ -266,27 +266,49 @@ class Attempt {
 
 namespace {
 
-// What the checks are where all reads are item reads: nothing is told apart then.
-std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
-  const auto keep_items = [](std::vector<Automaton::Step>& steps,
-                             std::vector<std::uint8_t>& reads) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < reads.size(); ++i)
-      if ((reads[i] & kItemReads) != 0) steps[kept++] = steps[i];
-    if (!reads.empty()) steps.resize(kept);
-    reads.clear();
-  };
-  for (Automaton& m : automata) {
-    keep_items(m.steps[idx(Relation::wr)], m.wr_reads);
-    keep_items(m.steps[idx(Relation::rw)], m.rw_reads);
-    if ((m.back_reads & kItemReads) == 0) m.back.clear();
-    m.back_reads = kAllReads;
+// What the checks are for the kinds of pairs that the history has: steps about others are left out,
+// and what is about all that there are tells nothing apart.
+std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Automaton> automata) {
+  Pairs there = 0, transactions = 0;
+  const auto kinds = std::ranges::find_if(automata, [](const Automaton& m) { return m.kinds != nullptr; });
+  if (kinds == automata.end()) {
+    there = 3;
+  } else {
+    for (const std::uint8_t kind : kinds->kinds->of_key) there |= Pairs{3} << (2 * kind);
+    for (const std::uint8_t kind : kinds->kinds->of_transaction) transactions |= Pairs{1} << kind;
   }
+  // mutant: predicate-reads-forgotten
+  if (problem.read_predicate.empty()) there &= kItemPairs;
+  for (Automaton& m : automata) {
+    for (std::size_t r = 0; r < kRelations; ++r) {
+      auto& pairs = m.pairs[r];
+      const bool of_names = r == idx(Relation::label) || r == idx(Relation::level);
+      const Pairs all = of_names ? transactions : there;
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < pairs.size(); ++i)
+        if ((pairs[i] & all) != 0) {
+          m.steps[r][kept] = m.steps[r][i];
+          // T0 bears no name, so a test of names stays one.
+          pairs[kept++] = (all & ~pairs[i]) == 0 && !of_names ? kAllPairs : pairs[i];
+        }
+      if (pairs.empty()) continue;
+      m.steps[r].resize(kept);
+      pairs.resize(kept);
+      if (std::ranges::all_of(pairs, [](Pairs p) { return p == kAllPairs; })) pairs.clear();
+    }
+    if ((m.back_pairs & there) == 0) m.back.clear();
+    if ((there & ~m.back_pairs) == 0) m.back_pairs = kAllPairs;
+  }
+  return automata;
+}
+
+// Where all reads are item reads, a check of components may be one of cycles.
+std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
   // A check of components is `acyclic` if another check forbids the cycles that it allows.
   const auto forbids = [](const Automaton& m, const Automaton::Reads& component) {
     if (m.states > 1 || !m.judges || m.of_one_key) return false;
     for (std::size_t r = 0; r < kRelations; ++r)
-      if ((component[r] & kItemReads) != 0 && m.steps[r].empty()) return false;
+      if ((component[r] & kItemPairs) != 0 && (m.steps[r].empty() || !m.pairs[r].empty())) return false;
     return true;
   };
   std::vector<bool> superfluous(automata.size(), false);
@@ -295,14 +317,14 @@ std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) 
     if (!m.of_components()) continue;
     Automaton::Reads open = m.component;
     for (std::size_t r = 0; r < kRelations; ++r)
-      if ((m.closing[r] & kItemReads) != 0) open[r] = 0;
+      if ((m.closing[r] & kItemPairs) != 0) open[r] = 0;
     const auto covers = std::ranges::find_if(
         automata, [&](const Automaton& other) { return &other != &m && forbids(other, open); });
     if (covers == automata.end()) continue;
     m.covered_by = covers->number;
     bool has_all = covers->epsilon.empty() && !covers->forbids_return_paths();
     for (std::size_t r = 0; r < kRelations; ++r) {
-      if ((m.component[r] & kItemReads) != 0) m.steps[r] = {{0, 0}};
+      if ((m.component[r] & kItemPairs) != 0) m.steps[r] = {{0, 0}};
       has_all &= covers->steps[r].empty() || !m.steps[r].empty();
     }
     m.component = {};
@@ -417,8 +439,9 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
 
 Solution solve(const Problem& problem, const std::vector<Automaton>& checks,
                const SolveOptions& options, Budget& budget) {
-  if (!problem.read_predicate.empty()) return solve_checks(problem, checks, options, budget);
-  const std::vector<Automaton> automata = without_predicate_reads(checks);
+  std::vector<Automaton> automata = for_the_history(problem, checks);
+  if (!problem.read_predicate.empty()) return solve_checks(problem, automata, options, budget);
+  automata = without_predicate_reads(std::move(automata));
   Solution solution = solve_checks(problem, automata, options, budget);
   for (ProofStep& step : solution.refutation) number(step, automata);
   return solution;

@@ -148,7 +148,7 @@ std::string key_text(const History& h, std::int32_t key) {
 std::string value_text(const History& h, std::int32_t value) { return atom_text(h.values, value); }
 std::string txn_text(const History& h, std::int32_t txn) {
   std::string text = "T";
-  return text.append(std::to_string(h.txn_label[txn]));
+  return text.append(std::to_string(h.txn_number[txn]));
 }
 std::string op_text(const History& h, std::int64_t op) {
   return txn_text(h, txn_of_op(h, op))

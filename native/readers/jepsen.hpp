@@ -52,6 +52,7 @@ struct Operation {
   std::int32_t group = kNil;  // an atom of History::groups
   // What its micro-operations read or wrote, in Operations: :versions [v …].
   std::size_t versions_first = 0, versions_last = 0;
+  std::int32_t labels = 0, level = 0;  // sets of History::labels and History::levels
 };
 
 struct Operations {
@@ -81,12 +82,13 @@ struct Following {
   std::int32_t file = 0;
   std::int64_t carried_bytes = 0;  // how long the maps in front are
   // Of each of them: the file and the byte where it stands, when it was, and which of all transactions.
-  std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_label;
+  std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_number;
   // What comes before the block itself: lines and bytes of its file, bytes of all files, and
   // transactions begun.
   std::int64_t lines = 0, bytes = 0, moment = 0, begun = 0;
   bool by_time = false;   // begins and ends are :time, which all maps must have
   bool by_index = false;  // transactions are called by :index
+  bool index_is_time = false;  // begins and ends are :index, which all maps must have; with by_time
   std::int64_t front = kTimeUnknownBegin;  // the latest :time of the maps before
   bool json = false;      // whether the maps before were JSON
   int has_process = -1;   // whether the maps before had a :process; -1: there was none

@@ -118,6 +118,15 @@ class Pairing {
     remarks_.emplace_back("all_indexed", indexed == ops_.size());
     remarks_.emplace_back("index_increases", increasing);
     remarks_.emplace_back("index_contiguous", contiguous);
+    if (f_->index_is_time) {
+      std::vector<std::int64_t> indices, of;
+      for (std::size_t i = first; i < ops_.size(); ++i) {
+        indices.push_back(ops_[i].index);
+        of.push_back(ops_[i].process_kind == Process::other ? kNone : ops_[i].process);
+      }
+      remarks_.emplace_back("indices", std::move(indices));
+      remarks_.emplace_back("index_processes", std::move(of));
+    }
     remarks_.emplace_back("index_first", some ? ops_[first].index : std::int64_t{0});
     remarks_.emplace_back("index_last", some ? ops_.back().index : std::int64_t{0});
     by_index_ = f_->by_index && indexed == ops_.size();
@@ -139,7 +148,9 @@ class Pairing {
                 "operations with a :process from here on, while those before have none (expected it in all or in "
                 "none)");
     for (std::size_t i = 0; f_->by_time && i < ops_.size(); ++i)
-      if (!ops_[i].has_time && ops_[i].process_kind != Process::other)
+      if (f_->index_is_time && !ops_[i].has_index)
+        fail_line(name_, ops_[i].line, "an operation without :index (got none, expected one as in those before)");
+      else if (!ops_[i].has_time && ops_[i].process_kind != Process::other)
         fail_line(name_, ops_[i].line,
                   "an operation without :time (got none, expected whole nanoseconds); hint: the files of several "
                   "clients are put in order by it");
@@ -215,7 +226,7 @@ class Pairing {
     if (op.type != Type::ok)
       fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");
     const std::size_t before =
-        f_ == nullptr ? 0 : static_cast<std::size_t>(f_->begun) - f_->carried_label.size();
+        f_ == nullptr ? 0 : static_cast<std::size_t>(f_->begun) - f_->carried_number.size();
     if (before + transactions_.size() > 1)
       fail_line(name_, op.line, "an :init after or beside other transactions (expected it before all of them)");
   }
@@ -310,7 +321,7 @@ class Pairing {
       if (status == Status::indeterminate || overlaps) session_of_[process] = -1;
     }
     if (shown->initial) initial_ = h_.transactions();
-    const std::int64_t label = by_index_ ? shown->index : ordinal_label();
+    const std::int64_t number = by_index_ ? shown->index : ordinal_number();
     const auto at = [&](const Operation* op) { return place(op - ops_.data()); };
     const std::int64_t from_at = at(from);
     if (f_ != nullptr) {
@@ -320,7 +331,7 @@ class Pairing {
                                    : f_->by_time         ? completion->time
                                                          : moment(t.completion, 0));
     }
-    h_.begin_transaction(session, status, label, at(shown), file_of(shown - ops_.data()), h_.has_time ? t.begin : kTimeUnknownBegin,
+    h_.begin_transaction(session, status, number, at(shown), file_of(shown - ops_.data()), h_.has_time ? t.begin : kTimeUnknownBegin,
                          h_.has_time ? t.end : kTimeUnknownEnd);
     for (std::size_t i = from->first; i < from->last; ++i) {
       const MicroOp& op = in_.micro_ops[i];
@@ -349,6 +360,9 @@ class Pairing {
     }
     if (from == completion) times_of_operations(*completion, status);
     group(invocation, completion);
+    const std::int32_t txn = h_.transactions() - 1;
+    h_.labels.bear(txn, said(invocation, completion, &Operation::labels, ":label"));
+    h_.levels.bear(txn, said(invocation, completion, &Operation::level, ":level"));
     versions(*from, completion, status);
   }
 
@@ -385,22 +399,29 @@ class Pairing {
   }
 
   // Transactions are counted from 1, as they begin.
-  std::int64_t ordinal_label() const {
+  std::int64_t ordinal_number() const {
     const std::int64_t t = h_.transactions();
     if (f_ == nullptr) return t + 1;
-    const auto carried = static_cast<std::int64_t>(f_->carried_label.size());
-    return t < carried ? f_->carried_label[idx(t)] : f_->begun + t - carried + 1;
+    const auto carried = static_cast<std::int64_t>(f_->carried_number.size());
+    return t < carried ? f_->carried_number[idx(t)] : f_->begun + t - carried + 1;
+  }
+
+  // What one of the two maps of a transaction says, or both.
+  std::int32_t said(const Operation* invocation, const Operation* completion, std::int32_t Operation::*what,
+                    const char* field) const {
+    std::int32_t found = 0;
+    for (const Operation* op : {invocation, completion}) {
+      if (op == nullptr || op->*what == 0) continue;
+      if (found != 0 && found != op->*what)
+        fail_line(name_, op->line, std::string("another ") + field + " than that of the invocation (expected the same)");
+      found = op->*what;
+    }
+    return found;
   }
 
   // Of the transaction begun last: what one of its two maps says, or both.
   void group(const Operation* invocation, const Operation* completion) {
-    std::int32_t found = kNil;
-    for (const Operation* op : {invocation, completion}) {
-      if (op == nullptr || op->group == kNil) continue;
-      if (found != kNil && found != op->group)
-        fail_line(name_, op->line, "another :group than that of the invocation (expected the same)");
-      found = op->group;
-    }
+    const std::int32_t found = said(invocation, completion, &Operation::group, ":group");
     if (found == kNil) ++groupless_;
     if (found != kNil) h_.set_group(h_.transactions() - 1, found);
   }
@@ -586,8 +607,14 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
 Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget) {
   Reading out;
   const auto carried = static_cast<std::int64_t>(following.carried_offset.size());
-  const jepsen::Operations operations =
+  jepsen::Operations operations =
       jepsen::parse(data, name, out.history, budget, following.lines - carried + 1, following.json);
+  if (following.index_is_time) {
+    for (jepsen::Operation& op : operations.operations) {
+      op.time = op.index;
+      op.has_time = op.has_index;
+    }
+  }
   jepsen::pair(operations, name, out.history, out.remarks, budget, &following);
   return out;
 }

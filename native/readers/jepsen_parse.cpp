@@ -7,7 +7,7 @@ namespace isolang::jepsen {
 namespace {
 
 constexpr std::size_t kOthersShown = 8;
-constexpr unsigned kVersions = 512;
+constexpr unsigned kVersions = 2048;
 
 class Parser {
  public:
@@ -101,7 +101,8 @@ class Parser {
       // A view into the reader: decide before reading on.
       const int known = field == "type" ? 1 : field == "f" ? 2 : field == "value" ? 3 : field == "process" ? 4
                       : field == "time" ? 5 : field == "index" ? 6 : field == "times" ? 7 : field == "commit" ? 8
-                      : field == "group" ? 9 : field == "versions" ? 10 : 0;
+                      : field == "group" ? 9 : field == "label" ? 10 : field == "level" ? 11
+                      : field == "versions" ? 12 : 0;
       forms_.blank();
       if (forms_.peek() == '}' || forms_.at_end()) forms_.expected("a value for the last field of the operation map");
       switch (known) {
@@ -114,7 +115,13 @@ class Parser {
         case 7: once(64, ":times"); times(op); break;
         case 8: once(128, ":commit"); op.has_commit = interval(op.commit_begin, op.commit_end); break;
         case 9: once(256, ":group"); op.group = forms_.atom(history_.groups, groups_); break;
-        case 10: once(kVersions, ":versions"); ordered = versions(op); break;
+        case 10: once(512, ":label"); op.labels = names(history_.labels); break;
+        case 11:
+          once(1024, ":level");
+          op.level = names(history_.levels);
+          if (history_.levels.names_of(op.level).size() > 1) forms_.fail("a :level of several names (expected one)");
+          break;
+        case 12: once(kVersions, ":versions"); ordered = versions(op); break;
         default: forms_.skip();
       }
     }
@@ -128,6 +135,27 @@ class Parser {
       return;
     }
     accept(op);
+  }
+
+  // A name, or several in brackets: which set they are. nil is none.
+  std::int32_t names(Names& known) {
+    std::vector<std::int32_t> found;
+    const auto one = [&] {
+      if (const std::int32_t atom = forms_.atom(names_, name_numbers_); atom != kNil)
+        found.push_back(known.number_of(names_.name(atom)));
+    };
+    if (const char open = forms_.peek(); open == '[' || open == '(') {
+      const char close = open == '[' ? ']' : ')';
+      forms_.next();
+      for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
+        if (forms_.at_end()) forms_.fail("the file ends inside a list of names; hint: truncated");
+        one();
+      }
+      forms_.next();
+    } else {
+      one();
+    }
+    return known.set_of_names(std::move(found));
   }
 
   // :f; true when it says transaction or nothing.
@@ -509,6 +537,8 @@ class Parser {
   const std::string& name_;
   History& history_;
   Numbers keys_, values_, groups_, versions_;
+  Atoms names_;  // only to read :label and :level
+  Numbers name_numbers_{names_};
   Budget& budget_;
   Operations out_;
   std::string wrong_;  // why the :value of this map is no list of micro-operations

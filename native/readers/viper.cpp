@@ -103,7 +103,7 @@ class Viper {
       if (initial_ >= 0) fail_at(*name_, place(), "a second \"isInitial\" transaction (expected one at most)", line_);
       initial_ = txn;
       --ordinal_;
-      h_.txn_label[static_cast<std::size_t>(txn)] = 0;
+      h_.txn_number[static_cast<std::size_t>(txn)] = 0;
       become_writes(txn);
     }
   }

@@ -114,6 +114,8 @@ class Speller {
       out_.text(json ? ",\"group\":" : ", :group ");
       atom(h_.groups, h_.txn_group[idx(part_.txns[idx(line.txn)])], spelling_.groups);
     }
+    names(line.txn, h_.labels, json ? ",\"label\":" : ", :label ", spelling_.labels);
+    names(line.txn, h_.levels, json ? ",\"level\":" : ", :level ", spelling_.levels);
     if (line.timed) {
       out_.text(json ? ",\"time\":" : ", :time ");
       out_.number(line.time);
@@ -188,6 +190,13 @@ class Speller {
   }
 
  private:
+  void names(std::int32_t t, const Names& names, std::string_view field, const std::vector<std::string>& texts) {
+    const auto txn = idx(part_.txns[idx(t)]);
+    if (txn >= names.set_of.size() || names.set_of[txn] == 0) return;
+    out_.text(field);
+    out_.text(texts.at(idx(names.set_of[txn])));
+  }
+
   // Its predicate reads, by their number, and what it does besides, by its place in the outline.
   template <typename Scan, typename Operation>
   void each_operation(std::int32_t t, const Scan& scan, const Operation& operation) const {

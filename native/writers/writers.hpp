@@ -45,6 +45,7 @@ struct JepsenSpelling {
   bool real_time = false;               // order lines by it, with invocations
   std::vector<std::int64_t> processes;  // of each session, by first appearance
   Texts keys, values, groups, versions;
+  std::vector<std::string> labels, levels;  // of each set that is written
 };
 
 // Writes operation maps; or, if a transaction does not begin after the one before it in its session has ended, writes

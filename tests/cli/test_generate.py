@@ -35,7 +35,7 @@ def test_what_is_generated_has_the_truth_that_is_printed(capfd, tmp_path, form):
     run = run_here(capfd, "check", "--spec", "si", "--spec", "ser", "-o", "json", path)
     assert [r["verdict"] for r in run.reports()] == ["valid", "invalid"]
     read = load_history(path)
-    of = {read.label(txn): txn for txn in range(read.t0)}
+    of = {read.name_of(txn): txn for txn in range(read.t0)}
     for name in (first, second):  # those of the file that check reads
         keys = {read.key(int(read.columns.op_key[op])) for op in read.operations_of(of[name])}
         assert keys == {"100", "101"}

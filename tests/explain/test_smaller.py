@@ -36,7 +36,7 @@ def test_minimise_leaves_nothing_that_can_go():
     plan = classify(load_spec("si"))
     verdict = check(PADDED, plan)
     small = minimise(verdict, plan)
-    assert [small.label(t) for t in range(small.t0)] == [PADDED.label(30), PADDED.label(61)]
+    assert [small.name_of(t) for t in range(small.t0)] == [PADDED.name_of(30), PADDED.name_of(61)]
     assert [small.describe_op(op) for op in range(small.columns.operations())] == [
         "r(x, nil)", "w(x, 1)", "r(x, nil)", "w(x, 2)",
     ]  # fmt: skip

@@ -32,7 +32,7 @@ def shape(txns):
             t.status,
             t.begin,
             t.end,
-            t.label,
+            t.number,
             t.failed,
         )
         for t in txns
@@ -83,25 +83,25 @@ def test_initial_values():
     ).initial_values() == {"x": 0}
     h = History.from_transactions([Transaction([("w", "x", 1), ("w", "x", 2)], status="initial")])
     assert h.initial_values() == {"x": 2}
-    assert h.label(0) == "T0"
+    assert h.name_of(0) == "T0"
     assert h.counts()["transactions"] == 0
 
 
 def test_names():
     h = History.from_transactions(
         [
-            Transaction([("w", "x", "a")], session="c1", label=7),
-            Transaction([("r", "x", UNKNOWN)], session="c2", label=7),
-            Transaction([("r", "x", [1, "b"])], session="c2", label=8, failed=(0,)),
-            Transaction([("append", "x", Keyword("k"))], session="c2", label=9),
-            Transaction([], session="c3", label=7),
-            Transaction([], session="c3", label=7),
-            Transaction([], session="c3", label=0),
+            Transaction([("w", "x", "a")], session="c1", number=7),
+            Transaction([("r", "x", UNKNOWN)], session="c2", number=7),
+            Transaction([("r", "x", [1, "b"])], session="c2", number=8, failed=(0,)),
+            Transaction([("append", "x", Keyword("k"))], session="c2", number=9),
+            Transaction([], session="c3", number=7),
+            Transaction([], session="c3", number=7),
+            Transaction([], session="c3", number=0),
         ]
     )
-    labels = [h.label(t) for t in range(7)]
-    assert labels == ["T7@c1", "T7@c2", "T8", "T9", "T7@c3#4", "T7@c3#5", "T0@c3"]
-    assert h.label(h.t0) == "T0"
+    numbers = [h.name_of(t) for t in range(7)]
+    assert numbers == ["T7@c1", "T7@c2", "T8", "T9", "T7@c3#4", "T7@c3#5", "T0@c3"]
+    assert h.name_of(h.t0) == "T0"
     ops = [h.describe_op(op) for op in range(4)]
     assert ops == ['w(x, "a")', "r(x, ?)", 'r(x, [1 "b"]) failed', "append(x, :k)"]
     assert h.where_op(2) == "<memory> transaction 3, operation 1"
@@ -160,8 +160,8 @@ FORMS = (
             "expected writes only)",
         ),
         (
-            Transaction([], label="a"),
-            ": not a label (got 'a', expected an integer of 64 bits)",
+            Transaction([], number="a"),
+            ": not a number (got 'a', expected an integer of 64 bits)",
         ),
         (
             Transaction([("w", 1, 10**5000)]),

@@ -139,7 +139,7 @@ EXPECTED["hist-00000"] = EXPECTED["tiny.bincode"]
 
 
 def content(h):
-    return [(h.label(i), t.status, t.ops) for i, t in enumerate(h.transactions())]
+    return [(h.name_of(i), t.status, t.ops) for i, t in enumerate(h.transactions())]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -262,7 +262,7 @@ def test_places():
 def test_initial_by_label():
     """--initial: the transaction with that label is T0, and its last writes are initial values."""
     h = load_history(DATA / "session.hist", initial=1)
-    assert h.label(0) == "T0"
+    assert h.name_of(0) == "T0"
     assert h.initial_values() == {"x": 1, "y": 2}
     assert h.counts()["transactions"] == 3
     assert h.notes[-1] == "transaction 1 is the initial one, as asked for"
@@ -270,12 +270,12 @@ def test_initial_by_label():
     assert h.transaction(1).ops[0] == ("r", 7, 70, "initial")
 
 
-LABELS = "transactions are labelled"
+NUMBERS = "transactions have the number"
 WRONG_INITIAL = [
     (
         "session.hist",
         9,
-        ": no transaction is labelled 9 (labels run from 1 to 4); see `isocheck stats`",
+        ": no transaction has the number 9 (numbers run from 1 to 4); see `isocheck stats`",
     ),
     ("session.hist", 4, ": transaction 4 was aborted, so it cannot be the initial one"),
     (
@@ -304,8 +304,8 @@ def test_initial_label_that_repeats():
     with pytest.raises(HistoryError) as error:
         load_history(io.BytesIO(data), initial=-1)
     assert str(error.value) == (
-        "<stream>: 2 transactions are labelled -1 (at positions 1, 3), and only one can be the "
-        "initial one; give them different labels"
+        "<stream>: 2 transactions have the number -1 (at positions 1, 3), and only one can be the "
+        "initial one; give them different numbers"
     )
 
 

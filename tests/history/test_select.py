@@ -12,7 +12,7 @@ from isolang.history import History, Transaction, sub_history
 @settings(max_examples=150, deadline=None)
 @given(transactions(), st.data())
 def test_parts(txns, data):
-    """Kept operations keep values, places, labels; transactions without any vanish."""
+    """Kept operations keep values, places, numbers; transactions without any vanish."""
     h = History.from_transactions(txns, initial=3)
     keep = data.draw(st.sets(st.sampled_from(range(max(h.columns.operations(), 1)))))
     keep = sorted(op for op in keep if op < h.columns.operations())
@@ -28,7 +28,7 @@ def test_parts(txns, data):
             of.where(t),
             of.status(t),
             of.session_of(t),
-            int(columns.txn_label[t]),
+            int(columns.txn_number[t]),
             int(columns.txn_begin[t]),
             int(columns.txn_end[t]),
             of.value(int(columns.initial_value[int(columns.op_key[op])])),

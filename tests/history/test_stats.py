@@ -86,18 +86,18 @@ def test_counts(txns):
 
 def loaded(initial_session, *, keys=10):
     """One transaction writes every key, then small ones read and write."""
-    load = Transaction([("w", k, 0) for k in range(keys)], session=initial_session, label=77)
+    load = Transaction([("w", k, 0) for k in range(keys)], session=initial_session, number=77)
     work = [
-        Transaction([("r", k, 0), ("w", k, k + 1)], session=k % 3, label=k) for k in range(1, keys)
+        Transaction([("r", k, 0), ("w", k, k + 1)], session=k % 3, number=k) for k in range(1, keys)
     ]
     return [load, *work]
 
 
 def test_look_alike():
-    """Own session or the head of a client's session; named by the label that --initial takes."""
+    """Own session or the head of a client's session; named by the number that --initial takes."""
     for session in ("loader", 0):
         (found,) = summarize(History.from_transactions(loaded(session))).look_alikes
-        assert (found.label, found.name, found.keys) == (77, "T77", 10)
+        assert (found.number, found.name, found.keys) == (77, "T77", 10)
         assert found.where == "<memory> transaction 1"
     text = summarize(History.from_transactions(loaded(0))).to_text()
     assert (

@@ -445,7 +445,7 @@ def test_a_process_with_several_open_operations():
 def test_an_index_beyond_64_bits_orders_nothing():
     text = f"{{:index {2**64} :process 0 :type :ok :f :add :value 1}}"
     history = isolang.load_history(io.BytesIO(text.encode()))
-    assert (history.label(0), history.real_time) == (
+    assert (history.name_of(0), history.real_time) == (
         "T1",
         "none: the file has completions only, no :invoke",
     )

@@ -394,8 +394,8 @@ RENUMBER = "; renumbering (renumber=True, --renumber) may"
         ),
         (
             [
-                Transaction([], session=0, begin=1, end=5, label=7),
-                Transaction([], session=0, begin=5, end=6, label=8),
+                Transaction([], session=0, begin=1, end=5, number=7),
+                Transaction([], session=0, begin=5, end=6, number=8),
             ],
             "edn",
             "<memory> transaction 2: T8 does not begin after T7 of the same session ended, and a "
@@ -477,7 +477,7 @@ def test_drop():
     with pytest.raises(HistoryError) as error:
         write_history(h, io.BytesIO(), format="edn", drop=["time"])
     assert str(error.value) == (
-        "unknown thing to drop (got 'time', expected real-time, groups, versions, "
+        "unknown thing to drop (got 'time', expected real-time, groups, versions, labels, "
         "failed-operations, unknown-reads, empty-transactions, order-after-unknown)"
     )
     with pytest.raises(HistoryError) as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 
 from isolang.language.meaning import core
+from isolang.language.meaning.show import show_check
 
 from .levels import acyclic, irreflexive, rt, rw, seq, so, union, wr, ww
 
@@ -140,6 +141,87 @@ def _filtered(rng: random.Random, given: tuple[core.Core, ...]) -> core.Core:
     return core.ForKey("x", core.Seq(rng.choice(words)))
 
 
+#: Labels and levels of `crossed_history`, and what is none of them.
+_BORNE = (("label", "a"), ("label", "a*"), ("label", "*b"), ("level", "ser"), ("level", "s*"),
+          ("level", "rc"), ("label", "none"))  # fmt: skip
+#: Classes of its keys.
+_CLASSES = (
+    core.KeyClass(("x",)), core.KeyClass(("x",), negated=True), core.KeyClass(("y", "l")),
+    core.KeyClass(("*",)), core.KeyClass(("q*",)), core.KeyClass(("z", "q"), negated=True),
+)  # fmt: skip
+
+
+def random_named_checks(rng: random.Random) -> Checks:
+    """Checks that tell keys and transactions apart by their names, return paths among them."""
+    checks: list[core.Check] = []
+    for i in range(rng.choice((1, 1, 2))):
+        kind = rng.random()
+        if kind < 0.5:
+            e = _named_expression(rng, rng.choice((1, 2, 2)))
+            if not _reflexive(e) and not _may_stay(e):
+                make = irreflexive if rng.random() < 0.25 else acyclic
+                checks.append(make(f"c{i}", core.Plus(e) if make is irreflexive else e))
+        elif kind < 0.75:  # a return path that ends in who may not have missed it
+            loops = random_expression(rng, 1)
+            if not _reflexive(loops):
+                walk = core.Seq((core.Plus(loops), _borne(rng), rw))
+                checks += [irreflexive(f"c{i}", walk), acyclic(f"loops{i}", loops)]
+        elif kind < 0.9:
+            within, e = rng.choice(_CLASSES), core.Plus(_of_one_key(rng, rng.choice((1, 2))))
+            checks.append(irreflexive(f"c{i}", core.ForKey("x", e, within)))
+        else:
+            e = _filtered(rng, _GIVEN[:4])
+            assert isinstance(e, core.ForKey)
+            own = core.ForKey("x", e.body, rng.choice(_CLASSES))
+            checks.append(acyclic(f"c{i}", core.Union((own, wr, ww, rng.choice((rw, so))))))
+    named = set().union(*(_names(c.expr) for c in checks))
+    return tuple(checks) if named & {"wr", "ww", "rw"} else random_named_checks(rng)
+
+
+def _borne(rng: random.Random) -> core.Core:
+    """A test of a name, or of who accesses a class of keys."""
+    if rng.random() < 0.25:
+        of = core.Rel(rng.choice("WR"), "x")
+        return core.Lift(core.ForKey("x", of, rng.choice(_CLASSES)))
+    name: core.Core = core.Named(*rng.choice(_BORNE))
+    if rng.random() < 0.3:
+        name = core.Diff(core.Rel("T"), name)
+    elif rng.random() < 0.2:
+        name = core.Union((name, core.Named(*rng.choice(_BORNE))))
+    return core.Lift(name)
+
+
+def _named_expression(rng: random.Random, depth: int) -> core.Core:
+    if depth == 0:
+        step = rng.choice(_BASE)
+        if isinstance(step, core.Rel) and step.name in ("wr", "ww", "rw") and rng.random() < 0.5:
+            return core.ForKey("x", core.Rel(step.name, "x"), rng.choice(_CLASSES))
+        if rng.random() < 0.4:
+            return core.Seq((_borne(rng), step) if rng.random() < 0.5 else (step, _borne(rng)))
+        return step
+    parts = tuple(_named_expression(rng, depth - 1) for _ in range(rng.choice((2, 2, 3))))
+    kind = rng.random()
+    if kind < 0.55:
+        return core.Union(parts)
+    if kind < 0.8:
+        return core.Seq(parts)
+    return core.Plus(parts[0]) if kind < 0.9 else core.Seq((parts[0], core.Opt(parts[1])))
+
+
+def _may_stay(e: core.Core) -> bool:
+    """Whether a word of it may consist of tests alone."""
+    match e:
+        case core.Lift():
+            return True
+        case core.Union(parts):
+            return any(map(_may_stay, parts))
+        case core.Seq(parts):
+            return all(map(_may_stay, parts))
+        case core.Plus(arg) | core.ForKey(_, arg):
+            return _may_stay(arg)
+    return _reflexive(e)
+
+
 _KEYED = (so, rt, *(core.Rel(name, "x") for name in ("wr", "ww", "rw", "wr", "ww", "rw")))
 _KEY_TESTS = (core.Lift(core.Rel("W", "x")), core.Lift(core.Rel("R", "x")))
 
@@ -246,4 +328,10 @@ def _operand(e: core.Core) -> str:
 def spec_text(checks: Checks) -> str:
     lines = ["spec random", 'include "adya.iso"']
     lines += [f"{c.kind} {text(c.expr)} as {c.name}" for c in checks]
+    return "\n".join(lines) + "\n"
+
+
+def named_text(checks: Checks) -> str:
+    """The same, of checks with names, as the tool writes them."""
+    lines = ["spec random", 'include "adya.iso"', *map(show_check, checks)]
     return "\n".join(lines) + "\n"

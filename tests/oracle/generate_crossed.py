@@ -73,6 +73,8 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "unknown outcomes": _of_transactions(lambda t: t.status == "maybe"),
     "aborted transactions": _of_transactions(lambda t: t.status == "aborted"),
     "groups": _of_transactions(lambda t: t.group is not None),
+    "labels": _of_transactions(lambda t: bool(t.labels)),
+    "levels": _of_transactions(lambda t: t.level is not None),
     "sources by name": _of_transactions(lambda t: bool(t.sources)),
     "versions": _of_transactions(lambda t: bool(t.versions)),
     "ordered versions": _of_transactions(lambda t: t.ordered and bool(t.versions)),
@@ -104,9 +106,9 @@ def pairs(found: frozenset[str]) -> Iterator[tuple[str, str]]:
     return combinations([name for name in FEATURES if name in found], 2)
 
 
-def crossed_history(rng: random.Random) -> Crossed:
-    """What clients of a store note, with features drawn by themselves."""
-    drawn = {name for name in FEATURES if rng.random() < _OFTEN.get(name, 0.4)}
+def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset()) -> Crossed:
+    """What clients of a store note, with features drawn by themselves, and those wanted."""
+    drawn = {name for name in FEATURES if rng.random() < _OFTEN.get(name, 0.4)} | wanted
     drawn |= {need for name, need in _NEEDS.items() if name in drawn}
     if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
         drawn -= {"times of transactions"}
@@ -126,7 +128,10 @@ def crossed_history(rng: random.Random) -> Crossed:
             error = {s: rng.choice((0, 1, 2, 4)) for s in sorted({t.session for t in history})}
     initial: int | Before | None = store.initial
     if "values instead of nil" in drawn:
-        initial = Before(dict(store.before))
+        kept = [
+            k for k, v in store.before.items() if isinstance(v, tuple) == is_list_key(history, k)
+        ]
+        initial = Before({k: store.before[k] for k in kept})
     elif "unwritten initial" in drawn:
         try:
             told(as_edn_says(history), UNWRITTEN)
@@ -327,6 +332,10 @@ class _Store:
             made = replace(made, times=tuple(t.times), commit=t.commit)
         if "groups" in self.drawn and rng.random() < 0.85:
             made = replace(made, group=rng.choice("aab"))
+        if "labels" in self.drawn and rng.random() < 0.8:
+            made = replace(made, labels=rng.choice((("a",), ("b",), ("ab",), ("a", "b"))))
+        if "levels" in self.drawn and rng.random() < 0.85:
+            made = replace(made, level=rng.choice(("ser", "si", "rc")))
         self.done[t.number] = made
         self.sources[t.number] = t.sources
         self.saw[t.number] = t.saw

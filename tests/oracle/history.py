@@ -68,6 +68,10 @@ class Txn:
     group: str | None = None
     #: the reads, by their place, of which the format names the version that they saw
     sources: tuple[tuple[int, Named], ...] = ()
+    #: what its author calls it
+    labels: tuple[str, ...] = ()
+    #: the level that it was asked to run at
+    level: str | None = None
     #: the operations, by their place, that state the version which they read or wrote
     versions: tuple[tuple[int, int], ...] = ()
     #: whether the versions of the whole history are ordered: it is said of each transaction
@@ -212,6 +216,8 @@ _BRACKETS = {"[": "]", "{": "}"}
 _TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
 _VERSION = re.compile(r"#(-?\d+)")
 _GROUP = re.compile(r"%(\w+)\s*$")
+_LABELS = re.compile(r"~([\w,]+)\s*$")
+_LEVEL = re.compile(r"\^(\w+)\s*$")
 _STATUS = {"!": "aborted", "?": "maybe"}
 
 
@@ -221,9 +227,10 @@ def parse(text: str) -> History:
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
     known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered. ``%a``
-    at the end is its group. ``w(x,1)#3`` states the version 3, and versions are ordered where the
-    text begins with ``#``. ``r(x,1,[0 2])`` names the write that was read, by the numbers of its
-    transaction and its operation, ``r(x,1,initial)`` T0's.
+    at the end is its group; behind it, ``~a,b`` are its labels, and ``^ser`` its level.
+    ``w(x,1)#3`` states the version 3, and versions are ordered where the text begins with ``#``.
+    ``r(x,1,[0 2])`` names the write that was read, by the numbers of its transaction and its
+    operation, ``r(x,1,initial)`` T0's.
     """
     txns = []
     ordered = text.startswith("#")
@@ -233,6 +240,12 @@ def parse(text: str) -> History:
             status: Any = _STATUS.get(body[:1], "committed")
             body = body.lstrip("!?").strip()
             begin = end = commit = times = group = None
+            labels: tuple[str, ...] = ()
+            level = None
+            if found := _LEVEL.search(body):
+                level, body = found[1], body[: found.start()].strip()
+            if found := _LABELS.search(body):
+                labels, body = tuple(found[1].split(",")), body[: found.start()].strip()
             if found := _GROUP.search(body):
                 group, body = found[1], body[: found.start()].strip()
             if found := _TIMES.search(body):
@@ -258,9 +271,8 @@ def parse(text: str) -> History:
                     at = stated.end()
                 ops.append(op[:3])
             made = Txn(session, tuple(ops), status, begin, end, None, times, commit, group)
-            txns.append(
-                replace(made, sources=tuple(sources), versions=tuple(versions), ordered=ordered)
-            )
+            made = replace(made, sources=tuple(sources), labels=labels, level=level)
+            txns.append(replace(made, versions=tuple(versions), ordered=ordered))
     return tuple(txns)
 
 
@@ -337,8 +349,10 @@ def show(history: History) -> str:
                 pairs = ",".join(f"{a}-{b}" for a, b in t.times)
                 time += f":{pairs}:{'' if t.commit is None else t.commit}"
         group = "" if t.group is None else f" %{t.group}"
+        names = f" ~{','.join(t.labels)}" if t.labels else ""
+        names += "" if t.level is None else f" ^{t.level}"
         mark = {"aborted": "!", "maybe": "?"}.get(t.status, "")
-        return mark + " ".join(read(t, j) for j in range(len(t.ops))) + time + group
+        return mark + " ".join(read(t, j) for j in range(len(t.ops))) + time + group + names
 
     sessions: dict[int, list[Txn]] = {}
     for t in history:
@@ -429,6 +443,10 @@ def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
     if not invoke and t.versions:
         stated = (t.version(j) for j in range(len(t.ops)))
         more += f", :versions [{' '.join('nil' if v is None else str(v) for v in stated)}]"
+    if t.labels:
+        more += f", :label [{' '.join(f':{name}' for name in t.labels)}]"
+    if t.level is not None:
+        more += f", :level {t.level}"
     return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1{more}}}"
 
 
@@ -482,6 +500,10 @@ def to_columns(history: History) -> Any:
         if t.end is not None and t.status != "maybe":
             times["end"] = t.end
         columns.begin_transaction(t.session, _STATUS_NUMBER[t.status], label, label, 0, **times)
+        if t.labels:
+            columns.set_labels(label, list(t.labels))
+        if t.level is not None:
+            columns.set_level(label, t.level)
         for position, (kind, key, value) in enumerate(t.ops):
             if key not in number:
                 number[key] = columns.intern_key(3, key)

@@ -12,9 +12,11 @@ from isolang.api import load_spec
 from . import moments, relational, semantics
 from .expressions import Checks
 from .generate import any_history, random_times, well_formed
+from .generate_crossed import Crossed, crossed_history
 from .generate_literature import MOST, by_statements, one_by_one
 from .generate_rows import row_history
 from .history import History, as_edn_says, timed
+from .pipeline import as_judged
 from .predicates import lower, rich
 from .simulate import disturbed, timed_history
 
@@ -47,6 +49,33 @@ def judged(
                 left_out["too large for the oracle"] += 1
             continue
         yield history, "valid" if valid else "invalid"
+
+
+NAMES = frozenset(("labels", "levels"))
+
+
+def judged_by_names(
+    rng: random.Random, checks: Checks, count: int, left_out: Counter[str] | None = None
+) -> Iterator[tuple[Crossed, str]]:
+    """The same for checks that speak of names, of histories of any mixture of features."""
+    of_levels = "level" in set().union(*(semantics.names(c.expr) for c in checks))
+    for _ in range(count):
+        crossed = crossed_history(rng, wanted=NAMES if rng.random() < 0.8 else frozenset())
+        history, initial, error = crossed.history, crossed.initial, crossed.error
+        if not well_formed(history) or (semantics.needs_time(checks) and not timed(history)):
+            continue
+        if of_levels and all(t.level is None for t in history):
+            continue
+        try:
+            said, before = as_judged(history, initial, error)
+            (valid,) = semantics.satisfied(
+                lower(said, before), [checks], initial=before, limit=_LARGEST, error=error
+            )
+        except semantics.TooLargeError:
+            if left_out is not None:
+                left_out["too large for the oracle"] += 1
+            continue
+        yield crossed, "valid" if valid else "invalid"
 
 
 def judged_by_operations(

@@ -130,6 +130,8 @@ def _from_python(history: History, initial: object) -> ToolHistory:
                 end=t.end,
                 group=t.group,
                 versions=[t.version(j) for j in range(len(t.ops))] if t.versions else None,
+                label=t.labels,
+                level=t.level,
                 **_times_of(t),
             )
             for t in history
@@ -153,6 +155,26 @@ class Disagreement:
 
     def __str__(self) -> str:
         return f"{self.spec}: expected {self.expected}, got {self.got}: {show(self.history)}"
+
+
+def as_judged(history: History, initial: object, error: object) -> tuple[History, object]:
+    """A history and what was there before it, as the oracle takes them.
+
+    Raises:
+        OpenError: its reads leave open what was there before.
+    """
+    if as_edn(history, initial, error):
+        history = as_edn_says(history)
+    initial = told(history, initial)
+    history = without_beginnings(history, initial)
+    return history, None if isinstance(initial, Before) and not initial.values else initial
+
+
+def initial_of(history: History, initial: int | Before | None) -> object:
+    """The initial state as the tool takes it: of the registers."""
+    if initial is None or isinstance(initial, Before):
+        return initial
+    return {key: initial for key in keys(history) if not is_list_key(history, key)}
 
 
 def tool_verdict(history: History, spec: Route, *, seed: int = 0) -> str:
@@ -256,12 +278,7 @@ class Levels:
         limit: int = LIMIT,
         error: Error = 0,
     ) -> dict[str, str]:
-        if as_edn(history, initial, error):
-            history = as_edn_says(history)
-        initial = told(history, initial)
-        history = without_beginnings(history, initial)
-        if isinstance(initial, Before) and not initial.values:
-            initial = None
+        history, initial = as_judged(history, initial, error)
         names = self.applicable(history, initial)
         levels = {level_of(n) for n in names}
         known = {level: s for level, s in self._oracle.items() if level in levels}

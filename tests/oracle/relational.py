@@ -47,6 +47,7 @@ from .semantics import (
     _choices,
     _shown_order,
     _subsets,
+    called,
     closure,
     compose,
     facts,
@@ -80,6 +81,9 @@ class World:
     keyed: dict[str, list[int]] = field(default_factory=dict)
     sets: dict[str, int] = field(default_factory=dict)
     included: tuple[int, ...] = ()
+    #: the names of the keys, and of each transaction its labels and its level
+    keys: tuple[str, ...] = ()
+    named: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
 
     @property
     def identity(self) -> int:
@@ -194,7 +198,20 @@ def _compile(e: core.Core) -> Evaluate:
             return lambda w, b: _rows(transpose(f(w, b), w.size), w.size)
         case core.ForKey(key=key, body=body):
             f = _compile(body)
-            return lambda w, b: _union([f(w, {**b, key: k}) for k in range(w.n_keys)])
+            if e.within is None:
+                return lambda w, b: _union([f(w, {**b, key: k}) for k in range(w.n_keys)])
+            within = e.within
+
+            def of_class(w: World, b: Mapping[str, int]) -> int:
+                found = [any(called(k, p) for p in within.patterns) for k in w.keys]
+                chosen = [k for k, inside in enumerate(found) if inside != within.negated]
+                return _union([f(w, {**b, key: k}) for k in chosen])
+
+            return of_class
+        case core.Named(word=word, name=name):
+            return lambda w, _b: sum(
+                1 << i for i, of in enumerate(w.named[word]) if any(called(n, name) for n in of)
+            )
     raise TypeError(f"not a core expression: {e!r}")
 
 
@@ -242,7 +259,9 @@ def _given(
                     write_event[t, op[1]] = m + len(owner)
                 owner.append(number[t])
     n = m + len(owner)
-    w = World(n, len(all_keys), included=included)
+    w = World(n, len(all_keys), included=included, keys=tuple(all_keys))
+    w.named["label"] = [(), *(history[t].labels for t in included)]
+    w.named["level"] = [(), *(tuple(filter(None, [history[t].level])) for t in included)]
 
     def edge(a: int, b: int) -> int:
         return 1 << (a * n + b)
@@ -259,6 +278,21 @@ def _given(
             if a != b and moments.follows(first, second, error):
                 rt |= edge(number[a], number[b])
     w.sets["T"] = (1 << m) - 1
+    alike = [(a, b) for a in included for b in included if a != b]
+    w.plain["same-group"] = _union(
+        [
+            edge(number[a], number[b])
+            for a, b in alike
+            if history[a].group == history[b].group is not None
+        ]
+    )
+    w.plain["same-label"] = _union(
+        [
+            edge(number[a], number[b])
+            for a, b in alike
+            if set(history[a].labels) & set(history[b].labels)
+        ]
+    )
     w.plain |= {"init": init, "so": so, "rt": rt}
     for name, pairs in moments.relations(history, list(included), error).items():
         w.plain[name] = init | _union([edge(number[a], number[b]) for a, b in pairs])
@@ -347,7 +381,16 @@ def _with_reads(
     op_event: Mapping[tuple[int, int], int],
     write_event: Mapping[tuple[int, str], int],
 ) -> World:
-    w = World(base.size, base.n_keys, dict(base.plain), dict(base.keyed), base.sets, base.included)
+    w = World(
+        base.size,
+        base.n_keys,
+        dict(base.plain),
+        dict(base.keyed),
+        base.sets,
+        base.included,
+        base.keys,
+        base.named,
+    )
     number = {T0: 0} | {t: i + 1 for i, t in enumerate(w.included)}
     n = w.size
     items, missed = [0] * w.n_keys, [0] * w.n_keys
@@ -520,7 +563,9 @@ def _assign(
     if not all(holds(check, w) for check in stages[at]):
         return
     if at == len(declared):
-        yield World(w.size, w.n_keys, dict(w.plain), dict(w.keyed), w.sets, w.included)
+        yield World(
+            w.size, w.n_keys, dict(w.plain), dict(w.keyed), w.sets, w.included, w.keys, w.named
+        )
         return
     exists = declared[at]
     if exists.key is None:

@@ -250,7 +250,7 @@ def _rows_of(a: int, m: int) -> int:
 class World:
     """One assignment: every relation as a matrix, keyed ones also per key."""
 
-    __slots__ = ("keyed", "m", "n_keys", "rel", "sets")
+    __slots__ = ("keyed", "keys", "m", "n_keys", "named", "rel", "sets")
 
     def __init__(self, m: int, n_keys: int) -> None:
         self.m = m
@@ -258,6 +258,30 @@ class World:
         self.rel: dict[str, int] = {}
         self.keyed: dict[str, list[int]] = {}
         self.sets: dict[str, list[int]] = {}
+        #: the names of the keys, and of each transaction its labels and its level
+        self.keys: list[str] = []
+        self.named: dict[str, list[tuple[str, ...]]] = {}
+
+    def bearers(self, word: str, pattern: str) -> int:
+        """The set of the transactions that a name selects."""
+        names = self.named[word]
+        return sum(1 << i for i, of in enumerate(names) if any(called(n, pattern) for n in of))
+
+    def keys_of(self, within: core.KeyClass | None) -> list[int]:
+        """The keys that a ``for`` goes over."""
+        if within is None:
+            return list(range(self.n_keys))
+        listed = [any(called(key, p) for p in within.patterns) for key in self.keys]
+        return [k for k, found in enumerate(listed) if found != within.negated]
+
+
+def called(name: str, pattern: str) -> bool:
+    """Whether a name is of a pattern, in which a star stands for any text, also for none."""
+    if not pattern:
+        return not name
+    if pattern[0] == "*":
+        return called(name, pattern[1:]) or (bool(name) and called(name[1:], pattern))
+    return bool(name) and name[0] == pattern[0] and called(name[1:], pattern[1:])
 
 
 Evaluate = Callable[[World, "dict[str, int]"], int]
@@ -340,9 +364,11 @@ def compile_expression(e: core.Core) -> Evaluate:
         case core.Range(arg):
             f = compile_expression(arg)
             return lambda w, b: _rows_of(transpose(f(w, b), w.m), w.m)
-        case core.ForKey(key, body):
+        case core.ForKey(key, body, within):
             f = compile_expression(body)
-            return lambda w, b: _union([f(w, {**b, key: k}) for k in range(w.n_keys)])
+            return lambda w, b: _union([f(w, {**b, key: k}) for k in w.keys_of(within)])
+        case core.Named(word, pattern):
+            return lambda w, _b: w.bearers(word, pattern)
     raise TypeError(f"not a core expression: {e!r}")
 
 
@@ -391,6 +417,8 @@ def names(e: core.Core | None) -> set[str]:
             return names(a) | names(b)
         case core.ForKey(_, body):
             return names(body)
+        case core.Named(word, _):
+            return {word}
     return names(e.arg)
 
 
@@ -438,7 +466,7 @@ def prepare(checks: Checks) -> Prepared:
     )
 
 
-_GIVEN = {"so", "init", "id", "T", *TIMES}
+_GIVEN = {"so", "init", "id", "T", "label", "level", "same-group", "same-label", *TIMES}
 
 
 def _choices(
@@ -576,6 +604,11 @@ class _Frame:
                 if a != b and moments.follows(ta, tb, error):
                     self.rt |= edge
         self.timed = self._timed(error)
+        self.alike = self._alike(included)
+        self.named = {
+            "label": [(), *(history[t].labels for t in included)],
+            "level": [(), *((history[t].level,) if history[t].level else () for t in included)],
+        }
         self.writers: list[list[int]] = []
         self.vo: list[int] = []
         self.readers: list[int] = []
@@ -594,6 +627,19 @@ class _Frame:
             pairs |= given_order(history, key, included)
             self.vo.append(sum(1 << (self.number[a] * m + self.number[b]) for a, b in pairs))
         self.orders = [self._orders(k) for k in range(len(all_keys))]
+
+    def _alike(self, included: tuple[int, ...]) -> dict[str, int]:
+        """Different transactions of one group, and those with a label in common."""
+        history, number, m = self.history, self.number, self.m
+        group = label = 0
+        for a in included:
+            for b in included:
+                edge = 1 << (number[a] * m + number[b]) if a != b else 0
+                if history[a].group is not None and history[a].group == history[b].group:
+                    group |= edge
+                if set(history[a].labels) & set(history[b].labels):
+                    label |= edge
+        return {"same-group": group, "same-label": label}
 
     def _timed(self, error: moments.Error) -> dict[str, int]:
         """What the times of operations say: see ``moments.relations``."""
@@ -634,6 +680,7 @@ class _Frame:
             for k in range(n_keys)
         ]
         w = World(m, n_keys)
+        w.keys, w.named = self.keys, self.named
         w.sets["W"] = [1 | sum(1 << x for x in self.writers[k]) for k in range(n_keys)]
         w.sets["R"] = self.readers
         w.keyed["wr"] = wr
@@ -647,6 +694,7 @@ class _Frame:
             "iwr": _union(items),
             "pwr": _union(missed),
             "vo": _union(self.vo),
+            **self.alike,
             **{name: pairs | self.init for name, pairs in self.timed.items()},
         }
         for combination in product(*per_key):

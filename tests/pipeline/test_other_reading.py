@@ -18,7 +18,7 @@ from isolang.pipeline.other_reading import with_other_reading
 from isolang.verdict import Valid
 
 KEYS = "abcdef"
-LOADED = Transaction([("w", k, 0) for k in KEYS], session="loader", label=7)
+LOADED = Transaction([("w", k, 0) for k in KEYS], session="loader", number=7)
 # Both read what the loader wrote, and overlook each other.
 SKEW = [
     LOADED,
@@ -74,13 +74,13 @@ def test_the_command_says_it(tmp_path, capfd):
     """In the text and in JSON; and declared, there is nothing to say."""
     path = tmp_path / "h.edn"
     save_history(History.from_transactions(SKEW), path)
-    label = int(load_history(path).columns.txn_label[0])
+    number = int(load_history(path).columns.txn_number[0])
     (report,) = run_here(capfd, "--spec", "si", "-o", "json", str(path)).reports()
     (note,) = [n for n in report["level"]["notes"] if "--initial" in n]
-    assert f"--initial {label}" in note
+    assert f"--initial {number}" in note
     text = " ".join(run_here(capfd, "--spec", "si", str(path)).out.split())
     assert "judged as an ordinary transaction" in text
-    declared = run_here(capfd, "--spec", "si", "--initial", str(label), "-o", "json", str(path))
+    declared = run_here(capfd, "--spec", "si", "--initial", str(number), "-o", "json", str(path))
     assert "--initial" not in json.dumps(declared.reports()[0]["level"])
 
 
@@ -122,12 +122,12 @@ rows = st.lists(
 @settings(max_examples=300, deadline=None)
 def test_a_witness_in_which_the_loader_comes_first_is_one_of_the_other_reading(found, level):
     """The proof that nobody needs to judge again, against judging again."""
-    loader = Transaction([("w", k, 0) for k in "abcd"], session="loader", label=7)
+    loader = Transaction([("w", k, 0) for k in "abcd"], session="loader", number=7)
     rest = [Transaction(ops, session=s) for s, ops in found]
     history = History.from_transactions([loader, *rest])
     verdict = check(history, level)
     if isinstance(verdict, Valid) and other_reading.comes_first(verdict, 7):
-        found = LookAlike(label=7, name="T7", where="", keys=4)
+        found = LookAlike(number=7, name="T7", where="", keys=4)
         assert check(other_reading._declared(history, found), level).outcome == "valid"
 
 

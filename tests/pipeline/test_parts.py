@@ -96,7 +96,7 @@ def test_an_order_and_a_visibility_are_made_for_the_checks_that_name_them(text):
 def test_where_the_model_found_does_not_do_another_one_is_searched_for():
     """Both writers are unread, so that either may come first; the check wants the second one."""
     history = History.from_transactions(
-        [Transaction([("w", "x", n)], session=n, label=n) for n in (1, 2)]
+        [Transaction([("w", "x", n)], session=n, number=n) for n in (1, 2)]
     )
     for forbidden in ("ww \\ (ww & (W * W))", "ww ; ww ; ww"):
         verdict = check(history, f'include "adya.iso"\nacyclic ww as c\nempty {forbidden} as d\n')

@@ -3,7 +3,7 @@
 import pytest
 
 from isolang import Recorder
-from isolang.run.prefix import FIRST, Watcher
+from isolang.run.prefix import FIRST, Watcher, _Growing
 
 
 @pytest.fixture
@@ -36,3 +36,36 @@ def test_a_refuted_prefix_is_told(recorded, tmp_path, monkeypatch):
         watcher.end()
     assert watcher.last is not None
     assert (watcher.last.outcome, watcher.last.anomaly) == ("invalid", "lost update")
+
+
+def test_a_long_prefix_is_watched(tmp_path):
+    """Each look judges what is new; the one after the violation tells it."""
+    path = tmp_path / "history.edn"
+    with Recorder(path) as recorder:
+        growing = _Growing(path, "ser", 60.0)
+        for look in range(3):
+            for number in range(20):
+                with recorder.transaction(number % 3) as transaction:
+                    transaction.read("x", None if not look + number else 20 * look + number - 1)
+                    transaction.write("x", 20 * look + number)
+            found = growing.look(path.stat().st_size)
+            assert found is not None
+            assert (found.outcome, found.watched) == ("valid", True)
+            assert found.transactions >= 20 * look
+        pair = [recorder.transaction(session) for session in range(2)]
+        for number, transaction in enumerate(pair):
+            transaction.__enter__().read("x", 59)
+            transaction.write("x", 100 + number)
+        for transaction in pair:
+            transaction.__exit__(None, None, None)
+        with recorder.transaction(2) as transaction:
+            transaction.write("y", 1)
+        found = growing.look(path.stat().st_size)
+    assert found is not None
+    assert (found.outcome, found.anomaly) == ("invalid", "lost update")
+    assert growing.look(path.stat().st_size).outcome == "invalid"
+
+
+def test_what_cannot_be_watched_is_judged_as_a_whole(recorded):
+    """A level without cuts has no watch."""
+    assert _Growing(recorded, "ryw", 60.0).look(recorded.stat().st_size) is None

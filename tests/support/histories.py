@@ -60,7 +60,7 @@ def transactions(
                 status=draw(st.sampled_from(statuses)),
                 begin=10 * t if timed else None,
                 end=10 * t + draw(st.integers(0, 30)) if timed else None,
-                label=t + 1,
+                number=t + 1,
                 failed=tuple(i for i in range(len(ops)) if failed and draw(st.integers(0, 9)) == 0),
             )
         )

@@ -28,7 +28,7 @@ class Txn:
     ops: list[tuple[str, Any, Any]]
     begin: int
     end: int
-    label: int
+    number: int
     position: int
     ok: list[bool] = field(default_factory=list)
     source: list[int] = field(default_factory=list)
@@ -59,7 +59,7 @@ def transactions(columns: Any) -> list[Txn]:
                 ops=ops,
                 begin=int(columns.txn_begin[t]),
                 end=int(columns.txn_end[t]),
-                label=int(columns.txn_label[t]),
+                number=int(columns.txn_number[t]),
                 position=int(columns.txn_position[t]),
                 ok=[bool(b) for b in columns.op_ok[first:last]],
                 source=[int(s) for s in columns.op_source[first:last]],

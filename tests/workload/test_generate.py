@@ -248,7 +248,7 @@ def test_where_a_bug_stands(bug):
     history = generate(Workload(bugs=(bug,), transactions=100, keys=7))
     columns = history.columns
     (plant,) = history.truth.planted
-    labels = {history.label(t): t for t in range(columns.transactions())}
+    labels = {history.name_of(t): t for t in range(columns.transactions())}
     planted = [labels[name] for name in plant.transactions]
     mine = [op for t in planted for op in history.operations_of(t)]
     assert {int(columns.op_key[op]) for op in mine} == set(plant.keys)

@@ -7,6 +7,7 @@ transaction of unknown outcome has a literal for being included, and so has all 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,8 @@ from isolang.encodings.relational.reads import ExternalRead, external_reads
 from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
 from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
+from isolang.language.meaning.core import Named
+from isolang.language.syntax.ast import KeyClass
 from isolang.problem import Inclusion, Problem
 from isolang.rows import bits
 
@@ -28,6 +31,12 @@ if TYPE_CHECKING:
 
 At: TypeAlias = tuple[int, int]
 """A moment: its time, and the session whose clock says so."""
+
+
+def _selects(pattern: str, name: str) -> bool:
+    """Whether a name is of a pattern, in which ``*`` stands for any text."""
+    parts = map(re.escape, pattern.split("*"))
+    return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 
 
 class Bounded(Interpretation[At]):
@@ -96,7 +105,7 @@ class Bounded(Interpretation[At]):
         if element == T0:
             return "T0"
         if element < len(self.txns):
-            return self.history.label(self.txns[element])
+            return self.history.name_of(self.txns[element])
         number = self.number(element) - self._native.n - 1
         operations = self.history.columns.operations()
         if number < operations:
@@ -131,6 +140,23 @@ class Bounded(Interpretation[At]):
         group = self._group
         same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
         return TRUE if same else FALSE
+
+    def bears(self, of: Named, t: int) -> int:
+        """By the names of the history."""
+        history, txn = self.history, self.txns[t]
+        names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
+        return TRUE if any(name and _selects(of.name, name) for name in names) else FALSE
+
+    def share_label(self, a: int, b: int) -> int:
+        """By the names of the history."""
+        one, other = (self.history.labels_of(self.txns[t]) for t in (a, b))
+        return FALSE if set(one).isdisjoint(other) else TRUE
+
+    def key_in(self, within: KeyClass, key: int) -> int:
+        """By the name of the key."""
+        name = self.history.key_name(key)
+        found = any(_selects(pattern, name) for pattern in within.patterns)
+        return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: Read | int | None = None) -> At | None:
         """As the history has it. An operation without a time of its own has its transaction's."""

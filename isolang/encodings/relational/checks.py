@@ -133,7 +133,7 @@ class Checks:
             case Union():
                 for part in e.parts:
                     self._require(part, within, binding)
-            case ForKey():
+            case ForKey(within=None):
                 for key in self._interpretation.keys:
                     self._require(e.body, within, {**binding, e.key: key})
             case Diff():

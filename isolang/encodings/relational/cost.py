@@ -12,8 +12,9 @@ from isolang.encodings.relational.evaluate import Evaluator, Side
 from isolang.encodings.relational.reads import ExternalRead
 from isolang.encodings.relational.relation import Relation, closure, may
 from isolang.errors import UnsupportedError
-from isolang.language.meaning.core import Exists, ForKey, Spec
+from isolang.language.meaning.core import Exists, ForKey, Named, Spec
 from isolang.language.meaning.facts import speaks_of_events
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 from isolang.rows import bits
@@ -141,6 +142,11 @@ class _Sizes:
 
         return _Bounds(less(a.least, b.most), less(a.most, b.least))
 
+    def only_if(self, literal: int, a: _Bounds) -> _Bounds:
+        """What is in a history is certain, its names, too."""
+        del literal
+        return a
+
     def seq(self, a: _Bounds, b: _Bounds) -> _Bounds:
         # Each pair on the left with each on the right of the element in the middle, but for those
         # that are certain on both sides, which are bits of whole rows.
@@ -211,7 +217,7 @@ class _Estimate:
         self._spec = spec
         self._sizes = _Sizes(bounded.everything, tick, most)
         self._evaluator: Evaluator[_Bounds] = Evaluator(
-            self._sizes, self._given, bounded.keys, spec.exists
+            self._sizes, self._given, bounded.keys, spec.exists, self
         )
         self._open = sum(len(r.sources) for r in bounded.reads if len(r.sources) > 1)
 
@@ -235,6 +241,14 @@ class _Estimate:
             pairs=self._open,
             steps=self._sizes.steps + 3 * self._open,
         )
+
+    def named(self, of: Named) -> _Bounds:
+        """The transactions that a name selects."""
+        return _of(self._interpretation.named(of))
+
+    def key_in(self, within: KeyClass, key: int) -> int:
+        """Whether a key is in a class."""
+        return self._interpretation.key_in(within, key)
 
     def _given(self, name: str, key: int | None) -> _Bounds | None:
         value = self._interpretation.given(name, key)

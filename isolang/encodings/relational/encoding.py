@@ -63,7 +63,7 @@ class RelationalEncoding:
         self.interpretation = bounded = Bounded(problem, circuit, events=events, only=only)
         self._algebra = Algebra(circuit, bounded.everything, tick)
         self._evaluator: Evaluator[Relation] = Evaluator(
-            self._algebra, bounded.given, bounded.keys, spec.exists
+            self._algebra, bounded.given, bounded.keys, spec.exists, bounded
         )
         self._chooser = Chooser(circuit, self.graph, tick)
         self._members: dict[int, Relation] = {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from isolang.encodings.relational.circuit import FALSE, TRUE
 from isolang.language.meaning.core import (
     Core,
     Diff,
@@ -15,6 +16,7 @@ from isolang.language.meaning.core import (
     Inter,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -25,9 +27,11 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import OVERWRITING, TRANSITIVE
 
 R = TypeVar("R")
+S_co = TypeVar("S_co", covariant=True)
 
 
 class Side(IntEnum):
@@ -98,6 +102,22 @@ class Operators(Protocol[R]):
         """A?."""
         ...
 
+    def only_if(self, literal: int, a: R) -> R:
+        """The pairs of a, if a literal holds."""
+        ...
+
+
+class Names(Protocol[S_co]):
+    """What the names in quotes mean: of an interpretation."""
+
+    def named(self, of: Named) -> S_co:
+        """The transactions that a name selects."""
+        ...
+
+    def key_in(self, within: KeyClass, key: int) -> int:
+        """The literal of a key being in a class."""
+        ...
+
 
 Choose: TypeAlias = Callable[[Exists, int | None, R, R | None, R | None], R]
 """From a declaration, a key, and what it is over, contains and lies within, to what is chosen."""
@@ -116,6 +136,7 @@ class Evaluator(Generic[R]):
         given: Callable[[str, int | None], R | None],
         keys: Sequence[int],
         exists: Sequence[Exists],
+        names: Names[R],
     ) -> None:
         """Take the operators and the given relations.
 
@@ -124,10 +145,12 @@ class Evaluator(Generic[R]):
             given: of an interpretation.
             keys: all keys.
             exists: the relations that are chosen, by :meth:`choose`; ``rf`` is taken as given.
+            names: what names in quotes mean.
         """
         self._algebra = algebra
         self._given = given
         self._keys = keys
+        self._names = names
         orders = {e.name for e in exists if e.kind == "order" and e.key is None}
         self._transitive = TRANSITIVE | orders
         self._per_key = OVERWRITING | {e.name for e in exists if e.key is not None}
@@ -236,8 +259,15 @@ class Evaluator(Generic[R]):
                 return self._plus(e.arg, value(e.arg), side)
             case Star():
                 return algebra.with_identity(self._plus(e.arg, value(e.arg), side))
+            case Named():
+                return self._names.named(e)
             case ForKey():
-                every = [self._value(e.body, side, {**binding, e.key: k}) for k in self._keys]
+                every = []
+                for key in self._keys:
+                    inside = TRUE if e.within is None else self._names.key_in(e.within, key)
+                    if inside != FALSE:
+                        of_key = self._value(e.body, side, {**binding, e.key: key})
+                        every.append(of_key if inside == TRUE else algebra.only_if(inside, of_key))
                 return algebra.union(every)
 
     def _seq(self, parts: list[R]) -> R:

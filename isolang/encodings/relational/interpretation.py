@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from typing import Final, Generic, TypeAlias, TypeVar, assert_never
@@ -21,6 +21,8 @@ from msgspec import Struct
 from isolang.encodings.relational.circuit import FALSE, Circuit
 from isolang.encodings.relational.relation import EMPTY, Relation, relation_of
 from isolang.errors import SpecError
+from isolang.language.meaning.core import Named
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import GIVEN_WHOLE, OF_EVENTS, ROWS, word_of
 
 _NO_KEY: Final = -1
@@ -96,6 +98,18 @@ class Interpretation(ABC, Generic[M]):
     @abstractmethod
     def in_group(self, a: int, b: int) -> int:
         """The literal of two transactions being of one group."""
+
+    @abstractmethod
+    def bears(self, of: Named, t: int) -> int:
+        """The literal of a transaction bearing a label, or a level, that a name selects."""
+
+    @abstractmethod
+    def share_label(self, a: int, b: int) -> int:
+        """The literal of two transactions having a label in common."""
+
+    @abstractmethod
+    def key_in(self, within: KeyClass, key: int) -> int:
+        """The literal of a key being in a class."""
 
     @abstractmethod
     def moment(self, what: Moment, t: int, of: Read | int | None = None) -> M | None:
@@ -185,6 +199,15 @@ class Interpretation(ABC, Generic[M]):
 
     # --- the meaning of each name ---
 
+    def named(self, of: Named) -> Relation:
+        """The set of transactions that a name selects; T0 has no names."""
+        both = self.circuit.both
+        return relation_of(
+            (0, t, both(self.bears(of, t), literal))
+            for t, literal in enumerate(self.included)
+            if t != T0
+        )
+
     def given(self, name: str, key: int | None) -> Relation | None:
         """A given relation or set; ``None`` if it has a part for each key and there is no key.
 
@@ -242,6 +265,10 @@ class Interpretation(ABC, Generic[M]):
                     (a, b, both(literal, self.in_group(a, b)))
                     for a, b, literal in self._timed(Moment.END, Moment.BEGIN)
                 )
+            case "same-group":
+                pairs = self._alike(self.in_group)
+            case "same-label":
+                pairs = self._alike(self.share_label)
             case "done":
                 pairs = self._timed(Moment.COMMITTED, Moment.COMMIT_SENT)
             case "late":
@@ -280,7 +307,19 @@ class Interpretation(ABC, Generic[M]):
                     if (first := self.precedes(answered, sent)) != FALSE
                     for literal in (both(first, both(self.happens(a), self.happens(b))),)
                 )
-            case "id" | "ww" | "rw" | "irw" | "prw" | "co" | "ar" | "vis" | "conflict":
+            case (
+                "label"
+                | "level"
+                | "id"
+                | "ww"
+                | "rw"
+                | "irw"
+                | "prw"
+                | "co"
+                | "ar"
+                | "vis"
+                | "conflict"
+            ):
                 raise SpecError(f"`{word}` is nothing that {self} has")
             case _:
                 assert_never(word)
@@ -295,6 +334,11 @@ class Interpretation(ABC, Generic[M]):
         """The same pairs, on the condition that both transactions are included."""
         both, included = self.circuit.both, self.included
         return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
+
+    def _alike(self, alike: Callable[[int, int], int]) -> Iterator[Pair]:
+        """Different transactions that have something in common."""
+        everyone = range(1, len(self.included))
+        return self._between((a, b, alike(a, b)) for a in everyone for b in everyone if a != b)
 
     def _timed(self, one: Moment, other: Moment) -> Iterator[Pair]:
         """The transactions a moment of which comes before a moment of another one; none of T0."""

@@ -208,6 +208,11 @@ class Algebra:
         """``[S]``."""
         return relation_of((j, j, literal) for _, j, literal in s.pairs())
 
+    def only_if(self, literal: int, a: Relation) -> Relation:
+        """The pairs of ``a``, if a literal holds."""
+        both = self.circuit.both
+        return relation_of((i, j, both(literal, x)) for i, j, x in a.pairs())
+
     def product(self, s: Relation, t: Relation) -> Relation:
         """``S * T``, of two sets."""
         right = list(t.pairs())

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import Files, Reading, call_native, counted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
+
+_NAMES_SHOWN: Final = 5
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -105,6 +114,7 @@ def read(files: Files, *, timeout: float) -> Reading:
             f"; {counted(say['groupless'], 'transaction')} in none" if say["groupless"] else ""
         )
         notes.append(f"{counted(say['groups'], 'group')} of transactions, by :group{without}")
+    notes += names_borne(columns)
     if not say["has_process"]:
         session = "each transaction is its own: there is no :process"
     return Reading(
@@ -117,6 +127,29 @@ def read(files: Files, *, timeout: float) -> Reading:
         notes=tuple(notes),
         session_names=session_names(say["session_labels"]),
     )
+
+
+def names_borne(columns: Columns) -> list[str]:
+    """Which labels there are, and which levels were asked for: a sentence each."""
+    import numpy as np
+
+    def shares(set_of: NDArray[np.int32], sets: list[tuple[str, ...]]) -> str:
+        counts: dict[str, int] = {}
+        for number, count in enumerate(np.bincount(set_of, minlength=len(sets)).tolist()):
+            for name in sets[number] if count else ():
+                counts[name] = counts.get(name, 0) + count
+        most = sorted(counts, key=lambda name: (-counts[name], name))
+        shown = [f"{name} ({counts[name]})" for name in most[:_NAMES_SHOWN]]
+        return ", ".join(shown + ["…"] * (len(most) > _NAMES_SHOWN))
+
+    return [
+        f"{what}: {shares(set_of, sets)}"
+        for what, set_of, sets in (
+            ("labels of transactions", columns.txn_labels, columns.label_sets),
+            ("levels asked for", columns.txn_levels, columns.level_sets),
+        )
+        if len(set_of)
+    ]
 
 
 def _without_torn_line(data: bytes) -> bytes:

@@ -37,6 +37,7 @@ DROPPABLE: Final = {
     "real-time": "the times of transactions",
     "groups": "groups of transactions",
     "versions": "the versions that operations state",
+    "labels": "labels and levels of transactions",
     "failed-operations": "operations that failed themselves",
     "unknown-reads": "reads with unknown results",
     "empty-transactions": "transactions without operations",

@@ -18,6 +18,8 @@ from isolang.history.writers.outline import Outline, Target, outline
 from isolang.history.writers.report import Contents, Sink, WriteReport
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -31,6 +33,7 @@ _EDN = Target(
     real_time=True,
     groups=True,
     versions=True,
+    labels=True,
     unknown=True,
     empty=True,
     hint="",
@@ -42,6 +45,7 @@ _JSON = Target(
     real_time=True,
     groups=True,
     versions=True,
+    labels=True,
     unknown=True,
     empty=True,
     hint="EDN can express it",
@@ -99,13 +103,15 @@ def _encode(
             texts.values,
             texts.groups(part),
             texts.versions(part),
+            texts.names(columns.label_sets),
+            texts.names(columns.level_sets),
             sink,
         )
         if overlap is not None:
             later, earlier = overlap
             msg = (
-                f"{history.where(later)}: {history.label(later)} does not begin after "
-                f"{history.label(earlier)} of the same session ended, and a "
+                f"{history.where(later)}: {history.name_of(later)} does not begin after "
+                f"{history.name_of(earlier)} of the same session ended, and a "
                 f"process in {part.target} does one thing at a time; drop real-time"
             )
             raise HistoryError(msg)
@@ -218,6 +224,16 @@ class _Texts:
             texts[group] = text
         return texts
 
+    def names(self, sets: Sequence[tuple[str, ...]]) -> list[str]:
+        """The text of each set of names."""
+        between = "," if self.json else " "
+
+        def text(names: tuple[str, ...]) -> str:
+            texts = [json.dumps(n) if self.json else show(STRING, n) for n in names]
+            return texts[0] if len(texts) == 1 else f"[{between.join(texts)}]"
+
+        return [text(names) for names in sets]
+
     def _text(self, atom: tuple[int, object]) -> str | None:
         """Give the text of an atom, if it means the same atom, as a key and as a value."""
         from isolang import _native
@@ -278,7 +294,7 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
     if "order-after-unknown" not in drop:
         first = int(part.txns[min(within)])
         msg = (
-            f"{history.where(first)}: the session goes on after {history.label(first)}, whose "
+            f"{history.where(first)}: the session goes on after {history.name_of(first)}, whose "
             f"outcome is unknown, and a process in {part.target} goes on as a new session; "
             "drop order-after-unknown"
         )

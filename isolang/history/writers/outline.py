@@ -29,6 +29,7 @@ class Target(Struct, frozen=True, kw_only=True):
         real_time: the order of begins and ends.
         groups: of transactions.
         versions: that operations state to have read or written.
+        labels: of transactions, and the levels that they were asked to run at.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
         empty: transactions without operations.
@@ -43,6 +44,7 @@ class Target(Struct, frozen=True, kw_only=True):
     real_time: bool = False
     groups: bool = False
     versions: bool = False
+    labels: bool = False
     failed: bool = False
     unknown: bool = False
     empty: bool = False
@@ -117,6 +119,10 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         notes.append("groups")
     if columns.has_versions and not target.versions:
         raise refuse("versions cannot be expressed", may="versions")
+    if (len(columns.txn_labels) or len(columns.txn_levels)) and not target.labels:
+        if "labels" not in drop:
+            raise refuse("labels and levels of transactions cannot be expressed", may="labels")
+        notes.append("labels and levels")
     for code, allowed, what in (
         (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from isolang.language.vocabulary import (
+    NAMED,
     PARTS,
     RELATIONS,
     STATEMENT_LETTERS,
     TESTS,
     TRANSITIVE,
+    is_test,
     relation_of,
+    whole_letter,
 )
 
 LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
-"""All letters of the words that walks spell."""
+"""All letters of the words that walks spell, but those with names in quotes."""
+
+Restriction: TypeAlias = tuple[str, tuple[str, ...], bool]
+"""A letter without its names, their patterns, and whether these are those left out."""
+
+_NAME: Final = re.compile(r'"([^"]*)"')
+
+
+def restriction_of(letter: str) -> Restriction | None:
+    """What the names in quotes of a letter say; ``None`` if it has none.
+
+    >>> restriction_of('wr[not "a/*", "b"]')
+    ('wr', ('a/*', 'b'), True)
+    """
+    whole = whole_letter(letter)
+    if whole == letter:
+        return None
+    rest = letter.removeprefix(whole)
+    return whole, tuple(_NAME.findall(rest)), rest.startswith(("[not ", " not "))
+
+
+def in_order(letters: Iterable[str]) -> list[str]:
+    """Letters in the order of the vocabulary, those with names behind those without."""
+    place = {letter: i for i, letter in enumerate((*LETTERS, *NAMED))}
+    return sorted(letters, key=lambda letter: (place[whole_letter(letter)], letter))
 
 
 class Automaton(Struct, frozen=True, kw_only=True):
@@ -29,7 +58,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
     Attributes:
         check: the name of the check.
         states: number of states; 0 … states - 1.
-        steps: letter (one of ``LETTERS``) to its steps ``(q, q')``: a pair T → S of the relation is
+        steps: letter (one of ``LETTERS``, one of them with names in quotes, ``wr["audit/*"]``, or
+            ``label "audit"``) to its steps ``(q, q')``: a pair T → S of the relation is
             the product edge (T, q) → (S, q'); a transaction T that passes a test has the product
             edge (T, q) → (T, q').
         epsilon: moves ``(q, q')`` inside one transaction: product edges (T, q) → (T, q').
@@ -72,6 +102,27 @@ class Automaton(Struct, frozen=True, kw_only=True):
     by_statement: bool = False
     by_operation: bool = False
 
+    @property
+    def restricted(self) -> Mapping[str, Restriction]:
+        """The letters that names in quotes restrict, of the steps."""
+        return {
+            letter: restriction for letter in self.steps if (restriction := restriction_of(letter))
+        }
+
+    @property
+    def relations(self) -> frozenset[str]:
+        """The letters of the steps, without names."""
+        return frozenset(map(whole_letter, self.steps))
+
+    def of(self, letter: str) -> tuple[tuple[int, int], ...]:
+        """The steps of a letter, whatever names restrict some of them."""
+        return tuple(
+            step
+            for own, steps in self.steps.items()
+            if whole_letter(own) == letter
+            for step in steps
+        )
+
     def may_forbid(self, walk: Sequence[str]) -> bool:
         """Whether a closed walk over edges of these relations may be a violation.
 
@@ -84,7 +135,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
         """
         if self.back or self.direct or self.of_one_key or self.by_statement:
             return True
-        free = _closed(_moves(self.states, (*self.epsilon, *self._steps_of(TESTS))))
+        tests = [letter for letter in self.steps if is_test(letter)]
+        free = _closed(_moves(self.states, (*self.epsilon, *self._steps_of(tests))))
         leads: dict[str, list[int]] = {}
         for relation in walk:
             if relation not in leads:

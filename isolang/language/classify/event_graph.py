@@ -45,10 +45,12 @@ from isolang.language.syntax.source import Position, message_at
 from isolang.language.vocabulary import (
     GIVEN_ORDERS,
     MOMENTS,
+    NAMED,
     RELATIONS,
-    TESTS,
     TRANSITIVE,
+    is_test,
     relation_of,
+    whole_letter,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import LETTERS
+from isolang.language.classify.automaton import in_order
 from isolang.language.classify.regular import plus, stretched
 
 
@@ -211,9 +213,11 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
         if language.empty:
             raise refuse("the expression is empty", check.expr)
-        if not without(language, letters).empty:
+        if not without(language, steps_of(language)).empty:
             reason = f"`{check.kind}` of a relation with a part of the identity"
-            raise refuse(reason, check.expr, "`[W]` and `[R]` restrict the steps beside them")
+            raise refuse(
+                reason, check.expr, "`[W]`, `[R]` and names restrict the steps beside them"
+            )
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
         # No walk leads back to T0, which accesses every key.
@@ -316,7 +320,7 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     one key, of one group or of all, alone is an order.
     """
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
-    letters = _letters_on_accepted(Dfa(rows, base.final)) - set(TESTS)
+    letters = steps_of(_on_accepted(Dfa(rows, base.final)))
     alive = {relation_of(letter) for letter in letters}
     if len(alive) <= 1 and alive <= set(GIVEN_ORDERS):
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
@@ -325,10 +329,14 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     return ""
 
 
-def _letters_on_accepted(dfa: Dfa) -> frozenset[str]:
-    """The letters of accepted words, for an automaton that need not be trimmed."""
-    everything = Dfa(({},), frozenset())
-    return subtract(dfa, everything).letters
+def _on_accepted(dfa: Dfa) -> Dfa:
+    """The same words, of an automaton that need not be trimmed."""
+    return subtract(dfa, Dfa(({},), frozenset()))
+
+
+def steps_of(dfa: Dfa) -> tuple[str, ...]:
+    """The letters that are no tests."""
+    return tuple(letter for letter in in_order(dfa.letters) if not is_test(letter))
 
 
 def _shown(word: Word) -> str:
@@ -337,7 +345,9 @@ def _shown(word: Word) -> str:
 
 def shown_letter(letter: str) -> str:
     """A letter as one would write it."""
-    return f"[{letter}]" if letter in TESTS else letter
+    if " not " in letter and whole_letter(letter) in NAMED:
+        return f"[T \\ {letter.replace(' not ', ' ')}]"
+    return f"[{letter}]" if is_test(letter) else letter
 
 
 def generators(
@@ -366,12 +376,12 @@ def automaton_of(check: str, base: Dfa) -> Automaton:
     order = [0]
     for state in order:
         row = base.moves[state]
-        for letter in LETTERS:
+        for letter in in_order(row):
             if (target := row.get(letter)) is not None and target not in number:
                 number[target] = len(order)
                 order.append(target)
     steps: dict[str, tuple[tuple[int, int], ...]] = {}
-    for letter in LETTERS:
+    for letter in in_order({letter for row in base.moves for letter in row}):
         pairs = sorted(
             (number[state], number[row[letter]])
             for state, row in enumerate(base.moves)

@@ -20,6 +20,7 @@ from isolang.language.meaning.core import (
     Inter,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -30,7 +31,8 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.meaning.facts import children, names, rebuild
-from isolang.language.meaning.show import brief
+from isolang.language.meaning.show import brief, show
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
     BESIDE_OPERATIONS,
     BESIDE_STATEMENTS,
@@ -43,6 +45,8 @@ from isolang.language.vocabulary import (
     STATEMENT_LETTERS,
     TESTS,
     TRANSITIVE,
+    is_test,
+    whole_letter,
 )
 
 _FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
@@ -81,7 +85,8 @@ def _split(e: Core) -> Core:
 def _plain(e: Core) -> Core:
     """Write ``wr`` and ``rw`` for their definitions, and drop what changes nothing.
 
-    SOUND BECAUSE each rule is an equality of relations: the definitions of ``wr`` and ``rw``
+    SOUND BECAUSE each rule is an equality of relations: the identity on a union is the union of
+    the identities; the definitions of ``wr`` and ``rw``
     (without its key, ``tx^-1 ; rf ; tx`` is the union over keys too, as composition distributes
     over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity; of
     which ``[A]`` and ``[B]`` are parts, so that ``[A] ; r ; [B]`` is transitive if r is.
@@ -99,6 +104,8 @@ def _plain(e: Core) -> Core:
             right=Rel(name="id"),
         ) if key is not None and key == other:
             return Rel("rw", key, e.pos)
+        case Inter(parts=parts) if set(parts) == {Rel("rt"), Rel("same-group")}:
+            return Rel("group-rt", None, e.pos)  # of T0 no group is known
         case Plus(arg=Rel(name="ww", key=str())):
             return e.arg
         case Lift(arg=Rel(name="T")):
@@ -109,15 +116,52 @@ def _plain(e: Core) -> Core:
             return arg
         case Star(arg=arg) if _is_restricted(arg):
             return Opt(arg, e.pos)
+        case Lift(arg=ForKey() as over):
+            return over.of(Lift(over.body, e.pos))
         case Lift(arg=Union(parts=parts)):
             return plain(Union(tuple(Lift(part, e.pos) for part in parts), e.pos))
     return e
 
 
 def lettered(e: Core) -> Core:
-    """``e``, made ``plain``, with a letter for each step between transactions that access a key."""
-    e = rebuild(e, tuple(map(lettered, children(e))))
+    """``e``, made ``plain``, with a letter for each step between transactions that access a key.
+
+    What a class of keys, or a name, restricts is a letter of its own.
+    """
+    return _named(_lettered(e))
+
+
+def _lettered(e: Core) -> Core:
+    e = rebuild(e, tuple(map(_lettered, children(e))))
     return _with_filtered(e) if isinstance(e, Seq) else e
+
+
+def _named(e: Core) -> Core:
+    """``for x in "a/*": wr[x]`` as ``for x: wr["a/*"][x]``, and ``[label "a"]`` likewise.
+
+    SOUND BECAUSE the union over the keys of a class is the one over all keys of what has pairs for
+    those keys alone.
+    """
+    e = rebuild(e, tuple(map(_named, children(e))))
+    match e:
+        case Lift(arg=Named() as of):
+            return Lift(Rel(show(of), None, of.pos), e.pos)
+        case Lift(arg=Diff(left=Rel(name="T"), right=Named() as of)):
+            return Lift(Rel(f'{of.word} not "{of.name}"', None, of.pos), e.pos)
+    if isinstance(e, ForKey) and e.within is not None:
+        return ForKey(e.key, _within(e.body, e.key, e.within), None, e.pos)
+    return e
+
+
+def _within(e: Core, key: str, within: KeyClass) -> Core:
+    if isinstance(e, Rel) and e.key == key:
+        if whole_letter(e.name) != e.name:
+            raise NotRegularError(e, f"`{brief(e)}` is of two classes of keys")
+        # T0 wrote every key.
+        return e if e.name == "init" else replace(e, name=f"{e.name}[{within}]")
+    if isinstance(e, ForKey) and e.key == key:
+        return e
+    return rebuild(e, tuple(_within(part, key, within) for part in children(e)))
 
 
 def _with_filtered(e: Seq) -> Core:
@@ -176,7 +220,7 @@ def language_of(
     nfa = Nfa()
     expr = lettered(e)
     for foreign in _relations(expr):
-        if foreign.name not in letters:
+        if whole_letter(foreign.name) not in letters:
             raise _foreign(foreign)
     _add(nfa, expr, nfa.initial, nfa.final, frozenset(stretch))
     return minimise(determinise(nfa))
@@ -190,12 +234,14 @@ def of_one_key(e: Core) -> Core:
     """
     if not isinstance(e, ForKey):
         raise NotRegularError(e, f"`{brief(e)}` is not of one key")
+    e = _named(e)
+    assert isinstance(e, ForKey)
 
     def plainly(part: Core) -> Core:
         if isinstance(part, ForKey):
             raise NotRegularError(part, f"`{brief(part)}` changes the key inside `for {e.key}`")
         if isinstance(part, Rel):
-            keyed = part.name in (*OF_READS, "ww", *TESTS)
+            keyed = whole_letter(part.name) in (*OF_READS, "ww", *TESTS)
             if keyed and part.key != e.key:
                 reason = f"`{brief(part)}` is of all keys, and `for {e.key}` of one"
                 raise NotRegularError(part, reason, f"`{part.name}[{e.key}]`, if that is meant")
@@ -310,7 +356,7 @@ def _alternatives(e: Core) -> tuple[Core, ...]:
 
 
 def _to_operation(e: Core) -> str:
-    if isinstance(e, ForKey):
+    if isinstance(e, ForKey) and e.within is None:
         written = Seq((Rel("ww", e.key), Inverse(Rel("tx")), Lift(Rel("last-write", e.key))))
         if e.body == Seq((*written.parts, Rel("po"))):
             return "ww"
@@ -382,6 +428,7 @@ def _from_statement(e: Core) -> str:
                     Rel(name="ww", key=b),
                 )
             ),
+            within=None,
         ) if a == b == x:
             return "rw"
     return ""
@@ -441,7 +488,7 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(last, end)
             if isinstance(e, Star):
                 nfa.skip(start, end)
-        case Lift(arg=Rel(name=name)) if name in TESTS:
+        case Lift(arg=Rel(name=name)) if is_test(name):
             nfa.move(start, name, end)
         case ForKey():
             _check_for(e)
@@ -488,7 +535,7 @@ def _uses(e: Core, key: str) -> tuple[int, int]:
             return (least if isinstance(e, Plus) else 0), (2 if most else 0)
         case ForKey():
             return _uses(e.body, key)
-        case Lift(arg=Rel(name=name, key=used)) if name in TESTS:
+        case Lift(arg=Rel(name=name, key=used)) if is_test(name):
             return (1, 1) if used == key else (0, 0)
         case _:
             raise _unsupported(e)

@@ -33,9 +33,9 @@ from isolang.language.meaning.core import (
 )
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
-from isolang.language.vocabulary import FROM_T0, OVERWRITING, TESTS
+from isolang.language.vocabulary import FROM_T0, NAMED, OVERWRITING, TESTS
 
-_BASE = frozenset((*FROM_T0, "wr", *TESTS))
+_BASE = frozenset((*FROM_T0, "wr", *TESTS, *NAMED))
 
 
 class NotObservedError(Exception):
@@ -188,9 +188,9 @@ class _Rules(Struct):
 def _observed(e: Core) -> tuple[Core | None] | None:
     """The phi of ``obs(phi)``, in a tuple; RC's form has ``None`` for it."""
     match e:
-        case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id"))):
+        case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id")), within=None):
             pass
-        case Diff(left=ForKey(key=x, body=Seq(parts=parts)), right=Rel(name="id")):
+        case Diff(left=ForKey(key=x, body=Seq(parts=parts), within=None), right=Rel(name="id")):
             pass
         case _:
             return None
@@ -218,6 +218,7 @@ def _is_conflict(e: Core) -> bool:
                 left=Product(left=Rel(name="W", key=a), right=Rel(name="W", key=b)),
                 right=Rel(name="id"),
             ),
+            within=None,
         ):
             return a == b == x
     return False

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import LETTERS, Automaton
+from isolang.language.classify.automaton import LETTERS, Automaton, in_order
 from isolang.language.classify.event_graph import (
     NotAnEventGraph,
     Plan,
@@ -22,6 +22,7 @@ from isolang.language.classify.event_graph import (
     is_repeatable,
     leaves_the_key,
     over_operations,
+    steps_of,
 )
 from isolang.language.classify.expression import (
     WORDS_BY_OPERATION,
@@ -54,7 +55,18 @@ from isolang.language.classify.regular import (
     without,
 )
 from isolang.language.meaning import facts
-from isolang.language.meaning.core import Check, Core, ForKey, Opt, Rel, Seq, Spec, Star, Union
+from isolang.language.meaning.core import (
+    Check,
+    Core,
+    ForKey,
+    Lift,
+    Opt,
+    Rel,
+    Seq,
+    Spec,
+    Star,
+    Union,
+)
 from isolang.language.meaning.facts import rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position
@@ -62,7 +74,6 @@ from isolang.language.vocabulary import (
     FILTERED,
     OF_READS,
     OVERWRITING,
-    RELATIONS,
     TESTS,
     TRANSITIVE,
 )
@@ -101,17 +112,15 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     except TooLargeError:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
-    if facts.uses_reads_from(spec) and not any(
-        OF_READS & a.steps.keys() or a.back for a in automata
-    ):
+    if facts.uses_reads_from(spec) and not any(OF_READS & a.relations or a.back for a in automata):
         # The engine chooses sources only where a walk can follow a read; without a walk it would
         # not heed which reads are anomalies.
         pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
         a.of_one_key
-        or OVERWRITING & a.steps.keys()
-        or (a.back and ("ww" in a.steps or "wr" in a.closing))
+        or OVERWRITING & a.relations
+        or (a.back and ("ww" in a.relations or "wr" in a.closing))
         for a in automata
     )
     return Plan(
@@ -224,7 +233,7 @@ class _Compiler:
     def acyclic(self, name: str, e: Core) -> None:
         """``acyclic e``, e being no check of the text."""
         language, _ = self._language(name, e)
-        if language.nullable or not without(language, RELATIONS).empty:
+        if language.nullable or not without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
         split = plain(e, splits=self._splits)
         base = generators(language_of(split, stretch=TRANSITIVE), acyclic=True)
@@ -236,8 +245,12 @@ class _Compiler:
     def need_within_order(self, name: str, phi: Core) -> None:
         """Require that phi's words are among those of the acyclic checks."""
         language, _ = self._language(name, phi)
+        # SOUND BECAUSE whoever passes tests on a walk walks it.
+        untested, _ = self._language(name, _untested(phi))
         known = self._acyclic[False]
-        if language.nullable or not any(included(language, one) for one in known):
+        if language.nullable or not any(
+            included(words, one) for words in (language, untested) for one in known
+        ):
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
@@ -316,7 +329,7 @@ class _Compiler:
         """``irreflexive`` of words that compose."""
         if of_key:
             raise _NotHornError("its words without a closing `rw` need a check of their own", name)
-        if not without(words, RELATIONS).empty:
+        if not without(words, steps_of(words)).empty:
             raise _NotHornError("it contains a part of the identity", name)
         if not included(concatenate(words, words), words):
             raise _NotHornError("`irreflexive` speaks of one step of the expression", name)
@@ -392,6 +405,13 @@ def _at_statements(e: Core) -> Core:
     return rebuild(e, tuple(map(_at_statements, facts.children(e))))
 
 
+def _untested(e: Core) -> Core:
+    """The same without asking who the transactions are."""
+    if isinstance(e, Lift):
+        return Rel("id", None, e.pos)
+    return rebuild(e, tuple(map(_untested, facts.children(e))))
+
+
 def _part_of(relation: str) -> tuple[str, ...]:
     return tuple(letter for letter in FILTERED if letter.startswith(f"{relation}["))
 
@@ -421,8 +441,7 @@ def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
     """By letter the moves of an automaton, as pairs of states."""
     return {
         letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
-        for letter in LETTERS
-        if letter in dfa.letters
+        for letter in in_order(dfa.letters)
     }
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.syntax.source import Position
 
 
@@ -47,6 +48,14 @@ class Rel(Term, frozen=True):
 
     name: str
     key: str | None = None
+    pos: Position | None = None
+
+
+class Named(Term, frozen=True):
+    """The set of transactions that a name selects: ``label "audit"``; ``*`` is any text."""
+
+    word: str
+    name: str
     pos: Position | None = None
 
 
@@ -137,15 +146,21 @@ class Range(Term, frozen=True):
 
 
 class ForKey(Term, frozen=True):
-    """``for x: body``: the union over keys."""
+    """``for x: body``: the union over keys, or over those of a class."""
 
     key: str
     body: Core
+    within: KeyClass | None = None
     pos: Position | None = None
+
+    def of(self, body: Core) -> ForKey:
+        """The same of another body."""
+        return ForKey(self.key, body, self.within, self.pos)
 
 
 Core = (
     Rel
+    | Named
     | Union
     | Seq
     | Inter

@@ -16,6 +16,7 @@ from isolang.language.meaning.core import (
     Inter,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -26,6 +27,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
     COMPARING_GROUPS,
     COMPARING_SESSIONS,
@@ -41,7 +43,7 @@ from isolang.language.vocabulary import (
 def children(e: Core) -> tuple[Core, ...]:
     """The direct parts of an expression."""
     match e:
-        case Rel():
+        case Rel() | Named():
             return ()
         case Union() | Seq() | Inter():
             return e.parts
@@ -56,7 +58,7 @@ def children(e: Core) -> tuple[Core, ...]:
 def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
     """The expression ``e`` with other direct parts, in the order of ``children``."""
     match e:
-        case Rel():
+        case Rel() | Named():
             return e
         case Union() | Seq() | Inter():
             return replace(e, parts=parts)
@@ -72,6 +74,8 @@ def names(e: Core) -> frozenset[str]:
     """The relations and sets that an expression mentions."""
     if isinstance(e, Rel):
         return frozenset((e.name,))
+    if isinstance(e, Named):
+        return frozenset((e.word,))
     return frozenset().union(*map(names, children(e)))
 
 
@@ -124,6 +128,27 @@ def uses_real_time(spec: Spec) -> bool:
 def uses_groups(spec: Spec) -> bool:
     """Whether the checks use groups; a history without them cannot be checked then."""
     return bool(mentioned(spec) & COMPARING_GROUPS)
+
+
+def named_sets(spec: Spec) -> frozenset[Named]:
+    """The labels and levels that a verdict about ``spec`` depends on."""
+    return frozenset().union(*map(_named, _judged(spec)))
+
+
+def key_classes(spec: Spec) -> frozenset[KeyClass]:
+    """The classes of keys that a verdict about ``spec`` depends on."""
+    return frozenset().union(*map(_classes, _judged(spec)))
+
+
+def _named(e: Core) -> frozenset[Named]:
+    if isinstance(e, Named):
+        return frozenset((e,))
+    return frozenset().union(*map(_named, children(e)))
+
+
+def _classes(e: Core) -> frozenset[KeyClass]:
+    own = frozenset((e.within,)) if isinstance(e, ForKey) and e.within else frozenset[KeyClass]()
+    return own.union(*map(_classes, children(e)))
 
 
 def speaks_of_events(spec: Spec) -> bool:

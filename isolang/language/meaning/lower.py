@@ -18,6 +18,7 @@ from isolang.language.meaning.core import (
     Inter,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -213,7 +214,7 @@ class _Lowering:
                 kind, expr = "irreflexive", Plus(expr, item.expr.span.position)
             elif item.bound is not None:
                 kind, expr = "empty", Diff(expr, self._whole(item.bound, env), expr.pos)
-            expr = ForKey(key, expr, span.position)
+            expr = ForKey(key, expr, item.within, span.position)
         return Check(
             name=item.name.text,
             kind=kind,
@@ -257,7 +258,12 @@ class _Lowering:
         parts = [self._share(part) for part in children(term)]
         name = term.name if isinstance(term, Rel) else ""
         key = term.key if isinstance(term, Rel | ForKey) else None
-        said = (type(term), name, key, tuple(part.number for part in parts))
+        of: object = None
+        if isinstance(term, ForKey):
+            of = term.within
+        elif isinstance(term, Named):
+            of = (term.word, term.name)
+        said = (type(term), name, key, of, tuple(part.number for part in parts))
         shared = _Shared(
             term,
             self._numbers.setdefault(said, len(self._numbers)),
@@ -272,6 +278,10 @@ class _Lowering:
         match e:
             case ast.Ref():
                 return self._ref(e, inner, pos)
+            case ast.Named():
+                return Named(e.word, e.name, pos)
+            case ast.OfClass():
+                return self._of_class(e, inner, pos)
             case ast.Call():
                 return self._call(e, inner, pos)
             case ast.Nary():
@@ -299,7 +309,7 @@ class _Lowering:
                 keys = {**inner.keys, e.key.text: fresh}
                 taken = inner.taken | {fresh}
                 body = replace(inner, keys=keys, taken=taken)
-                return ForKey(fresh, self.expr(e.body, body), pos)
+                return ForKey(fresh, self.expr(e.body, body), e.within, pos)
 
     def _ref(self, e: ast.Ref, env: _Env, pos: Position) -> Core:
         if e.name in env.params:
@@ -308,6 +318,17 @@ class _Lowering:
         if e.name in BUILTINS or e.name in CANONICAL_LETS or not isinstance(item, ast.Let):
             return Rel(e.name, env.keys[e.key.text] if e.key is not None else None, pos)
         return self._use(item, e, env, {}, pos)
+
+    def _of_class(self, e: ast.OfClass, env: _Env, pos: Position) -> Core:
+        """``ww["audit/*"]`` is ``for x in "audit/*": ww[x]``."""
+        item = self._scope.entries[e.name].item
+        fresh = _fresh(KEY, env.taken)
+        if e.name in BUILTINS or e.name in CANONICAL_LETS or not isinstance(item, ast.Let):
+            return ForKey(fresh, Rel(e.name, fresh, pos), e.within, pos)
+        union = replace(env, taken=env.taken | {fresh})
+        assert item.key is not None
+        body = self._expand(item, e.span, union, {item.key.text: fresh}, {})
+        return ForKey(fresh, body, e.within, pos)
 
     def _call(self, e: ast.Call, env: _Env, pos: Position) -> Core:
         item = self._scope.entries[e.name].item
@@ -331,7 +352,8 @@ class _Lowering:
             return self._expand(item, e.span, env, {item.key.text: env.keys[e.key.text]}, params)
         fresh = _fresh(item.key.text, env.taken)
         union = replace(env, taken=env.taken | {fresh})
-        return ForKey(fresh, self._expand(item, e.span, union, {item.key.text: fresh}, params), pos)
+        body = self._expand(item, e.span, union, {item.key.text: fresh}, params)
+        return ForKey(fresh, body, None, pos)
 
     def _expand(
         self,

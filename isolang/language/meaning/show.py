@@ -12,6 +12,7 @@ from isolang.language.meaning.core import (
     Inter,
     Inverse,
     Lift,
+    Named,
     Opt,
     Plus,
     Product,
@@ -52,7 +53,7 @@ def show_check(check: Check) -> str:
     """
     words = [*(["flag"] if check.flag else []), *(["not"] if check.negated else [])]
     if check.kind == "irreflexive" and isinstance(check.expr, ForKey):
-        each, body = check.expr.key, check.expr.body
+        each, body = _bound(check.expr), check.expr.body
         kind, e = ("acyclic", body.arg) if isinstance(body, Plus) else ("irreflexive", body)
         words += ["for", "each", f"{each}:", kind, show(e)]
     else:
@@ -79,6 +80,14 @@ def show_exists(exists: Exists) -> str:
     return text
 
 
+def _bound(e: ForKey) -> str:
+    """The key variable, and over which keys it goes."""
+    if e.within is None:
+        return e.key
+    listed = str(e.within).removeprefix("not ")
+    return f"{e.key} {'not ' if e.within.negated else ''}in {listed}"
+
+
 def _wrap(e: Core, least: int) -> str:
     text, level = _show(e)
     return text if level >= least else f"({text})"
@@ -89,6 +98,8 @@ def _show(e: Core) -> tuple[str, int]:
     match e:
         case Rel():
             return (e.name if e.key is None else f"{e.name}[{e.key}]"), _UNARY
+        case Named():
+            return f'{e.word} "{e.name}"', _UNARY
         case Union():
             return " | ".join(_wrap(part, _TERM) for part in e.parts), _UNION
         case Seq():
@@ -113,5 +124,7 @@ def _show(e: Core) -> tuple[str, int]:
             return f"domain({_show(e.arg)[0]})", _UNARY
         case Range():
             return f"range({_show(e.arg)[0]})", _UNARY
+        case ForKey(body=Rel(name=name, key=key)) if e.within is not None and key == e.key:
+            return f"{name}[{e.within}]", _UNARY
         case ForKey():
-            return f"for {e.key}: {_show(e.body)[0]}", _LOOSE
+            return f"for {_bound(e)}: {_show(e.body)[0]}", _LOOSE

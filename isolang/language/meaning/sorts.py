@@ -15,7 +15,7 @@ from isolang.errors import SpecError
 from isolang.language.meaning.scope import ANY, BUILTINS, Entry, Scope, what_was_meant
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import Source, Span, error_at, warning_at
-from isolang.language.vocabulary import Element, Sort
+from isolang.language.vocabulary import NAMED, Element, Sort
 
 MAX_DEPTH = 200
 """Expressions inside one another, calls expanded."""
@@ -219,6 +219,14 @@ class _Checker:
         match e:
             case ast.Ref():
                 return self._ref(e, context)
+            case ast.Named():
+                return self._named(e, context)
+            case ast.OfClass():
+                entry = self._resolve(e.name, e.span, context)
+                if entry.params or not entry.keyed:
+                    what = f"`{e.name}` has no key (got `{e.name}[{e.within}]`)"
+                    raise error_at(e.span, what, hint=_KEY_HINT)
+                return entry.sort
             case ast.Call():
                 return self._call(e, context)
             case ast.Nary(op=";"):
@@ -267,6 +275,9 @@ class _Checker:
                 raise error_at(e.key.span, what, hint="give the key at the call, in a `for`")
             return context.params[e.name]
         entry = self._resolve(e.name, e.span, context)
+        if e.name in NAMED:
+            what = f"`{e.name}` without a name (got `{e.name}`)"
+            raise error_at(e.span, what, hint=f'write `{e.name} "audit"`; any is `{e.name} "*"`')
         if entry.params:
             want = _call_form(entry)
             what = f"`{e.name}` without its arguments (got `{e.name}`, expected `{want}`)"
@@ -274,6 +285,17 @@ class _Checker:
         if e.key is not None:
             self._want_key(e.name, e.key, entry, context)
         return entry.sort
+
+    def _named(self, e: ast.Named, context: _Context) -> Sort:
+        """``label "audit"``."""
+        if e.word not in NAMED:
+            if e.word in self.entries:
+                what = f'`{e.word}` takes no name (got `{e.word} "{e.name}"`)'
+                raise error_at(e.span, what, hint=f"names follow {_NAMED_LISTED}")
+            self._resolve(e.word, e.span, context)
+        if not e.name:
+            raise error_at(e.span, f"`{e.word}` of an empty name", hint='any name is `"*"`')
+        return BUILTINS[e.word].sort
 
     def _want_key(self, name: str, key: ast.Ident, entry: Entry, context: _Context) -> None:
         if not entry.keyed:
@@ -357,6 +379,7 @@ class _Checker:
         return Sort("relation", sorts[0].left, sorts[-1].right)
 
 
+_NAMED_LISTED = " and ".join(f"`{word}`" for word in NAMED)
 _KEY_HINT = "keyed are W, R, rf, cand, wr, ww, rw, vo and what is defined with a key"
 
 

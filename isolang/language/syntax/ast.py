@@ -9,6 +9,18 @@ from msgspec import Struct
 from isolang.language.syntax.source import Source, Span
 
 
+class KeyClass(Struct, frozen=True):
+    """The keys whose names match one of some patterns, or the others; ``*`` is any text."""
+
+    patterns: tuple[str, ...]
+    negated: bool = False
+
+    def __str__(self) -> str:
+        """As one writes it."""
+        listed = ", ".join(f'"{pattern}"' for pattern in self.patterns)
+        return f"not {listed}" if self.negated else listed
+
+
 class Ident(Struct, frozen=True):
     """A name where it is bound, or the key variable of a use."""
 
@@ -22,6 +34,22 @@ class Ref(Struct, frozen=True):
     span: Span
     name: str
     key: Ident | None
+
+
+class Named(Struct, frozen=True):
+    """``word "name"``."""
+
+    span: Span
+    word: str
+    name: str
+
+
+class OfClass(Struct, frozen=True):
+    """``name["pattern", …]`` or ``name[not "pattern", …]``."""
+
+    span: Span
+    name: str
+    within: KeyClass
 
 
 class Call(Struct, frozen=True):
@@ -74,20 +102,21 @@ class End(Struct, frozen=True):
 
 
 class For(Struct, frozen=True):
-    """``for key: body``."""
+    """``for key: body``, ``for key in "pattern", …: body`` or ``for key not in …``."""
 
     span: Span
     key: Ident
     body: Expr
+    within: KeyClass | None = None
 
 
-Expr = Ref | Call | Nary | Binary | Postfix | Lift | End | For
+Expr = Ref | Named | OfClass | Call | Nary | Binary | Postfix | Lift | End | For
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
     """The direct parts of an expression."""
     match e:
-        case Ref():
+        case Ref() | Named() | OfClass():
             return ()
         case Call():
             return e.args
@@ -112,7 +141,7 @@ def uses_key(e: Expr, key: str) -> bool:
 
 def uses_name(e: Expr, param: str) -> bool:
     """Whether the parameter occurs in ``e``."""
-    if isinstance(e, Ref) and e.name == param:
+    if isinstance(e, Ref | OfClass) and e.name == param:
         return True
     return any(uses_name(child, param) for child in children(e))
 
@@ -166,6 +195,7 @@ class CheckItem(Struct, frozen=True):
     negated: bool
     title: str
     key: Ident | None = None
+    within: KeyClass | None = None
 
 
 class Show(Struct, frozen=True):

@@ -113,7 +113,13 @@ def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
     item: list[_Piece] = []
     for i, piece in enumerate(pieces):
         each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
-        if not piece.is_comment and _begins_item(piece, item, each=each):
+        later = next((p for p in pieces[i + 1 :] if not p.is_comment), None)
+        of_keys = (
+            piece.text == "not"
+            and later is not None
+            and (later.text == "in" or later.type == "STRING")
+        )
+        if not piece.is_comment and not of_keys and _begins_item(piece, item, each=each):
             yield from _split(item)
             item = []
         item.append(piece)
@@ -237,5 +243,6 @@ def _space(pieces: Sequence[_Piece], i: int) -> bool:
         # `f(a)`, `f[x](a)`, `domain(a)`; nothing else in brackets is followed by a bracket.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        return not (i >= 2 and pieces[i - 2].text in ("for", "each"))
+        # Behind the key of a `for`, or the names that it goes over.
+        return not (before.type == "STRING" or (i >= 2 and pieces[i - 2].text in ("for", "each")))
     return True

@@ -254,6 +254,7 @@ class _Builder:
             "NOT" in types,
             _text([leaf for leaf in leaves if leaf.type == "STRING"]),
             self._ident(self._leaves(each[0])[0]) if each else None,
+            self._class(self._trees(each[0])[0]) if each and self._trees(each[0]) else None,
         )
 
     def _expr(self, node: Tree[Token]) -> ast.Expr:
@@ -281,6 +282,11 @@ class _Builder:
             case "ref":
                 key = self._ident(self._leaves(children[0])[0]) if children else None
                 return ast.Ref(span, str(self._leaves(node)[0]), key)
+            case "named":
+                word, name = self._leaves(node)
+                return ast.Named(span, str(word), _text([name]))
+            case "of_class":
+                return ast.OfClass(span, str(self._leaves(node)[0]), self._class(children[0]))
             case "call":
                 keyed = bool(children) and children[0].data == "key"
                 key = self._ident(self._leaves(children[0])[0]) if keyed else None
@@ -293,8 +299,15 @@ class _Builder:
             case "range":
                 return ast.End(span, "range", self._expr(children[0]))
             case "for_key":
-                return ast.For(span, self._ident(self._leaves(node)[0]), self._expr(children[0]))
+                *within, body = children
+                key = self._ident(self._leaves(node)[0])
+                keys = self._class(within[0]) if within else None
+                return ast.For(span, key, self._expr(body), keys)
         raise AssertionError(f"unknown rule {node.data}")
+
+    def _class(self, node: Tree[Token]) -> ast.KeyClass:
+        names = self._leaves(self._trees(node)[0])
+        return ast.KeyClass(tuple(_text([n]) for n in names), node.data == "not_in_keys")
 
     def _ident(self, token: Token) -> ast.Ident:
         return ast.Ident(_token_span(self._source, token), str(token))

@@ -91,6 +91,12 @@ class Client:
         return self.follower.state.front
 
     @property
+    def last_time(self) -> int | None:
+        """The latest time in it, whatever is still missing before; ``None`` before the first."""
+        state = self.follower.state
+        return max(state.front or 0, state.ahead[-1]) if state.ahead else state.front
+
+    @property
     def waits(self) -> int:
         """Bytes that were read and not yielded."""
         return sum(w.block.size for w in self.waiting) + self.follower.held

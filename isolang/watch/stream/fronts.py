@@ -33,7 +33,8 @@ class Fronts(Struct, frozen=True, kw_only=True):
         found = list(clients)
         holding = [] if ended else self.holding(found, now)
         if not holding:
-            return max([before, *(one.front + 1 for one in found if one.front is not None)])
+            last = [one.last_time for one in found]
+            return max([before, *(time + 1 for time in last if time is not None)])
         if any(client.front is None for client in holding):
             return before
         least = min(front(client) - client.follower.state.behind for client in holding)

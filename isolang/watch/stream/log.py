@@ -51,7 +51,7 @@ class Log:
     def transaction_at(self, place: Place) -> Transaction:
         """Read one transaction: its session, its times, and what it did.
 
-        Without a completion in ``place`` it is in flight. Its label is its :index; ``None`` if it
+        Without a completion in ``place`` it is in flight. Its number is its :index; ``None`` if it
         has none.
 
         Raises:
@@ -68,7 +68,7 @@ class Log:
                 session_names=tuple(rows.names),
             )
         )
-        return replace(found, label=found.label if follower.state.indexed else None)
+        return replace(found, number=found.number if follower.state.indexed else None)
 
     def rows_at(self, at: NDArray[np.int64]) -> Rows:
         """Read transactions again.
@@ -99,7 +99,7 @@ class Log:
                     file=place.file,
                     offset=place.offset,
                     moment=self.segments[place.file].base + place.offset,
-                    label=1,
+                    number=1,
                     session=0,
                     text=self._line(*at),
                 )

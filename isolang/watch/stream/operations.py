@@ -42,13 +42,17 @@ _UNDECIDED: Final = 1 << 20  # bytes without an :ok, which tells whether there a
 _MARK: Final = b"\xef\xbb\xbf"  # of the byte order; blanks in its place keep all offsets
 
 
+#: The clocks by which the order of lines is none.
+ORDERED: Final = ("time", "index")
+
+
 class Open(Struct, frozen=True, kw_only=True):
     """An invocation that waits for its completion: where it stands, its session, and its map."""
 
     file: int
     offset: int
     moment: int
-    label: int
+    number: int
     session: int
     text: bytes
 
@@ -69,7 +73,7 @@ class State(Struct, kw_only=True):
         has_process: 1 if maps have a :process, 0 if none has, -1 if that is not known.
         syntax: ``json`` or ``edn``; empty before the first map.
         timed: whether there were invocations.
-        clock: ``bytes`` or ``time``; empty before the first block.
+        clock: ``bytes``, ``time`` or ``index``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
         contiguous: whether these were without gaps.
         first_index: the :index of the first map.
@@ -77,6 +81,9 @@ class State(Struct, kw_only=True):
         front: the latest :time, or moment.
         behind: by how much a :time was earlier than one before, at most.
         counts: what has no influence, by kind.
+        next_index: the least :index that was not read yet, where that is the clock.
+        ahead: those beyond it that were.
+        latest: of each process the last one.
     """
 
     reached: Reached = Reached()
@@ -97,6 +104,9 @@ class State(Struct, kw_only=True):
     front: int | None = None
     behind: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    next_index: int = 0
+    ahead: list[int] = field(default_factory=list)
+    latest: dict[int, int] = field(default_factory=dict)
 
 
 class Block(Struct, frozen=True, kw_only=True, eq=False):
@@ -149,6 +159,7 @@ class Follower:
         self._first = first
         self._pieces: deque[Piece] = deque()
         self._decided = clock != "auto"
+        self._recorded: bool | None = None  # whether it is a log of a Recorder
         self._timed, self._times = True, False  # whether all maps so far had :time, and some :times
 
     def alike(self, *, clock: str) -> Follower:
@@ -169,6 +180,9 @@ class Follower:
         if not piece.offset and piece.data.startswith(_MARK):
             piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
         self._pieces.append(piece)  # also if it cannot be read
+        if self._recorded is None:
+            self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
+            self._decided = self._decided or bool(self._recorded)
         if not self._decided and not self.state.clock:
             say = self._read(piece, "bytes")[1]
             self._timed = self._timed and say["all_timed"]
@@ -192,7 +206,9 @@ class Follower:
         if not self._pieces or not (clock != "auto" or self._decided or last):
             return None
         if clock == "auto":
-            clock = "time" if self._times and self._timed else "bytes"
+            clock = "index" if self._recorded else "bytes"
+            if not self._recorded and self._times and self._timed:
+                clock = "time"
         piece = self._pieces[0]
         block = self._accept(piece, self._read(piece, clock), clock)
         self._pieces.popleft()
@@ -230,13 +246,14 @@ class Follower:
                 "carried_file": [op.file for op in state.open],
                 "carried_offset": [op.offset for op in state.open],
                 "carried_moment": [op.moment for op in state.open],
-                "carried_label": [op.label for op in state.open],
+                "carried_number": [op.number for op in state.open],
                 "lines": state.lines if same else 0,
                 "bytes": piece.offset,
                 "moment": piece.moment,
                 "begun": state.begun,
                 "front": c.UNKNOWN_BEGIN if state.front is None else state.front,
-                "by_time": clock == "time",
+                "by_time": clock in ORDERED,
+                "index_is_time": clock == "index",
                 "by_index": state.indexed,
                 "json": state.syntax == "json",
                 "has_process": state.has_process,
@@ -251,7 +268,7 @@ class Follower:
         state = self.state
         fresh = say["maps"] - len(state.open)
         if fresh:
-            self._index(say)
+            self._index(say, clock)
             if state.syntax not in {"", say["syntax"]}:
                 raise HistoryError(
                     f"{self._name}: {say['syntax']} after line {state.lines} (got {say['syntax']}, "
@@ -287,7 +304,7 @@ class Follower:
                     file=piece.file,
                     offset=piece.offset + at,
                     moment=piece.moment + at,
-                    label=state.begun + t - carried + 1,
+                    number=state.begun + t - carried + 1,
                     session=int(sessions[columns.txn_session[t]]),
                     text=piece.data[at : end if end >= 0 else None] + b"\n",
                 )
@@ -301,7 +318,7 @@ class Follower:
             file=piece.file, offset=piece.offset + piece.size, moment=piece.moment + piece.size
         )
         for kind in _COUNTED:
-            if say[kind]:
+            if say[kind] and not (clock == "index" and kind == "time_goes_back"):
                 state.counts[kind] = state.counts.get(kind, 0) + say[kind]
         self._front(piece, say, clock)
         return Block(
@@ -321,13 +338,34 @@ class Follower:
         state = self.state
         if clock == "bytes":
             state.front = piece.moment + piece.size
+        elif clock == "index":
+            ahead = set(state.ahead)
+            for index, process in zip(say["indices"], say["index_processes"], strict=True):
+                if process >= 0 and index < state.latest.get(process, -1):
+                    raise UnsupportedError(
+                        f"{self._name}: :index {index} of process {process} after a later one "
+                        "(expected the lines of one process in its order); hint: isocheck check "
+                        "reads the file as a whole"
+                    )
+                state.latest[process] = index
+                if index < state.next_index or index in ahead:
+                    raise UnsupportedError(
+                        f"{self._name}: :index {index} twice (expected each once, as it tells the "
+                        "order of events); hint: isocheck check reads the file as a whole"
+                    )
+                ahead.add(index)
+            while state.next_index in ahead:
+                ahead.discard(state.next_index)
+                state.next_index += 1
+            state.ahead = sorted(ahead)
+            state.front = state.next_index
         elif say["timed_maps"]:
             most = say["time_most"]
             state.front = most if state.front is None else max(state.front, most)
             state.behind = max(state.behind, say["time_behind"])
 
-    def _index(self, say: dict[str, Any]) -> None:
-        """Where all maps have :index, its order has to be that of the lines.
+    def _index(self, say: dict[str, Any], clock: str) -> None:
+        """Where all maps have :index, its order has to be that of the lines, unless times say it.
 
         Raises:
             UnsupportedError: :index says another order.
@@ -338,6 +376,8 @@ class Follower:
         if not say["all_indexed"]:
             state.indexed = False
             return
+        if clock == "index":
+            return  # threads that record may write their lines in another order than they began
         first, last = state.first_index, state.last_index
         joins = last is None or say["index_first"] > last
         if joins and say["index_increases"]:
@@ -399,3 +439,20 @@ class Follower:
     def session_name(self, process: int, which: int) -> str:
         """The name in the stream of a session of a process, which is counted from 1."""
         return f"{self._prefix}{process}" + (f".{which}" if which > 1 else "")
+
+
+def _first_map(data: bytes) -> bytes:
+    """The first line that is no comment; empty if there is none yet."""
+    for line in data.splitlines():
+        if line.strip() and not line.lstrip().startswith(b";"):
+            return line
+    return b""
+
+
+def _is_recorded(line: bytes) -> bool:
+    """Whether a log begins as those of :class:`isolang.run.recorder.Recorder` do.
+
+    Threads write its lines in another order than that of the events, which :index tells: one
+    counter for all, without gaps, so that it is known what is still missing.
+    """
+    return line.startswith(b"{:index 0, :type :")

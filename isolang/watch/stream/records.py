@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from isolang.history import columns as c
-from isolang.history.transaction import Op, Transaction
+from isolang.history.transaction import Op, Transaction, one_or_several
 from isolang.history.values import UNKNOWN, decode
 
 if TYPE_CHECKING:
@@ -69,18 +69,20 @@ def transactions(history: History) -> list[Transaction]:
             status=c.STATUS_NAMES[status],
             begin=(_LONG_AGO if timed else None) if begin == c.UNKNOWN_BEGIN else begin,
             end=None if until == c.UNKNOWN_END else until,
-            label=label,
+            number=number,
             failed=() if fine else tuple((columns.op_ok[first:end] == 0).nonzero()[0].tolist()),
             group=decode(*columns.group(groups[t])) if groups else None,
+            label=one_or_several(history.labels_of(t)),
+            level=history.level_of(t) or None,
         )
-        for t, ((first, end), session, status, begin, until, label) in enumerate(
+        for t, ((first, end), session, status, begin, until, number) in enumerate(
             zip(
                 pairwise(columns.op_start.tolist()),
                 columns.txn_session.tolist(),
                 columns.txn_status.tolist(),
                 columns.txn_begin.tolist(),
                 columns.txn_end.tolist(),
-                columns.txn_label.tolist(),
+                columns.txn_number.tolist(),
                 strict=True,
             )
         )

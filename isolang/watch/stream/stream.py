@@ -19,13 +19,14 @@ from isolang.watch.stream.client import Client
 from isolang.watch.stream.folder import logs_in
 from isolang.watch.stream.fronts import Fronts, front
 from isolang.watch.stream.log import Log
+from isolang.watch.stream.operations import ORDERED
 from isolang.watch.stream.release import Released, Releases, whole_block
 from isolang.watch.stream.segments import Segment
 
 if TYPE_CHECKING:
     from isolang.watch.stream.operations import Block
 
-Clock: TypeAlias = Literal["auto", "bytes", "time"]
+Clock: TypeAlias = Literal["auto", "bytes", "time", "index"]
 
 _PAUSE: Final = 0.05  # seconds between looks at files that have nothing new
 _RESCAN: Final = 1.0  # seconds between looks for new clients
@@ -35,6 +36,7 @@ _AHEAD: Final = 16 << 20  # bytes that a client may be read ahead of the waterma
 _REAL_TIME: Final = {
     "bytes": "the order of lines, from :invoke to :ok or :fail",
     "time": ":time, from :invoke to :ok or :fail",
+    "index": "the order of :index, from :invoke to :ok or :fail",
     "none": "none: the log has completions only, no :invoke",
 }
 
@@ -62,8 +64,9 @@ class Stream:
         grace: seconds of silence after which a client no longer holds the watermark; ``None``:
             never.
         clock: ``bytes``: real time is the order of the log; ``time``: :time, which the files of
-            several clients are merged by; ``auto``: the latter for several clients, and where
-            operations have times.
+            several clients are merged by; ``index``: the order of :index, without gaps from 0;
+            ``auto``: by time for several clients, and where operations have times; by index for the
+            log of a :class:`isolang.Recorder`, whose lines are in no order.
         clock_error: nanoseconds by which the clocks of two clients may differ: the watermark stays
             so far behind. Where the times of one log go back, it also stays as far behind as they
             ever went.
@@ -127,6 +130,11 @@ class Stream:
     def can_resume(self) -> bool:
         """Whether it can be read again from a position: what came through a pipe cannot."""
         return not any(segment.pipe for segment in self._segments)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that were read, without compression."""
+        return sum(client.tail.reached.moment for client in self._clients.values())
 
     @property
     def behind(self) -> int:
@@ -275,7 +283,7 @@ class Stream:
         if client is None:
             self.ended = self._is_over(now) or not self._follow
             return self._quiet() if self.ended else None
-        if client.follower.state.clock == "time":
+        if client.follower.state.clock in ORDERED:
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
         reached = client.tail.reached
@@ -283,7 +291,7 @@ class Stream:
         self._progress = block is None and client.tail.reached != reached
         if block is None and not client.over and not self._progress and self._is_over(now):
             block = client.finish()
-        if client.follower.state.clock == "time":
+        if client.follower.state.clock in ORDERED:
             if block is not None:
                 client.hold(block, before)
             return self._release(now, read=True)
@@ -367,7 +375,7 @@ class Stream:
     def _quiet(self) -> Batch:
         """A batch without anything new: what is in flight."""
         clients = list(self._clients.values())
-        if self._several or any(client.follower.state.clock == "time" for client in clients):
+        if self._several or any(client.follower.state.clock in ORDERED for client in clients):
             watermark = self._watermark(time.monotonic())
             released = self._releases.release(clients, watermark)
             return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
@@ -378,8 +386,9 @@ class Stream:
         now = time.monotonic()
         clients = list(self._clients.values())
         timed = any(client.follower.state.timed for client in clients)
-        by_time = any(client.follower.state.clock == "time" for client in clients)
-        clock = "none" if not timed else "time" if by_time else "bytes"
+        clocks = [client.follower.state.clock for client in clients]
+        clock = next((clock for clock in clocks if clock in ORDERED), "bytes")
+        clock = clock if timed else "none"
         found.columns.has_time = timed
         slowest = self._fronts.slowest(self._clients.values(), now) if self._several else None
         spans = tuple(span for client in clients for span in client.spans)

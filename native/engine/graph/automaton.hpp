@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/index.hpp"
+#include "engine/graph/kinds.hpp"
 
 namespace isolang {
 
@@ -57,9 +59,6 @@ inline std::vector<Filtered> filtered_relations() {
                      ends >= 2, ends % 2 == 1});
   return all;
 }
-// Which reads a step of wr or rw is about, as bits: those of rows, and those by which a predicate read
-// says that no matching row was there.
-inline constexpr std::uint8_t kItemReads = 1, kPredicateReads = 2, kAllReads = 3;
 // An rw pair, whatever it is in the graph.
 constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 
@@ -68,8 +67,11 @@ struct Automaton {
   std::int32_t states = 1;
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
-  // Of each step of wr, and of rw: the reads that it is about. Empty: each is about all.
-  std::vector<std::uint8_t> wr_reads, rw_reads;
+  // Of each step, the pairs that it is about, or of a test the kinds that pass it. Empty: each step is
+  // about all. Only steps of wr, ww, rw, of the filtered relations, and tests tell pairs apart.
+  std::array<std::vector<Pairs>, kRelations> pairs;
+  // What the bits mean, where they are more than items and predicates; the same for all checks.
+  std::shared_ptr<const Kinds> kinds;
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
   bool rt_is_assumed = false;  // nor rt
@@ -90,7 +92,7 @@ struct Automaton {
   // because a cycle of several of them is allowed. An automaton with return paths need not pass
   // state 0; its product has no cycle unless another check forbids it.
   std::vector<Step> back;
-  std::uint8_t back_reads = kAllReads;  // of which rw pairs
+  Pairs back_pairs = kAllPairs;  // of which rw pairs
   // The same for wr pairs (`irreflexive wr ; phi`): for each (q, r), a wr pair a -> t is forbidden if
   // (t, r) reaches (a, q).
   std::vector<Step> back_to_source;
@@ -106,25 +108,33 @@ struct Automaton {
   // allowed, and must not have a pair of `closing` among them. Per relation, the reads whose pairs
   // count, all for ww; such an automaton has no steps. Without predicate reads it may become one
   // with steps: then of a cycle without a closing pair the check `covered_by` is the one violated.
-  using Reads = std::array<std::uint8_t, kRelations>;
+  using Reads = std::array<Pairs, kRelations>;
   Reads component{}, closing{};
   bool closing_first = true;  // a word begins with its closing pair; else it ends with it
   std::int32_t covered_by = -1;
   std::int32_t number = -1;  // among the checks that were asked for, where some were left out
 
   bool of_components() const {
-    return std::ranges::any_of(component, [](std::uint8_t reads) { return reads != 0; });
+    return std::ranges::any_of(component, [](Pairs reads) { return reads != 0; });
   }
   bool distinguishes_closing() const {
-    return std::ranges::any_of(closing, [](std::uint8_t reads) { return reads != 0; });
+    return std::ranges::any_of(closing, [](Pairs reads) { return reads != 0; });
   }
-  // Are some steps, or the return paths, about some reads only?
+  // Are some steps, or the return paths, about some pairs only?
   bool splits() const {
-    return !wr_reads.empty() || !rw_reads.empty() || back_reads != kAllReads;
+    return back_pairs != kAllPairs ||
+           std::ranges::any_of(pairs, [](const auto& some) { return !some.empty(); });
+  }
+  Pairs of_step(Relation relation, std::size_t step) const {
+    const auto& some = pairs[idx(relation)];
+    return some.empty() ? kAllPairs : some[step];
   }
 
   bool places_are_transactions() const { return !of_one_key && !by_statement; }
-  bool tests() const { return !of(Relation::writes).empty() || !of(Relation::reads).empty(); }
+  bool tests() const {
+    return std::ranges::any_of(std::array{Relation::writes, Relation::reads, Relation::label, Relation::level},
+                               [&](Relation test) { return !of(test).empty(); });
+  }
   bool of_one_pair() const { return back_so || back_wr || back_earlier_wr; }
   bool direct() const { return of_one_pair() || of_components(); }
   bool of_product() const { return !back.empty() || !back_to_source.empty(); }
@@ -156,19 +166,23 @@ struct Automaton {
   // Is each step q -> r of the relation also a way of steps of `way`, one after the other, with
   // moves inside the transactions in between?
   bool implied_by(Relation relation, std::initializer_list<Relation> way) const {
-    return std::ranges::all_of(of(relation), [&](const Step& step) {
+    for (std::size_t s = 0; s < of(relation).size(); ++s) {
+      const Step& step = of(relation)[s];
+      const Pairs all = of_step(relation, s);
       std::vector<bool> reached(idx(states), false);
       reached[step.first] = true;
       move(reached);
       for (const Relation next : way) {
         std::vector<bool> after(idx(states), false);
-        for (const auto& [q, r] : of(next))
-          if (reached[q]) after[r] = true;
+        for (std::size_t i = 0; i < of(next).size(); ++i)
+          // mutant: way-of-other-keys
+          if (reached[of(next)[i].first] && (all & ~of_step(next, i)) == 0) after[of(next)[i].second] = true;
         reached = std::move(after);
         move(reached);
       }
-      return static_cast<bool>(reached[step.second]);
-    });
+      if (!reached[step.second]) return false;
+    }
+    return true;
   }
 
   // Is one ww step, followed by moves inside a transaction, a way from state 0 to state 0? Then
@@ -185,19 +199,23 @@ struct Automaton {
         for (const auto& [q, r] : *moves)
           if (to_zero[r] && !to_zero[q]) to_zero[q] = grown = true;
     }
-    for (const auto& [q, r] : of(relation))
-      if (q == 0 && to_zero[r]) return true;
+    for (std::size_t i = 0; i < of(relation).size(); ++i)
+      // mutant: order-of-some-keys
+      if (of_step(relation, i) == kAllPairs && of(relation)[i].first == 0 && to_zero[of(relation)[i].second])
+        return true;
     return false;
   }
 
   // Does each pair of the relation, where it ends in this state, go on by ww to the same state?
   bool goes_on_by_ww(std::int32_t state) const {
-    return std::ranges::any_of(of(Relation::ww), [&](const Step& step) {
+    for (std::size_t i = 0; i < of(Relation::ww).size(); ++i) {
+      const Step& step = of(Relation::ww)[i];
       std::vector<bool> reached(idx(states), false);
       reached[step.second] = true;
       move(reached);
-      return step.first == state && reached[state];
-    });
+      if (step.first == state && reached[state] && of_step(Relation::ww, i) == kAllPairs) return true;
+    }
+    return false;
   }
 
  private:

@@ -200,6 +200,10 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
   if (std::ranges::any_of(automata, &Automaton::by_statement))
     statements_ = statements_of(p, std::ranges::any_of(automata, &Automaton::by_operation));
+  for (const Automaton& m : automata)
+    if (m.kinds != nullptr) kinds_ = m.kinds;
+  for (std::int32_t key = 0; kinds_ != nullptr && key < p.keys; ++key)
+    writer_kind_.resize(idx(p.key_start[idx(key) + 1]), kinds_->of_key[idx(key)]);
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
@@ -227,13 +231,13 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
                          m.states - (from_statement ? apart : 0),
                          m.states - (to_statement ? apart : 0), kind_of(m), reads_of(i)});
     };
-    const auto of_each = [](const std::vector<std::uint8_t>& reads) {
-      return [&](std::size_t i) { return reads.empty() ? kAllReads : reads[i]; };
+    const auto of_each = [&](Relation relation) {
+      return [&, relation](std::size_t i) { return m.of_step(relation, i); };
     };
-    add(wr_, m.of(Relation::wr), of_each(m.wr_reads), false, true);
-    add(ww_, m.of(Relation::ww), [](std::size_t) { return kAllReads; }, false, m.by_operation);
-    add(rw_, m.of(Relation::rw), of_each(m.rw_reads), true, false);
-    add(back_, m.back, [&](std::size_t) { return m.back_reads; }, true, false);
+    add(wr_, m.of(Relation::wr), of_each(Relation::wr), false, true);
+    add(ww_, m.of(Relation::ww), of_each(Relation::ww), false, m.by_operation);
+    add(rw_, m.of(Relation::rw), of_each(Relation::rw), true, false);
+    add(back_, m.back, [&](std::size_t) { return m.back_pairs; }, true, false);
   }
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {
@@ -291,17 +295,24 @@ void EventGraph::add_tests(std::size_t c) {
   const Automaton& m = automata[c];
   if (!m.tests()) return;
   const Places& places = places_of(c);
-  std::vector<std::uint8_t> writes(idx(places.count()), 0), reads(idx(places.count()), 0);
-  for (const std::int32_t i : places.of_writer) writes[i] = 1;
+  std::vector<Pairs> writes(idx(places.count()), 0), reads(idx(places.count()), 0);
+  for (std::size_t w = 0; w < places.of_writer.size(); ++w)
+    writes[places.of_writer[w]] |= pairs_of_writer(static_cast<std::int32_t>(w));
   for (std::int32_t r = 0; r < problem.reads(); ++r)
-    if (problem.candidate_start[r] < problem.candidate_start[r + 1]) reads[places.of_read[r]] = 1;
+    if (problem.candidate_start[r] < problem.candidate_start[r + 1])
+      reads[places.of_read[r]] |= pairs_of_key(problem.read_key[r]);
   for (std::int32_t i = 0; i < places.count(); ++i) {
     if (!included(problem, places.transaction[i])) continue;
-    for (const auto& [test, passed] :
-         {std::pair(Relation::writes, writes[i]), {Relation::reads, reads[i]}})
-      if (passed != 0)
-        for (const auto& [q, r] : m.of(test))
+    const std::int32_t t = places.transaction[i];
+    const Pairs names = kinds_ == nullptr || t == problem.n ? 0 : kinds_->transaction(t);
+    for (const auto& [test, passed] : {std::pair(Relation::writes, writes[i]), {Relation::reads, reads[i]},
+                                       {Relation::label, names}, {Relation::level, names}})
+      for (std::size_t s = 0; passed != 0 && s < m.of(test).size(); ++s)
+        // mutant: test-of-all
+        if ((m.of_step(test, s) & passed) != 0) {
+          const auto [q, r] = m.of(test)[s];
           edges.push_back({node(c, i, q), node(c, i, r), Relation::epsilon});
+        }
   }
 }
 
@@ -620,8 +631,12 @@ void EventGraph::add_filtered(std::size_t c) {
       }
     for (auto& some : members) std::ranges::sort(some, {}, by_session);
     for (const Filtered& f : all)
-      for (const auto& step : m.of(f.letter))
+      for (std::size_t s = 0; s < m.of(f.letter).size(); ++s) {
+        // mutant: filtered-of-all-keys
+        if ((m.of_step(f.letter, s) & pairs_of_key(key)) == 0) continue;
+        const auto& step = m.of(f.letter)[s];
         f.relation == Relation::so ? sessions(f, step) : times(f, step);
+      }
   }
 }
 

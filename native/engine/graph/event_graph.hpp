@@ -8,6 +8,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -131,21 +132,25 @@ class EventGraph {
   // --- edges, in the order in which they became known ---
   std::vector<Edge> edges;
   // Those that are of the same kind as this one.
-  std::uint8_t reads_of_kind(std::int32_t read) const {
-    if (problem.read_predicate.empty()) return kItemReads;
-    return problem.read_predicate[read] != 0 ? kPredicateReads : kItemReads;
+  Pairs pairs_of_read(std::int32_t read) const {
+    const Pairs items = pairs_of_key(problem.read_key[read]);
+    return !problem.read_predicate.empty() && problem.read_predicate[read] != 0 ? items << 1 : items;
+  }
+  Pairs pairs_of_key(std::int32_t key) const { return kinds_ == nullptr ? 1 : kinds_->items(key); }
+  Pairs pairs_of_writer(std::int32_t w) const {
+    return kinds_ == nullptr ? 1 : Pairs{1} << (2 * writer_kind_[w]);
   }
   // All product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
-    each(wr_, reads_of_kind(read), of_writer(a), of_read(read), [&](Node from, Node to) {
+    each(wr_, pairs_of_read(read), of_writer(a), of_read(read), [&](Node from, Node to) {
       // mutant: no-wr-edges
       visit(Edge{from, to, Relation::wr, read, a, -1});
     });
   }
   template <typename Visit>
   void ww_edges(std::int32_t a, std::int32_t b, Visit visit) const {
-    each(ww_, kAllReads, of_writer(a), of_write(b), [&](Node from, Node to) {
+    each(ww_, pairs_of_writer(a), of_writer(a), of_write(b), [&](Node from, Node to) {
       // mutant: no-ww-edges
       visit(Edge{from, to, Relation::ww, -1, a, b});
     });
@@ -178,15 +183,15 @@ class EventGraph {
     Node from, to;
     std::int32_t from_states, to_states;
     std::uint8_t kind;   // of places, by kind_of
-    std::uint8_t reads;  // those that it is about
+    Pairs pairs;         // those that it is about
   };
   using Place = std::array<std::int32_t, 4>;  // by kind_of
   template <typename Visit>
-  static void each(std::span<const Step> steps, std::uint8_t reads, Place first, Place second,
+  static void each(std::span<const Step> steps, Pairs pairs, Place first, Place second,
                    Visit visit) {
     for (const Step& step : steps)
       // mutant: predicate-reads-as-items
-      if ((step.reads & reads) == 0)
+      if ((step.pairs & pairs) == 0)
         continue;
       else
         visit(step.from + first[step.kind] * step.from_states,
@@ -216,7 +221,7 @@ class EventGraph {
               std::int32_t b, Visit visit) const {
     // mutant: rw-to-itself
     if (reading(read) == writing(b)) return;  // rw = (wr^-1 ; ww) \ id
-    each(steps, reads_of_kind(read), of_read(read), of_writer(b),
+    each(steps, pairs_of_read(read), of_read(read), of_writer(b),
          [&](Node from, Node to) { visit(Edge{from, to, relation, read, a, b}); });
   }
   std::int32_t reading(std::int32_t read) const { return problem.read_txn[read]; }
@@ -255,6 +260,8 @@ class EventGraph {
   // transactions have all states and come first.
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
+  std::shared_ptr<const Kinds> kinds_;     // null: items and predicates alone are told apart
+  std::vector<std::uint8_t> writer_kind_;  // of the key of each writer, where there are kinds
   std::vector<std::int32_t> transaction_;      // of each node, or -1
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
   std::vector<std::int32_t> turns_;  // the transactions in the order that priority_ speaks of

@@ -326,7 +326,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   std::size_t first = 0;
   if (m.distinguishes_closing()) {
     const auto closes = [&](const Edge& e) {
-      const std::uint8_t kind = e.read < 0 ? kAllReads : graph_.reads_of_kind(e.read);
+      const Pairs kind = e.read < 0 ? kAllPairs : graph_.pairs_of_read(e.read);
       return e.relation < Relation::writes && (m.closing[idx(e.relation)] & kind) != 0;
     };
     const auto closing = std::ranges::find_if(edges, closes);

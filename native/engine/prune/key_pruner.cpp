@@ -53,18 +53,19 @@ KeyPruner::KeyPruner(Pruner& pruner)
     // ablation: compare-every-pair
     orders_compose_ &=
         !m.splits() && m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
-    for (const auto& [q, r] : m.of(ww))
-      if (m.judges)
-        ww_rows_.push_back({check, q, target_of(check, r, m.by_operation), kAllReads});
+    for (std::size_t i = 0; m.judges && i < m.of(ww).size(); ++i) {
+      const auto [q, r] = m.of(ww)[i];
+      ww_rows_.push_back({check, q, target_of(check, r, m.by_operation), m.of_step(ww, i)});
+    }
     for (std::size_t i = 0; m.judges && i < m.of(rw).size(); ++i) {
       const auto [q, r] = m.of(rw)[i];
       rw_rows_.push_back(
-          {check, q, target_of(check, r), m.rw_reads.empty() ? kAllReads : m.rw_reads[i]});
+          {check, q, target_of(check, r), m.of_step(rw, i)});
     }
     for (const auto& [q, r] : m.back)
-      rw_rows_.push_back({check, q, target_of(check, r), m.back_reads});
+      rw_rows_.push_back({check, q, target_of(check, r), m.back_pairs});
   }
-  if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0), kAllReads});
+  if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0), kAllPairs});
 }
 
 std::size_t KeyPruner::target_of(std::int32_t check, std::int32_t state, bool at_write) {
@@ -222,12 +223,15 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
 void KeyPruner::find_starts(std::int32_t writer) {
   starts_.begin(targets_.size());
   // mutant: versions-force-nothing
-  for (const Row& row : ww_rows_) starts_.add(row.target, node_of(row.check, row.state, writer));
+  for (const Row& row : ww_rows_)
+    // mutant: versions-of-other-keys-force
+    if ((row.pairs & graph_.pairs_of_writer(writer)) != 0)
+      starts_.add(row.target, node_of(row.check, row.state, writer));
   for (const std::int32_t r : pruner_.readers_.of(writer))
     // mutant: readers-force-nothing
     for (const Row& row : rw_rows_)
       // mutant: predicate-reads-force-as-items
-      if ((row.reads & graph_.reads_of_kind(r)) != 0)
+      if ((row.pairs & graph_.pairs_of_read(r)) != 0)
         starts_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
 }
 
@@ -588,7 +592,7 @@ void KeyPruner::find_seen(std::int32_t r) {
   for (const auto& [b, rw, back] : return_paths_) see({b, rw, back});
   reader_.begin(targets_.size());
   for (const Row& row : rw_rows_)
-    if ((row.reads & graph_.reads_of_kind(r)) != 0)
+    if ((row.pairs & graph_.pairs_of_read(r)) != 0)
       reader_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
   const std::size_t first = first_before(reader_.top());
   for (std::size_t word = word_of(first); word < overwritten_.size(); ++word) {

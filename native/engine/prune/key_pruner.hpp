@@ -58,7 +58,7 @@ class KeyPruner {
   struct Row {
     std::int32_t check, state;
     std::size_t target;
-    std::uint8_t reads;  // those that it is a row of
+    Pairs pairs;  // those that it is a row of
   };
   // A node with the sources of the edges just added to it; if they are more than a few, they have
   // raised its row of cover_rows_, and `sources` is kFew + 1.

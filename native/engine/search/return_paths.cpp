@@ -121,11 +121,14 @@ void ReturnPaths::build(const Choice& choice) {
   const auto in = [&](std::int32_t w) { return choice.in[p.writer_txn[w]] != 0; };
   add_overwrites(choice);
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
-    const auto& steps = graph_.automata[c].of(Relation::ww);
-    if (steps.empty() || !graph_.automata[c].of_product()) continue;
+    const Automaton& m = graph_.automata[c];
+    const auto& steps = m.of(Relation::ww);
+    if (steps.empty() || !m.of_product()) continue;
     const auto ww = [&](std::int32_t a, std::int32_t b) {
-      for (const auto& [q, r] : steps)
-        edges_.push_back({graph_.writer_node(c, a, q), graph_.written_node(c, b, r), Relation::ww,
+      for (std::size_t s = 0; s < steps.size(); ++s)
+        // mutant: return-path-of-other-keys
+        if (const auto [q, r] = steps[s]; (m.of_step(Relation::ww, s) & graph_.pairs_of_writer(a)) != 0)
+          edges_.push_back({graph_.writer_node(c, a, q), graph_.written_node(c, b, r), Relation::ww,
                           -1, a, b});
     };
     for (std::int32_t key = 0; key < p.keys; ++key)
@@ -219,7 +222,7 @@ void ReturnPaths::add_overwrites(const Choice& choice) {
       const std::int32_t a = choice.source[r], reader = p.read_txn[r];
       if (a < 0 || !choice.in[reader]) continue;
       const auto is_of_step = [&](std::size_t i) {
-        return m.rw_reads.empty() || (m.rw_reads[i] & graph_.reads_of_kind(r)) != 0;
+        return (m.of_step(Relation::rw, i) & graph_.pairs_of_read(r)) != 0;
       };
       budget_.poll();
       for (std::int32_t i = choice.place[a] + 1; i < p.key_start[idx(p.read_key[r]) + 1]; ++i) {
@@ -266,7 +269,7 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
     const std::int32_t a = choice.source[r], reader = p.read_txn[r];
     if (a < 0 || !choice.in[reader]) continue;
     budget_.poll();
-    const std::uint8_t kind = graph_.reads_of_kind(r);
+    const Pairs kind = graph_.pairs_of_read(r);
     // mutant: component-no-sources
     if ((m.component[idx(Relation::wr)] & kind) != 0)
       add(Relation::wr, p.writer_txn[a], reader, r, a, -1);
@@ -292,7 +295,7 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
   std::size_t count = 0;
   for (const Edge& e : edges) {
     const std::int32_t from = transaction(e.from), to = transaction(e.to);
-    const std::uint8_t kind = e.read < 0 ? kAllReads : graph_.reads_of_kind(e.read);
+    const Pairs kind = e.read < 0 ? kAllPairs : graph_.pairs_of_read(e.read);
     // mutant: component-unclosed
     if ((m.closing[idx(e.relation)] & kind) == 0 || component[from] != component[to]) continue;
     if (++count > kMaxComponents || found.size() >= kMaxFound) break;
@@ -343,7 +346,7 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
   const std::int32_t last = p.key_start[idx(p.read_key[r]) + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     // mutant: predicate-reads-close
-    if ((graph_.automata[c].back_reads & graph_.reads_of_kind(r)) == 0) continue;
+    if ((graph_.automata[c].back_pairs & graph_.pairs_of_read(r)) == 0) continue;
     bool open = true;
     for (std::int32_t i = choice.place[a] + 1; open && i < last; ++i) {
       const std::int32_t b = choice.writers[i], txn = p.writer_txn[b];

@@ -466,7 +466,10 @@ void Search::sort_writers(std::int32_t key) {
 void Search::check_key(std::int32_t key, Wants& wants) {
   const std::int32_t first = p_.key_start[key], last = p_.key_start[key + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-    for (const auto& [q, r] : graph_.automata[c].of(Relation::ww)) {
+    for (std::size_t s = 0; s < graph_.automata[c].of(Relation::ww).size(); ++s) {
+      // mutant: ww-of-other-keys
+      if ((graph_.automata[c].of_step(Relation::ww, s) & graph_.pairs_of_key(key)) == 0) continue;
+      const auto [q, r] = graph_.automata[c].of(Relation::ww)[s];
       std::int32_t highest = -1;
       for (std::int32_t i = first; i < last; ++i) {
         const std::int32_t w = writers_[i], here = rank(graph_.written_node(c, w, r));

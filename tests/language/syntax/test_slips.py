@@ -27,7 +27,7 @@ SYNTAX = [
     ("require so in rt", 1, 17, "a check without a name", "require EXPRESSION in"),
     ("require so as X\n", 1, 12, "`require` without `in`", "in EXPRESSION as NAME"),
     ("show so\n", 1, 8, "`show` without a name", "show EXPRESSION as NAME"),
-    ('acyclic so "X"\n', 1, 12, "a check without a name", "as NAME"),
+    ('acyclic so "X"\n', 1, 15, "a check without a name", "as NAME"),
     ('acyclic so as "X"\n', 1, 15, "a check's name has no quotes", 'as NAME "text"'),
     ("acyclic so* as X\n", 1, 13, "`*` is the product of two sets", "`^*`"),
     ("acyclic (so|rt)* ; so as X\n", 1, 18, "`*` is the product of two sets", "`^*`"),

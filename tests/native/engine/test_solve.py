@@ -105,14 +105,18 @@ def test_a_refutation_names_only_the_transactions_that_matter():
         for i in range(40)
     ]
     skew = [
-        Transaction(ops=[("r", "x", None), ("r", "y", None), ("w", "x", 1)], session=0, label=9001),
-        Transaction(ops=[("r", "x", None), ("r", "y", None), ("w", "y", 1)], session=1, label=9002),
+        Transaction(
+            ops=[("r", "x", None), ("r", "y", None), ("w", "x", 1)], session=0, number=9001
+        ),
+        Transaction(
+            ops=[("r", "x", None), ("r", "y", None), ("w", "y", 1)], session=1, number=9002
+        ),
     ]
     history = History.from_transactions([*noise[:100], *skew, *noise[100:]])
     result = answer(history, PLANS["ser"])
     cycles = [step for step in result.says.steps if isinstance(step, CycleStep)]
     named = {txn for step in cycles for edge in step.edges for txn in (edge.a, edge.b)}
-    assert {history.columns.txn_label[t] for t in named} == {9001, 9002}
+    assert {history.columns.txn_number[t] for t in named} == {9001, 9002}
 
 
 def test_sessions_are_only_a_first_guess_where_a_level_has_none():

@@ -127,7 +127,7 @@ def test_cobra_sources_are_the_named_writes() -> None:
     )
     columns, remarks = _native.read_cobra([("T1.log", first), ("T2.log", second)])
     txns = transactions(columns)
-    assert [(t.session, t.status, t.label) for t in txns] == [
+    assert [(t.session, t.status, t.number) for t in txns] == [
         (0, COMMITTED, 7),
         (1, COMMITTED, 9),
         (1, ABORTED, 10),

@@ -113,10 +113,10 @@ def test_index_orders_when_every_map_has_one() -> None:
     first = "{:type :invoke :value [[:w 1 2]] :process 0 :index 10}"
     second = "{:type :ok :value [[:w 1 2]] :process 0 :index 20}"
     txns, remarks = edn(f"{second}\n{first}\n")
-    assert [(t.begin, t.end, t.label) for t in txns] == [(0, 1, 20)]
+    assert [(t.begin, t.end, t.number) for t in txns] == [(0, 1, 20)]
     assert (remarks["order"], remarks["index"]) == ("index", "reorders lines")
     txns, remarks = edn(f"{first}\n{second.replace('20', '10')}\n")
-    assert (remarks["order"], remarks["index"], txns[0].label) == ("line", "repeated", 1)
+    assert (remarks["order"], remarks["index"], txns[0].number) == ("line", "repeated", 1)
     _, remarks = edn(f"{first}\n{second.replace(':index 20', '')}\n")
     assert (remarks["order"], remarks["index"]) == ("line", "incomplete")
 

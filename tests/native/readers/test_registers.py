@@ -248,7 +248,7 @@ def test_the_index_orders() -> None:
         b"{:process 0 :type :invoke :f :read :index 4}"
     )
     assert remarks["order"] == "index"
-    assert [(t.begin, t.end, t.label) for t in transactions(columns)] == [(0, 1, 4)]
+    assert [(t.begin, t.end, t.number) for t in transactions(columns)] == [(0, 1, 4)]
 
 
 def test_lightweight_transactions() -> None:

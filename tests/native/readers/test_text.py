@@ -34,7 +34,7 @@ def test_plume_transactions_and_aborted_runs() -> None:
         b"w(0,1,7,1)\nr(0,0,7,-1)\nw(9,9,3,-1)\nw(0,5,7,-1)\nr(1,1,7,2)\nw(0,6,7,-1)\nw(2,0,7,1)\n",
         "plume",
     )
-    assert [(t.session, t.status, t.label, t.position) for t in txns] == [
+    assert [(t.session, t.status, t.number, t.position) for t in txns] == [
         (0, COMMITTED, 1, 1),
         (0, ABORTED, -1, 2),
         (1, ABORTED, -1, 3),

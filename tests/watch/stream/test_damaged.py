@@ -51,6 +51,17 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
+def ranked(sessions):
+    """The same with the order of the times in place of the times; without those of operations."""
+    every = [one for own in sessions.values() for one in own]
+    times = sorted({time for one in every for time in one[3:5] if time is not None})
+    rank = {time: i for i, time in enumerate(times)}
+    return {
+        name: [(*one[:3], rank.get(one[3]), rank.get(one[4])) for one in own]
+        for name, own in sessions.items()
+    }
+
+
 def test_damaged_logs(tmp_path):
     """Read as a stream, in any chunks, they are refused, or are what the whole file is."""
     rng = random.Random(7)
@@ -75,7 +86,10 @@ def test_damaged_logs(tmp_path):
         if by_time != (batches[-1].clock == "time"):
             other_clock += 1  # the first :ok has no :times, and a later one has
             continue
-        assert said == by_session(whole(path, "edn")), (number, data)
+        expected = by_session(whole(path, "edn"))
+        if batches[-1].clock == "index":  # whole files count from 0 what is there
+            said, expected = ranked(said), ranked(expected)
+        assert said == expected, (number, data)
         read += 1
     assert read > INPUTS / 5
     assert refused > INPUTS / 5

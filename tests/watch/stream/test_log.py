@@ -32,9 +32,9 @@ def test_a_transaction_at_its_place(seed, tmp_path):
             place = batch.places[i]
             found = stream.log.transaction_at(place)
             group = t.group if not batch.in_flight[i] else found.group  # the completion names it
-            assert replace(found, label=None) == replace(t, label=None, group=group)
+            assert replace(found, number=None) == replace(t, number=None, group=group)
             if "index" in path.read_text() and not batch.in_flight[i]:
-                assert found.label == t.label
+                assert found.number == t.number
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -109,7 +109,7 @@ def test_a_pipe_needs_a_copy(tmp_path):
         stream = Stream([io.BytesIO(data)], follow=False, spool=spool)
         batch = stream.next(0)
         found = stream.log.transaction_at(batch.places[0])
-        assert replace(found, label=1) == replace(transactions(batch.history)[0], label=1)
+        assert replace(found, number=1) == replace(transactions(batch.history)[0], number=1)
 
 
 @pytest.mark.parametrize("clock", ["bytes", "time"])

@@ -27,7 +27,7 @@ class Done(Struct, kw_only=True):
     Attributes:
         function: its ``:f``.
         line: of the invocation, or of the completion where there is none.
-        label: how messages call it: its ``:index``, or its ordinal.
+        number: how messages call it: its ``:index``, or its ordinal.
         session: a number.
         begin: where it stands among all events; ``UNKNOWN_BEGIN`` without an invocation.
         end: likewise; ``UNKNOWN_END`` without a completion, and of ``:info``.
@@ -39,7 +39,7 @@ class Done(Struct, kw_only=True):
 
     function: str
     line: int
-    label: int
+    number: int
     session: int
     begin: int
     end: int = c.UNKNOWN_END
@@ -120,7 +120,7 @@ class _Event(Struct, frozen=True, kw_only=True):
     Attributes:
         position: where it stands among all, in their order.
         line: where it stands in the file.
-        label: how messages call it.
+        number: how messages call it.
         process: an integer, or ``None`` where there is none.
         function: its ``:f``.
         value: its ``:value``.
@@ -128,7 +128,7 @@ class _Event(Struct, frozen=True, kw_only=True):
 
     position: int
     line: int
-    label: int
+    number: int
     process: int | None
     function: Any
     value: Any
@@ -140,7 +140,7 @@ class _Pairing:
         self.done: list[Done] = []
         self.open: dict[Any, list[Done]] = {}
         self.sessions: dict[Any, int] = {}
-        self.labels: list[int] = []  # the process of each session
+        self.processes_of_sessions: list[int] = []  # the process of each session
         self.overlapping: set[int] = set()
         self.others: Counter[str] = Counter()
         self.strays = self.resumed = self.unanswered = 0
@@ -167,7 +167,7 @@ class _Pairing:
             event = _Event(
                 position=position,
                 line=line,
-                label=fields["index"] if by_index else len(self.done) + 1,
+                number=fields["index"] if by_index else len(self.done) + 1,
                 process=process,
                 function=_word(fields.get("f")),
                 value=fields.get("value"),
@@ -189,7 +189,7 @@ class _Pairing:
             timed=timed,
             by_index=by_index,
             processes=processes,
-            session_names=session_names(self.labels) if processes else (),
+            session_names=session_names(self.processes_of_sessions) if processes else (),
             ignored=self.ignored(),
             notes=self.notes(),
         )
@@ -210,7 +210,7 @@ class _Pairing:
         done = Done(
             function=event.function,
             line=event.line,
-            label=event.label,
+            number=event.number,
             session=self.session(object() if alone else process, process),
             begin=event.position,
             asked=event.value,
@@ -221,8 +221,8 @@ class _Pairing:
 
     def session(self, key: object, process: int | None) -> int:
         if key not in self.sessions:
-            self.sessions[key] = len(self.labels)
-            self.labels.append(process or 0)
+            self.sessions[key] = len(self.processes_of_sessions)
+            self.processes_of_sessions.append(process or 0)
             self.resumed += key in self.after_info
         return self.sessions[key]
 
@@ -303,7 +303,7 @@ class Sink:
         """Begin the transaction of an operation."""
         status = done.status if status is None else status
         self.columns.begin_transaction(
-            done.session, status, done.label, done.line, 0, done.begin, done.end
+            done.session, status, done.number, done.line, 0, done.begin, done.end
         )
 
     def key(self, key: Any, initial: Any = None) -> int:

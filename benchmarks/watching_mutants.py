@@ -1,0 +1,200 @@
+"""Changed logs, states and chains of a watch: each must be refused, or change nothing.
+
+python benchmarks/watching_mutants.py --mutants 10000 --kills 100
+
+A mutant is one changed bit of the log or the chain; or a chain with right hashes and something else
+in it: parts swapped, left out or twice, another member, source, order or old value. A kill is
+SIGKILL at a random moment of a watch, which is then started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import structs
+
+from isolang.errors import IsolangError
+from isolang.history import save_history
+from isolang.watch import Stream, Watch, verify_chain
+from isolang.watch.chain import NAME, Part, taken
+from isolang.workload import Workload, generate
+
+
+def made(folder: Path, *, lists: bool, transactions: int = 150) -> Path:
+    """A log and the chain of its watch."""
+    workload = Workload(
+        rule="strict-serializable", transactions=transactions, sessions=4, keys=10, lists=lists,
+        info_rate=0.05, seed=5,
+    )  # fmt: skip
+    path = folder / "log.edn"
+    save_history(generate(workload), path, format="edn")
+    return path
+
+
+def watch(path: Path, folder: Path, size: int) -> Watch:
+    """Watch it to its end."""
+    stream = Stream([path], follow=False, batch=2000)
+    watched = Watch("ser", stream=stream, folder=folder, round=size)
+    for batch in stream:
+        for _ in watched.feed(batch):
+            pass
+    stream.close()
+    return watched
+
+
+def rechained(entries: list[dict[str, Any]]) -> bytes:
+    """Entries with the hash of the line before each."""
+    previous, text = "", b""
+    for entry in entries:
+        line = json.dumps({**entry, "previous": previous}).encode() + b"\n"
+        text, previous = text + line, hashlib.sha256(line).hexdigest()
+    return text
+
+
+def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list[dict[str, Any]]]:
+    """Something else in one of the parts, or another order of them."""
+    parts = [i for i, entry in enumerate(entries) if entry["entry"] == "part"]
+    at = rng.choice(parts)
+    how = rng.choice(("swap", "drop", "twice", "member", "place", "source", "order", "before"))
+    if how == "swap":
+        other = rng.choice([i for i in parts if i != at])
+        made = list(entries)
+        made[at], made[other] = made[other], made[at]
+        return how, made
+    if how == "drop":
+        return how, entries[:at] + entries[at + 1 :]
+    if how == "twice":
+        return how, [*entries[: at + 1], *entries[at:]]
+    was = taken(msgspec.json.decode(json.dumps(entries[at]), type=Part), "a part")
+    change: dict[str, Any] = {}
+    row = rng.randrange(len(was.members))
+    if how == "member":
+        change["members"] = np.delete(was.members, row, axis=0)
+    elif how == "place":
+        change["members"] = was.members.copy()
+        change["members"][row, rng.choice((1, 2, 3, 4))] += rng.choice((-1, 1))
+    elif how == "source":
+        reads = np.flatnonzero(was.source >= 0)
+        if not len(reads):
+            return "none", entries
+        change["source"] = was.source.copy()
+        change["source"][rng.choice(reads.tolist())] += rng.choice((-1, 1))
+    elif how == "order":
+        if len(was.order_txn) < 2:
+            return "none", entries
+        change["order_txn"] = np.delete(was.order_txn, rng.randrange(len(was.order_txn)))
+    else:
+        if not was.before:
+            return "none", entries
+        place = rng.randrange(len(was.before))
+        old = was.before
+        change["before"] = (
+            old[:place] + bytes([old[place] ^ 1 << rng.randrange(8)]) + old[place + 1 :]
+        )
+    columns = base64.b64encode(structs.replace(was, **change).packed()).decode()
+    return how, [*entries[:at], {**entries[at], "columns": columns}, *entries[at + 1 :]]
+
+
+def mutate(count: int, seed: int, counts: Counter[str]) -> None:
+    """Change, and count what is refused."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        for lists in (False, True):
+            folder = Path(name) / str(lists)
+            folder.mkdir()
+            path = made(folder, lists=lists)
+            watch(path, folder / "state", 20)
+            chain = folder / "state" / NAME
+            log, text = path.read_bytes(), chain.read_bytes()
+            entries = [json.loads(line) for line in text.splitlines()]
+            for _ in range(count // 2):
+                kind = rng.choice(("log", "chain", "forged"))
+                if kind == "forged":
+                    how, made_ = forged(entries, rng)
+                    if how == "none":
+                        continue
+                    kind += f" {how}"
+                    chain.write_bytes(rechained(made_))
+                else:
+                    whole = log if kind == "log" else text
+                    at = rng.randrange(len(whole))
+                    bad = whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(7)]) + whole[at + 1 :]
+                    (path if kind == "log" else chain).write_bytes(bad)
+                try:
+                    verify_chain(folder / "state", Stream([path], follow=False))
+                    counts[f"{kind}: ACCEPTED"] += 1
+                    print("ACCEPTED", kind, flush=True)
+                except IsolangError:
+                    counts[f"{kind}: refused"] += 1
+                path.write_bytes(log)
+                chain.write_bytes(text)
+
+
+def kill(count: int, seed: int, counts: Counter[str]) -> None:
+    """Kill watches at random moments; each goes on, and its chain is verified."""
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = made(folder, lists=False, transactions=3000)
+        left = count
+        while left:
+            state = folder / str(left)
+            command = [sys.executable, "-m", "isolang", "watch", str(path), "--spec", "ser",
+                       "--until-idle", "0", "--round", "20", "--state", str(state)]  # fmt: skip
+            before = b""
+            while left:
+                child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                chain = state / NAME
+                deadline = time.monotonic() + 60
+                while child.poll() is None and time.monotonic() < deadline:
+                    if chain.exists() and chain.stat().st_size > len(before):
+                        break
+                    time.sleep(0.005)
+                time.sleep(rng.random() * 0.3)
+                child.send_signal(signal.SIGKILL)
+                child.wait()
+                if not chain.exists():
+                    continue
+                now = chain.read_bytes()
+                whole = before[: before.rfind(b"\n") + 1]
+                counts["prefix kept" if now.startswith(whole) else "PREFIX LOST"] += 1
+                before = now
+                left -= 1
+                if b'"entry":"end"' in now:
+                    break
+            if b'"entry":"end"' not in before:
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            verify_chain(state, Stream([path], follow=False))
+            counts["chains verified"] += 1
+
+
+def main() -> None:
+    """Mutate and kill."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mutants", type=int, default=1000)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    counts: Counter[str] = Counter()
+    mutate(given.mutants, given.seed, counts)
+    kill(given.kills, given.seed, counts)
+    for kind, count in sorted(counts.items()):
+        print(f"{kind:40}{count:10,}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Names that tell the patterns of specifications apart: which sets of patterns a name can match."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+_MOST_VISITS: Final = 20_000
+_State = tuple[frozenset[int], ...]
+
+
+@lru_cache(maxsize=64)
+def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
+    """Give some shortest names for each set of patterns that a name can match.
+
+    A name is read character by character, by all patterns at once; characters that no pattern has
+    are alike, and one stands for them.
+
+    >>> examples(("a/*", "a/b"), 1)
+    {frozenset(): ('k',), frozenset({'a/*'}): ('a/',), frozenset({'a/*', 'a/b'}): ('a/b',)}
+
+    Args:
+        patterns: in which ``*`` is any text.
+        most: how many names of each.
+    """
+    characters = sorted({c for pattern in patterns for c in pattern if c != "*"})
+    fresh = next(c for c in "klmnopqrstuvwxyzKLMNOPQRSTUVWXYZ0123456789_" if c not in characters)
+    start: _State = tuple(frozenset(_onwards(pattern, 0)) for pattern in patterns)
+    found: dict[frozenset[str], list[str]] = {}
+    visited: Counter[_State] = Counter()
+    todo: deque[tuple[_State, str]] = deque([(start, "")])
+    while todo and visited.total() < _MOST_VISITS:
+        state, name = todo.popleft()
+        if visited[state] > most:
+            continue
+        visited[state] += 1
+        matched = frozenset(
+            pattern for pattern, at in zip(patterns, state, strict=True) if len(pattern) in at
+        )
+        names = found.setdefault(matched, [])
+        if name and len(names) < most:
+            names.append(name)
+        for character in (fresh, *characters):
+            after = tuple(
+                frozenset(_read(pattern, at, character))
+                for pattern, at in zip(patterns, state, strict=True)
+            )
+            todo.append((after, name + character))
+    return {matched: tuple(names) for matched, names in found.items() if names}
+
+
+def _onwards(pattern: str, place: int) -> Iterator[int]:
+    """A place of a pattern, and those behind stars that take nothing."""
+    yield place
+    while place < len(pattern) and pattern[place] == "*":
+        place += 1
+        yield place
+
+
+def _read(pattern: str, places: Sequence[int] | frozenset[int], character: str) -> Iterator[int]:
+    for place in places:
+        if place < len(pattern) and pattern[place] == "*":
+            yield from _onwards(pattern, place)
+        elif place < len(pattern) and pattern[place] == character:
+            yield from _onwards(pattern, place + 1)

@@ -1,0 +1,59 @@
+"""Names in quotes that a specification speaks of, and a history does not have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from isolang.history.columns import INITIAL
+from isolang.history.readers.reading import counted
+from isolang.language.meaning.facts import key_classes, mentioned, named_sets
+from isolang.language.vocabulary import COMPARING_NAMES
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.meaning.core import Spec
+
+
+def without_levels(history: History, spec: Spec) -> str:
+    """Say why a history without levels cannot be judged by a specification about these."""
+    if len(history.columns.txn_levels) or not mentioned(spec) & COMPARING_NAMES["levels"]:
+        return ""
+    return (
+        f"{spec.name} speaks of the levels of transactions, and no transaction of the history "
+        "names one; hint: `:level` of operation maps, `level` of transactions"
+    )
+
+
+def names_without_effect(history: History, spec: Spec) -> list[str]:
+    """Say which names select nothing of a history, and who names no level: a sentence each."""
+    columns, notes = history.columns, list[str]()
+    for word, sets, verb in (
+        ("label", columns.label_sets, "bears the label"),
+        ("level", columns.level_sets, "asked for the level"),
+    ):
+        there = {name for names in sets for name in names}
+        named = sorted({one.name for one in named_sets(spec) if one.word == word})
+        if none := [pattern for pattern in named if not _any_matches(pattern, there)]:
+            notes.append(f"no transaction {verb} {_listed(none)}, which the spec names")
+    patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
+    keys = [history.key_name(key) for key in range(columns.n_keys())] if patterns else []
+    if none := [pattern for pattern in patterns if not _any_matches(pattern, keys)]:
+        notes.append(f"no key has a name of {_listed(none)}, which the spec names")
+    if mentioned(spec) & COMPARING_NAMES["levels"]:
+        ordinary = int((columns.txn_status != INITIAL).sum())
+        without = ordinary - int((columns.txn_levels != 0).sum())
+        if without:
+            notes.append(f"{counted(without, 'transaction')} named no level")
+    return notes
+
+
+def _listed(patterns: Sequence[str]) -> str:
+    quoted = [f'"{pattern}"' for pattern in patterns]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if quoted[1:] else quoted)
+
+
+def _any_matches(pattern: str, names: Iterable[str]) -> bool:
+    selected = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    return any(selected.fullmatch(name) for name in names)

@@ -1,0 +1,39 @@
+// What the names in quotes of a specification select of a history: keys by their names, and
+// transactions by their labels or by the level that they asked for.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/history.hpp"
+
+namespace isolang::certify {
+
+struct NameText {
+  std::string of;                     // keys, label or level
+  std::vector<std::string> patterns;  // `*` is any text
+  bool negated = false;
+};
+
+class Selections {
+ public:
+  Selections(const History& history, const std::vector<NameText>& names);
+
+  std::size_t count() const { return selected_.size(); }
+  bool of_keys(std::size_t name) const { return selected_[name].of_keys; }
+  bool key(std::size_t name, std::int64_t key) const {
+    return of_keys(name) && selected_[name].there[idx(key)] != 0;
+  }
+  // Of no use for T0, which no cycle passes.
+  bool transaction(std::size_t name, const History& history, std::int64_t t) const;
+
+ private:
+  struct Selected {
+    bool of_keys, of_labels;
+    std::vector<char> there;  // of each key, or of each set of names
+  };
+  std::vector<Selected> selected_;
+};
+
+}  // namespace isolang::certify
