@@ -10,7 +10,7 @@ from msgspec import UNSET
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock import Clock
-from isolang.history.predicates import predicate_text
+from isolang.history.predicates import lower, predicate_text
 from isolang.history.readers.reading import Reading
 from isolang.history.transaction import STATUS_ALIASES, Transaction
 from isolang.history.values import INTEGER, UNKNOWN, encode, shown
@@ -360,12 +360,7 @@ class _Builder:
                         if transaction.status == "committed"
                         else c.UNKNOWN_END,
                     )
-        try:
-            self.columns.lower_predicates()
-        except ValueError as error:
-            txn, position, what = str(error).split(" ", 2)
-            where = f"{self.name} transaction {int(txn) + 1}, operation {position}"
-            raise HistoryError(f"{where}: {what}") from None
+        lower(self.columns, lambda txn, op: f"{self.name} transaction {txn + 1}, operation {op}")
         self.columns.name_sources()
         self.columns.validate()
         return self.columns

@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.predicates import lower
 
 if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-def declare_initial(columns: Columns, txn: int, where: str) -> None:
+def declare_initial(
+    columns: Columns, txn: int, where: str, unit: str = "line", *, lowered: bool = True
+) -> None:
     """Make a transaction the initial one: its last writes are the initial values of their keys.
 
     Its operations stay in the columns, but nothing treats it as a transaction any more; explicit
-    reads from its last writes become reads from T0.
+    reads from its last writes become reads from T0. What predicate reads say of the rows that they
+    did not return is said again, by the rows that are left, if it was said (``lowered``).
 
     Raises:
         HistoryError: if it appends to a list (lists start empty).
@@ -40,10 +44,12 @@ def declare_initial(columns: Columns, txn: int, where: str) -> None:
     reads = np.flatnonzero(np.isin(columns.op_source, np.fromiter(last.values(), np.int64)))
     for op in reads.tolist():
         columns.set_source(op, c.SOURCE_INITIAL)
+    if lowered:  # mutant: python-stale-predicates
+        lower(columns, lambda _, position: f"{where}, {unit} {position}")
     columns.name_sources()
 
 
-def declare_numbered(columns: Columns, number: int, name: str) -> int:
+def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line") -> int:
     """Make the transaction with this number the initial one (``--initial``); give its number.
 
     Raises:
@@ -76,5 +82,5 @@ def declare_numbered(columns: Columns, number: int, name: str) -> int:
     if columns.txn_status[txn] == c.ABORTED:
         msg = f"{name}: transaction {number} was aborted, so it cannot be the initial one"
         raise HistoryError(msg)
-    declare_initial(columns, txn, f"{name}: transaction {number}")
+    declare_initial(columns, txn, f"{name}: transaction {number}", unit)
     return txn

@@ -66,7 +66,7 @@ def load_history(
     notes = reading.notes
     said = reading.initial
     if initial is not None:
-        declare_numbered(reading.columns, initial, source.name)
+        declare_numbered(reading.columns, initial, source.name, reading.position_unit)
         said = f"{said}; or what transaction {initial} wrote, which is declared initial"
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
     notes += said_of_versions(reading.columns)

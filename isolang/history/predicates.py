@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history.values import Keyword, column_text, shown, value_text
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
 
 _JOINS = ("and", "or", "not")
 
@@ -53,3 +57,22 @@ def _name(given: object, where: str) -> str:
     if isinstance(given, str):
         return given
     raise HistoryError(f"{where}: not a name in a predicate (got {shown(given)})")
+
+
+def lower(columns: Columns, where: Callable[[int, int], str]) -> None:
+    """Say of each predicate read which other keys had no matching row, by the rows that there are.
+
+    What an earlier call said is forgotten: so it is called again where T0's rows become others.
+
+    Args:
+        columns: of the history, which are changed.
+        where: of a transaction and a position, the place to name in an error.
+
+    Raises:
+        HistoryError: a predicate cannot be evaluated on a row.
+    """
+    try:
+        columns.lower_predicates()
+    except ValueError as error:
+        txn, position, what = str(error).split(" ", 2)
+        raise HistoryError(f"{where(int(txn), int(position))}: {what}") from None

@@ -27,8 +27,7 @@ bool SetRead::allows(std::int32_t value) const {
 }
 
 bool SetRead::allows_initial() const {
-  // mutant: checker-declared-nil
-  // mutant: checker-replaced-nil
+  // mutant: checker-declared-nil, checker-replaced-nil
   if (h_.kind(op_) == OpKind::read_one_of && h_.nil_is_initial(h_.op_key[op_]) && allows(kNil))
     return true;
   // mutant: checker-unborn-row

@@ -215,7 +215,7 @@ std::int32_t History::deleted_atom() {
 }
 
 void History::set_initial_value(std::int32_t key, std::int32_t value, bool alone) {
-  initial_value[key] = value;
+  initial_value[key] = as_read(value);  // T0 that deletes a row leaves none
   if (!alone && initial_alone.empty()) return;
   if (idx(key) >= initial_alone.size()) initial_alone.resize(idx(n_keys()), 0);
   initial_alone[key] = alone ? 1 : 0;

@@ -40,6 +40,16 @@ std::vector<std::uint8_t> list_keys(const History& h) {
   return found;
 }
 
+// The keys of which a declared initial transaction says what they held, deleted ones too.
+std::vector<std::uint8_t> declared_keys(const History& h) {
+  std::vector<std::uint8_t> found(idx(h.n_keys()), 0);
+  for (std::int32_t t = 0; t < h.transactions(); ++t)
+    if (has_status(h, t, Status::initial))
+      for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op)
+        if (h.kind(op) == OpKind::write && h.op_ok[op] != 0) found[h.op_key[op]] = 1;
+  return found;
+}
+
 // What was written to the keys, failed and aborted writes too.
 class Written {
  public:
@@ -74,12 +84,14 @@ class Search {
 
   void run() {
     std::vector<std::int32_t> own(idx(h_.n_keys()), kNothing);
+    const std::vector<std::uint8_t> declared = declared_keys(h_);
     for (std::int32_t t = 0; t < h_.transactions(); ++t) {
       const bool certain = has_status(h_, t, Status::committed);
       if (!certain && !has_status(h_, t, Status::indeterminate)) continue;
       for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
         const std::int32_t key = h_.op_key[op];
-        if (h_.op_ok[op] == 0 || h_.initial_value[key] != kNil) continue;
+        // mutant: declared-is-unwritten
+        if (h_.op_ok[op] == 0 || h_.initial_value[key] != kNil || declared[key] != 0) continue;
         if (is_write(h_.kind(op)))
           own[key] = t;
         else if (is_list_[key] != 0 ? reads_list(h_, op) : own[key] != t)

@@ -171,6 +171,67 @@ def test_a_declared_transaction_keeps_what_it_wrote() -> None:
         with_initial(history, ("x=1",))
 
 
+@pytest.mark.parametrize(
+    ("text", "values", "level", "expected"),
+    [
+        ("scan([= value 7],{}) r(x,7) || w(x,1)", {"x": 7}, "si", "invalid"),
+        ("scan([= value 7],{x 7}) || w(x,1)", {"x": 7}, "ser", "valid"),
+        ("scan([= value 7],{}) || w(x,1)", {"x": 7}, "ser", "valid"),
+        ("scan([= value 1],{}) r(x,7) || w(x,1)", {"x": 7}, "ser", "valid"),
+        # It deleted y at last, so that nil is what it left.
+        ("r(y,nil) w(x,1) || r(x,1) w(y,3) -> delete(y)", {"x": 7}, "ser", "valid"),
+    ],
+)
+def test_predicates_see_what_a_declared_transaction_left(
+    text: str, values: dict, level: str, expected: str
+) -> None:
+    """Its last writes, and no other one, in Python and with ``--initial``; rows of its own, too."""
+    before = Before(values, declared=True)
+    some = Levels([level])
+    history = parse(text)
+    assert some.expected(history, before) == {level: expected}
+    made = to_tool(history, before)
+    assert made.initial_transaction is not None
+    assert tool_verdict_of(made, some.plans[level]) == expected
+
+
+def test_predicates_are_said_again_without_the_declared_transaction() -> None:
+    """What it wrote and overwrote was never a row; where no version matches, nothing is missed."""
+    lines = (
+        "{:type :ok, :process 0, :value [[:w :x 5] [:w :x 7] [:rp {:where [:= :value 5]} {}]]}",
+        "{:type :ok, :process 1, :value [[:rp {:where [:= :value 5]} {}]]}",
+        "{:type :ok, :process 2, :value [[:rp {:where [:= :value 7]} {}]]}",
+    )
+    made = load_history(io.BytesIO("\n".join(lines).encode()), initial=1)
+    said = [[made.describe_op(op) for op in made.operations_of(txn)] for txn in range(3)]
+    assert [len(some) for some in said] == [2, 0, 1]
+    assert [check(made, "ser").outcome, check(made, "ser").certified] == ["invalid", True]
+
+
+def test_a_row_that_was_deleted_at_first_is_not_there() -> None:
+    """A declared transaction that deletes says so; nobody's value is not told to be there."""
+    first = Transaction([("w", "x", 5), ("delete", "x")], status="initial")
+    made = History.from_transactions([first, Transaction([("r", "x", 7)])])
+    made = with_initial(made, unwritten=True)
+    assert check(made, "pl-2").outcome == "invalid"
+    assert made.initial_values() == {}
+
+
+def test_a_failed_write_declares_nothing() -> None:
+    """What the initial transaction did not write may be said."""
+    first = Transaction([("w", "x", 5), ("w", "y", 2)], status="initial", failed=(1,))
+    made = History.from_transactions([first, Transaction([("r", "y", 1)])])
+    assert with_initial(made, ("y=1",)).initial_values() == {"x": 5, "y": 1}
+
+
+def test_a_value_that_a_predicate_cannot_judge_is_named() -> None:
+    """The message has the place, and is no traceback."""
+    scan = ("scan", ("<", "value", 5), {"x": 1})
+    made = History.from_transactions([Transaction([scan, ("w", "y", 1)])])
+    with pytest.raises(HistoryError, match="transaction 1: an order of values that are no numbers"):
+        with_initial(made, ('y="a"',))
+
+
 def test_a_part_and_a_pickle_keep_it() -> None:
     """Nil does not become the initial state where a history is cut or sent to another process."""
     import pickle

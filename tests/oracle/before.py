@@ -26,10 +26,12 @@ class Before:
     Attributes:
         values: of registers a value, of lists a tuple.
         told: the reads tell it: ``values`` is what they tell, and is not given to the tool.
+        declared: a transaction wrote it that is declared to be T0; nil names that version, too.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     told: bool = False
+    declared: bool = False
 
     def __post_init__(self) -> None:
         for key, value in self.values.items():
@@ -49,7 +51,7 @@ def held(initial: object, key: str) -> object:
 def names_of_initial(initial: object, key: str) -> tuple[object, ...]:
     """What a read calls T0's version of a register: its value last."""
     value = held(initial, key)
-    alone = isinstance(initial, Before) and value is not None
+    alone = isinstance(initial, Before) and not initial.declared and value is not None
     return (value,) if alone else (None, value)
 
 

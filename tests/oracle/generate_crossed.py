@@ -80,14 +80,19 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "ordered versions": _of_transactions(lambda t: t.ordered and bool(t.versions)),
     "initial values": lambda c: isinstance(c.initial, int),
     "values instead of nil": lambda c: (
-        isinstance(c.initial, Before) and not c.initial.told and bool(c.initial.values)
+        isinstance(c.initial, Before)
+        and not (c.initial.told or c.initial.declared)
+        and bool(c.initial.values)
+    ),
+    "declared initial": lambda c: (
+        isinstance(c.initial, Before) and c.initial.declared and bool(c.initial.values)
     ),
     "unwritten initial": lambda c: isinstance(c.initial, Before) and c.initial.told,
     "deletes": _of_operations("delete"),
 }
 
 #: Of these a history has one at most.
-BEFORE: Final = ("initial values", "values instead of nil", "unwritten initial")
+BEFORE: Final = ("initial values", "values instead of nil", "declared initial", "unwritten initial")
 
 #: How often a feature is drawn, where it is less than others: levels by executions know no names.
 _OFTEN: Final = {"versions": 0.15, "ordered versions": 0.2}
@@ -132,6 +137,9 @@ def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset())
             k for k, v in store.before.items() if isinstance(v, tuple) == is_list_key(history, k)
         ]
         initial = Before({k: store.before[k] for k in kept})
+    elif "declared initial" in drawn:
+        kept = [k for k in store.before if not is_list_key(history, k)]
+        initial = Before({k: store.before[k] for k in kept}, declared=True)
     elif "unwritten initial" in drawn:
         try:
             told(as_edn_says(history), UNWRITTEN)
@@ -185,9 +193,9 @@ class _Store:
         self.before: dict[str, Any] = {}
         if self.initial is not None:
             self.before = dict.fromkeys(self.registers, self.initial)
-        elif drawn & {"values instead of nil", "unwritten initial"}:
+        elif drawn & {"values instead of nil", "declared initial", "unwritten initial"}:
             self.before = {k: self.row() for k in self.registers if rng.random() < 0.7}
-            if self.lists and rng.random() < 0.7:
+            if self.lists and "declared initial" not in drawn and rng.random() < 0.7:
                 self.before["l"] = (91, 92)[: rng.randint(1, 2)]
         self.past: list[dict[str, _Version]] = [{k: _Version(v) for k, v in self.before.items()}]
         self.written: dict[str, int] = {}

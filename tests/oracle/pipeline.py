@@ -40,6 +40,7 @@ from .history import (
     sort_by_session,
     timed,
     to_edn,
+    with_wide_times,
     without_operation,
     without_time,
     without_transaction,
@@ -66,8 +67,9 @@ def to_tool(
     """Through the public way for people who have their own data; as EDN what only EDN can say."""
     given_as_edn = as_edn(history, initial, error)
     beside = None if isinstance(initial, Before) else initial
-    made = _from_edn(history) if given_as_edn else _from_python(history, beside)
-    if isinstance(initial, Before):
+    first = _loading(history, initial, given_as_edn) if _is_declared(initial) else None
+    made = _from_edn(history, first) if given_as_edn else _from_python(history, beside, first)
+    if isinstance(initial, Before) and not initial.declared:
         named = {made.key(k).removeprefix(":") for k in range(made.columns.n_keys())}
         known = set() if initial.told else named  # of some keys nothing is said
         values = {key: _row(initial.values[key]) for key in known if key in initial.values}
@@ -96,15 +98,49 @@ def as_edn(history: History, initial: object, error: object) -> bool:
     return all(begin is None or (end is not None and end < begin) for end, begin in after)
 
 
-def _from_edn(history: History) -> ToolHistory:
-    return load_history(io.BytesIO(to_edn(history).encode()), format="edn")
+def _is_declared(initial: object) -> bool:
+    return isinstance(initial, Before) and initial.declared
+
+
+def _loading(history: History, initial: Any, given_as_edn: bool) -> Txn:
+    """A transaction that leaves what was there before, and wrote something else first."""
+    other = next((op[2] for t in history for op in t.ops if op[0] in ("w", "insert")), None)
+    ops: list[Any] = []
+    for key in keys(history):
+        if is_list_key(history, key):
+            continue
+        value = initial.values.get(key)
+        if other is not None and (value is not None or rich(history)):
+            ops += [("w", key, other), *([] if value is not None else [("delete", key)])]
+        ops += [] if value is None else [("w", key, value)]
+    if given_as_edn:  # it may have asked, too
+        ops += [(*op[:2], ()) for t in history for op in t.ops if op[0] == "scan"][:1]
+    timed = history and all(t.times for t in history)
+    before = min((t.begin for t in history if t.begin is not None), default=0) - 9
+    times = tuple((before + 1, before + 2) for _ in ops) if timed else None
+    session = max((t.session for t in history), default=0) + 1
+    commit = before + 3 if timed else None
+    return Txn(session, tuple(ops), begin=before, end=before + 4, times=times, commit=commit)
+
+
+def _from_edn(history: History, first: Txn | None = None) -> ToolHistory:
+    def read(text: str, initial: int | None = None) -> ToolHistory:
+        return load_history(io.BytesIO(text.encode()), format="edn", initial=initial)
+
+    if first is None:
+        return read(to_edn(history))
+    timed = history if has_time(history) else with_wide_times(history)
+    text = to_edn((*timed, first))
+    label = re.search(rf":ok, .*, :process {first.session}, :index (\d+)", text)
+    assert label is not None
+    return read(text, int(label[1]))
 
 
 def _row(value: Any) -> Any:
     return dict(value.columns) if isinstance(value, Row) else value
 
 
-def _from_python(history: History, initial: object) -> ToolHistory:
+def _from_python(history: History, initial: object, loading: Txn | None = None) -> ToolHistory:
     def given(t: Txn, j: int) -> tuple[Any, ...]:
         kind, first, *rest = t.ops[j]
         if kind == "scan":
@@ -117,24 +153,32 @@ def _from_python(history: History, initial: object) -> ToolHistory:
         elif isinstance(value, tuple):
             value = [_row(v) for v in value]
         source = t.named(j)
+        if isinstance(source, tuple) and loading is not None:
+            source = (source[0] + 1, source[1])
         more = () if source is None else (source,)
         return (_TOOL_NAMES.get(kind, kind), first, _row(value), *more)
 
     return ToolHistory.from_transactions(
         [
-            Transaction(
-                [given(t, j) for j in range(len(t.ops))],
-                session=t.session,
-                status=t.status,
-                begin=t.begin,
-                end=t.end,
-                group=t.group,
-                versions=[t.version(j) for j in range(len(t.ops))] if t.versions else None,
-                label=t.labels,
-                level=t.level,
-                **_times_of(t),
-            )
-            for t in history
+            *(
+                Transaction([given(t, j) for j in range(len(t.ops))], status="initial")
+                for t in (() if loading is None else (loading,))
+            ),
+            *(
+                Transaction(
+                    [given(t, j) for j in range(len(t.ops))],
+                    session=t.session,
+                    status=t.status,
+                    begin=t.begin,
+                    end=t.end,
+                    group=t.group,
+                    versions=[t.version(j) for j in range(len(t.ops))] if t.versions else None,
+                    label=t.labels,
+                    level=t.level,
+                    **_times_of(t),
+                )
+                for t in history
+            ),
         ],
         initial=initial,
         versions="ordered" if any(t.ordered for t in history) else None,

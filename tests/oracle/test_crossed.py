@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Final
@@ -30,7 +31,7 @@ from oracle.history import is_list_key, keys, named_version, parse, show
 from oracle.levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, STATEMENTS, WEAK
 from oracle.pipeline import DEFINED, Levels, level_of, to_tool, tool_verdict_of
 
-HISTORIES: Final = 420
+HISTORIES: Final = 480
 
 #: What the levels are defined by; each history meets one or two levels of each kind here.
 LEVELS_OF: Final = {
@@ -68,6 +69,7 @@ IMPOSSIBLE: Final[dict[tuple[str, str], str]] = {
         for feature, why in (
             ("initial values", _BEGINS),
             ("values instead of nil", _BEGINS),
+            ("declared initial", _BEGINS),
             ("sources by name", _NAMES),
             ("versions", _NAMES),
             ("ordered versions", _NAMES),
@@ -182,7 +184,8 @@ def test_changes_keep_a_history_well_formed() -> None:
         crossed = made(number)
         other = changed(random.Random(number), crossed.history)
         if well_formed(other):
-            given(Crossed(other, crossed.initial, crossed.error))
+            with suppress(UnsupportedError):  # what was there before may be left open
+                given(Crossed(other, crossed.initial, crossed.error))
             others += other != crossed.history
     assert others > 150
 

@@ -290,7 +290,7 @@ class Follower:
                     f"{self._name}: an :init after or beside other transactions (expected it "
                     "before all of them)"
                 )
-            declare_initial(columns, say["initial"], self._name)
+            declare_initial(columns, say["initial"], self._name, lowered=False)
         sessions, names = self._sessions(piece, columns, say, completed, file, offset)
         still: list[Open] = []
         for t in np.flatnonzero(completed < 0).tolist():
