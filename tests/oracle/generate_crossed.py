@@ -95,7 +95,13 @@ FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
 BEFORE: Final = ("initial values", "values instead of nil", "declared initial", "unwritten initial")
 
 #: How often a feature is drawn, where it is less than others: levels by executions know no names.
-_OFTEN: Final = {"versions": 0.15, "ordered versions": 0.2}
+_OFTEN: Final = {
+    "versions": 0.15,
+    "ordered versions": 0.2,
+    "sources by name": 0.25,
+    "values instead of nil": 0.25,
+    "declared initial": 0.2,
+}
 
 #: Those that a history cannot be drawn without.
 _NEEDS: Final = {"clock error": "times of transactions", "ordered versions": "versions"}

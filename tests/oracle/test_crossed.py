@@ -31,7 +31,7 @@ from oracle.history import is_list_key, keys, named_version, parse, show
 from oracle.levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, STATEMENTS, WEAK
 from oracle.pipeline import DEFINED, Levels, level_of, to_tool, tool_verdict_of
 
-HISTORIES: Final = 480
+HISTORIES: Final = 720
 
 #: What the levels are defined by; each history meets one or two levels of each kind here.
 LEVELS_OF: Final = {
