@@ -157,6 +157,8 @@ class Watch:
         self._window, self._flying = Rows.none(), Rows.none()
         self._new = self._seen = self._rounds = self._strict = self._bytes = 0
         self._watermark: int | None = None
+        self._sure: int | None = None  # the watermark, if no client is taken for idle
+        self._idle: tuple[str, ...] = ()
         self._timed = False
         self._about: History | None = None
         self._plans: list[Plan] = []
@@ -241,6 +243,7 @@ class Watch:
         self._about = batch.history
         self._timed = batch.watermark is not None or (batch.ended and self._timed)
         self._watermark = batch.watermark
+        self._sure, self._idle = batch.sure, batch.idle
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._timed))
         for span in batch.spans:
@@ -582,7 +585,8 @@ class Watch:
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return False
         places = tuple(self.log.line_of(place) for place in found.places)
-        self._violated(verdict, chosen, places, found.assumed)
+        doubt = "" if ended else self._unsure(window.rows, chosen)
+        self._violated(verdict, chosen, places, found.assumed, doubt=doubt)
         return True
 
     def _violated(
@@ -591,8 +595,13 @@ class Watch:
         accused: Sequence[int],
         places: tuple[str, ...],
         assumed: tuple[tuple[object, object], ...],
+        *,
+        doubt: str,
     ) -> None:
         """Report a violation; where the watch goes on, without what the accused have read."""
+        if doubt:
+            self._end("suspected", note=doubt, verdict=verdict, places=places, assumed=assumed)
+            return
         self._violations += 1
         if self._first is None:
             self._first = self._told("invalid", "", verdict, places, assumed)
@@ -619,6 +628,20 @@ class Watch:
             columns.txn_end[t] < until for t in chosen if columns.txn_status[t] == c.COMMITTED
         )
 
+    def _unsure(self, rows: Rows, chosen: Sequence[int]) -> str:
+        """In which case what they have seen is no violation; empty if all clients have come by."""
+        columns = rows.columns
+        ends = [int(columns.txn_end[t]) for t in chosen if columns.txn_status[t] == c.COMMITTED]
+        until = max(ends, default=c.UNKNOWN_BEGIN)
+        if self._sure is not None and until < self._sure - 2 * self._clock_error:
+            return ""
+        silent = ", ".join(self._idle) or "a client"
+        return (
+            f"invalid if {silent} did nothing before {until:,}: silent for so long that the others "
+            "no longer waited, and what is still to come of it may have been read; hint: "
+            "isocheck check of the logs, once they are complete"
+        )
+
     def _doubt(self, said: Verdict, window: _Window, *, ended: bool) -> bool:
         """All cuts are back, or more than the window may hold would have to be.
 
@@ -642,7 +665,13 @@ class Watch:
             # Nobody had begun to write anything else when they had their answers.
             found = None if ended else accusation(rows, accused, self.log, self._about)
             places = tuple(self.log.line_of(rows.place(t)) for t in accused)
-            self._violated(shown, accused, places, found.assumed if found else ())
+            self._violated(
+                shown,
+                accused,
+                places,
+                found.assumed if found else (),
+                doubt="" if ended else self._unsure(rows, range(len(rows))),
+            )
             return True
         elif ended or not whole:
             self._end(
