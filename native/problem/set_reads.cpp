@@ -35,8 +35,8 @@ bool SetRead::allows_initial() const {
   // mutant: unborn-row-matches
   if ((one_of_ || h_.initial_value[h_.op_key[op_]] == kNil) && h_.in_statement(op_))
     return !one_of_;
-  // mutant: set-read-initial, set-read-declared
   const std::int32_t key = h_.op_key[op_];
+  // mutant: set-read-initial, set-read-declared
   return allows(h_.initial_value[key]) || (one_of_ && h_.nil_is_initial(key) && allows(kNil));
 }
 
