@@ -51,9 +51,9 @@ class Saved(Struct, frozen=True, kw_only=True):
     since: list[tuple[tuple[int, int], int]]
     unjudged: list[str]
     position: bytes
-    held: list[Held]
-    known: list[Atom]
-    touched: list[Atom]
+    held: list[Held] = []
+    known: list[Atom] = []
+    touched: list[Atom] = []
 
 
 class Values:
