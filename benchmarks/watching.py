@@ -12,10 +12,11 @@ import tempfile
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.watching import LEVELS, random_history, watched
+from support.watching import LEVELS, random_history, watched, with_rows_before
 
 from isolang import api
 from isolang.errors import IsolangError
@@ -28,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--by-definition", action="store_true", help="verify all chains so, too")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -37,25 +39,32 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             path = folder / "log.edn"
-            save_history(random_history(rng), path, format="edn")
-            whole = api.check(api.load_history(path), level, simplest=False, timeout=3)
+            history, reading = random_history(rng), dict[str, Any]()
+            if rng.random() < 0.4:
+                history, reading = with_rows_before(rng, history)
+                counts["rows before"] += 1
+            save_history(history, path, format="edn")
+            read = api.load_history(path, **reading)
+            whole = api.check(read, level, simplest=False, timeout=3)
             if given.verbose:
                 print(number, level, whole.outcome, flush=True)
             try:
-                found = watched(rng, path, level, folder / "state", counts)
+                found = watched(rng, path, level, folder / "state", counts, **reading)
             except (IsolangError, AssertionError):
                 traceback.print_exc()
                 print(f"ERROR {number} {level}")
                 counts["error"] += 1
                 continue
             counts[f"{level} {whole.outcome} {found.outcome}"] += 1
+            for kind in reading:
+                counts[f"{kind} {whole.outcome} {found.outcome}"] += 1
             counts["parts"] += found.parts
             decided = {whole.outcome, found.outcome} <= {"valid", "invalid"}
             if decided and found.outcome != whole.outcome:
                 print(f"WRONG {number} {level}: {found.outcome}, the whole is {whole.outcome}")
                 counts["wrong"] += 1
             if found.outcome == "valid":
-                by_definition = rng.random() < 0.3
+                by_definition = given.by_definition or rng.random() < 0.3
                 stream = Stream([path], follow=False)
                 verify_chain(folder / "state", stream, by_definition=by_definition)
                 counts["verified by definition"] += by_definition

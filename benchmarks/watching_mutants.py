@@ -153,8 +153,9 @@ def kill(count: int, seed: int, counts: Counter[str]) -> None:
         left = count
         while left:
             state = folder / str(left)
-            command = [sys.executable, "-m", "isolang", "watch", str(path), "--spec", "ser",
-                       "--until-idle", "0", "--round", "20", "--state", str(state)]  # fmt: skip
+            command = [sys.executable, "-m", "isolang.cli.main", "watch", str(path), "--spec",
+                       "ser", "--until-idle", "0", "--round", "20",
+                       "--state", str(state)]  # fmt: skip
             before = b""
             while left:
                 child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -168,6 +169,8 @@ def kill(count: int, seed: int, counts: Counter[str]) -> None:
                 child.send_signal(signal.SIGKILL)
                 child.wait()
                 if not chain.exists():
+                    if child.returncode != -signal.SIGKILL:
+                        raise SystemExit(f"the watch failed (exit {child.returncode})")
                     continue
                 now = chain.read_bytes()
                 whole = before[: before.rfind(b"\n") + 1]

@@ -106,7 +106,7 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
 
     from isolang.certify.errors import CertificateRejected
     from isolang.machine import processors
-    from isolang.watch import Stream, level_of, verify_chain
+    from isolang.watch import Stream, begun_with, level_of, verify_chain
 
     spec = level_of(Path(folder))
     stream = Stream([log], follow=False)
@@ -123,6 +123,7 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
     say(
         f"ACCEPTED  {visible(folder)}",
         visible(f"  {log} is valid under {spec.name}: {count:,} transactions, each part holds"),
+        *([visible(f"  {before}")] if (before := begun_with(Path(folder))) else []),
         visible(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec)}"),
         *(visible(f"    {line}") for line in _checks(spec)),
     )

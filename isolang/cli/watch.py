@@ -94,6 +94,18 @@ def watch(
             help="How long what has no known outcome is waited for, of a log that grows.",
         ),
     ] = "30s",
+    initial_value: Annotated[
+        list[str] | None, typer.Option(
+            "--initial-value", metavar="V", show_default=False,
+            help="What all keys (V), or one (KEY=V), held before the stream, instead of nil.",
+        ),
+    ] = None,
+    unwritten_initial: Annotated[
+        bool, typer.Option(
+            "--unwritten-initial",
+            help="What was read and nobody wrote was there before: at most one value of a key.",
+        ),
+    ] = False,
     to_the_end: Annotated[
         bool, typer.Option(
             "--to-the-end", help="Go on after a violation, without what its transactions read."
@@ -142,6 +154,7 @@ def watch(
         watched = Watch(
             spec, stream=stream, folder=folder, sources=paths, round=round, clock_error=error,
             most=most, memory=memory * 500_000, to_the_end=to_the_end,
+            initial_value=tuple(initial_value or ()), unwritten_initial=unwritten_initial,
             pace=_PACE if follows else None,
             grace_seconds=nanoseconds(grace) / 1e9 if follows else 0.0,
         )  # fmt: skip
@@ -188,6 +201,7 @@ def _kept(report: Report, folder: Path) -> list[str]:
     from isolang.api import check, load_history
     from isolang.errors import IsolangError
     from isolang.history import save_history
+    from isolang.history.values import decode
     from isolang.verdict import Invalid
 
     if not isinstance(report.verdict, Invalid) or report.outcome != "invalid":
@@ -195,7 +209,13 @@ def _kept(report: Report, folder: Path) -> list[str]:
     path = folder / "violation.edn"
     try:
         save_history(report.verdict.history, path, format="edn")
-        again = check(load_history(path), report.verdict.spec)
+        columns = report.verdict.history.columns
+        began = {
+            decode(*columns.key(k)): decode(*columns.value(value))
+            for k, value in enumerate(columns.initial_value.tolist())
+            if value > 0
+        }
+        again = check(load_history(path, initial_value=began or None), report.verdict.spec)
         if isinstance(again, Invalid) and again.certified:
             return [f"history {path}", f"certificate {again.certificate().save(folder)}"]
     except (IsolangError, OSError) as error:

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
-from isolang.history.predicates import lower
 from isolang.history.values import UNKNOWN, Keyword, Literal, encode, shown, value_text
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def with_initial(
     columns = copy(history.columns)
     made = replace(history, columns=columns, _lazy={})
     said = _declare(made, values) if values else _take_unwritten(made)
-    lower(columns, lambda txn, _: history.where(txn))
+    columns.lower_predicates()
     columns.name_sources()
     return replace(made, initial=said)
 
@@ -127,7 +126,7 @@ def _take_unwritten(history: History) -> str:
 def _declare(history: History, values: Sequence[str]) -> str:
     """Make T0 write what the user says."""
     columns = history.columns
-    given = [_parsed(text) for text in values]
+    given = [parsed(text) for text in values]
     everywhere = [value for key, value in given if key is None]
     if len(everywhere) > 1:
         raise HistoryError(
@@ -135,7 +134,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
             "for keys that held another one)"
         )
     by_key = {key: value for key, value in given if key is not None}
-    lists, registers, declared = *_kinds_of_keys(columns), _declared_keys(columns)
+    lists, registers, declared = *kinds_of_keys(columns), _declared_keys(columns)
     fitting = 0
     for k in range(columns.n_keys()):
         name = history.key(k) if by_key else ""
@@ -170,7 +169,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
     return f"a read of {', '.join(values)}, as asked for; nil where nothing else is said"
 
 
-def _parsed(text: str) -> tuple[str | None, Any]:
+def parsed(text: str) -> tuple[str | None, Any]:
     """The key, if one is named, and the value: what EDN says."""
     from isolang.history.edn import forms
 
@@ -217,7 +216,7 @@ def _set(columns: Columns, key: int, value: Any) -> None:
         columns.set_initial_value(key, c.NIL_ATOM)
 
 
-def _kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
+def kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
     """The keys that hold lists, and those that hold single values; of others nothing is known."""
     import numpy as np
 
@@ -235,6 +234,5 @@ def _declared_keys(columns: Columns) -> set[int]:
     found: set[int] = set()
     for txn in np.flatnonzero(columns.txn_status == c.INITIAL).tolist():
         ops = slice(int(columns.op_start[txn]), int(columns.op_start[txn + 1]))
-        wrote = (columns.op_kind[ops] == c.WRITE) & (columns.op_ok[ops] == 1)
-        found.update(columns.op_key[ops][wrote].tolist())
+        found.update(columns.op_key[ops][columns.op_kind[ops] == c.WRITE].tolist())
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -94,14 +94,18 @@ class Address(Struct, frozen=True, kw_only=True):
             return f"exec:{self.database}"
         if self.kind == "sqlalchemy":
             return f"sqlalchemy:{_OPTION.sub('', _PASSWORD.sub('', self.database))}"
-        if not (where or self.database):
+        said = {name: one for name, one in self.options.items() if not _SECRET.search(name)}
+        options = f"?{urlencode(said, safe='/:,')}" if said else ""
+        if not (where or self.database or options):
             return self.kind
         user = f"{self.user}@" if self.user else ""
-        return f"{self.kind}://{user}{where}/{self.database}"
+        database = f"/{self.database}" if where or self.database else ""
+        return f"{self.kind}://{user}{where}{database}{options}"
 
 
 _WHOLE: Final = ("exec", "sqlalchemy")  # whose rest is no URL of ours
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # names of options
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 

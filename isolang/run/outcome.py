@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from inspect import iscoroutinefunction
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -102,7 +102,34 @@ def classify(error: BaseException, phase: Phase) -> Failure:
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
+async def commit_later(connection: Any) -> None:
+    """Commit an asynchronous connection by its own method."""
+    await connection.commit()
+
+
+async def roll_back_later(connection: Any) -> None:
+    """The same as :func:`roll_back`, of an asynchronous connection.
+
+    Raises:
+        Autocommit: the connection is in autocommit mode.
+    """
+    if getattr(connection, "autocommit", False) is True:
+        raise Autocommit
+    await roll_back_or_close_later(connection)
+
+
+async def roll_back_or_close_later(connection: Any) -> None:
+    """Roll back; where that fails, close the connection, so that the server does it."""
+    try:
+        await connection.rollback()
+    except Exception:
+        closed = connection.close()
+        if isawaitable(closed):
+            await closed
+
+
 GENERIC: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
+LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=classify)
 
 _HOMES: Final = {
     "psycopg": "postgres",
@@ -117,19 +144,34 @@ def driver_of(connection: object) -> Driver:
     """Find the driver of a connection by the package that its type comes from.
 
     Raises:
-        IsolangError: it is no connection that can be committed, or one that only answers later: a
-            coroutine that nobody awaits commits nothing.
+        IsolangError: it is no connection that can be committed.
     """
-    later = [n for n in ("commit", "rollback") if iscoroutinefunction(getattr(connection, n, None))]
-    if later or (connection is not None and not hasattr(connection, "commit")):
-        kind, how = type(connection), "with an asynchronous commit" if later else "without commit"
-        raise IsolangError(
-            f"transaction: a connection {how} (got {kind.__module__}.{kind.__qualname__}, expected "
-            "one of psycopg, pymysql, sqlite3 or duckdb, or another with commit and rollback); "
-            "hint: give none, and let the block commit for itself"
-        )
+    if connection is not None and not hasattr(connection, "commit"):
+        refuse(connection, "without commit", "give none, and let the block commit for itself")
     home = _HOMES.get(type(connection).__module__.split(".", maxsplit=1)[0])
+    later = commits_later(connection)
     if home is None:
-        return GENERIC
-    driver: Driver = import_module(f"isolang.run.drivers.{home}").DRIVER
+        return LATER if later else GENERIC
+    module = import_module(f"isolang.run.drivers.{home}")
+    driver: Driver = module.LATER if later else module.DRIVER
     return driver
+
+
+def commits_later(connection: object) -> bool:
+    """Whether what commits or rolls back is a coroutine, which does nothing until it is awaited."""
+    methods = (getattr(connection, name, None) for name in ("commit", "rollback"))
+    return any(iscoroutinefunction(method) for method in methods)
+
+
+def refuse(connection: object, how: str, hint: str) -> NoReturn:
+    """Raise that a connection cannot be committed as it is used.
+
+    Raises:
+        IsolangError: always.
+    """
+    kind = type(connection)
+    raise IsolangError(
+        f"transaction: a connection {how} (got {kind.__module__}.{kind.__qualname__}, expected "
+        "one of psycopg, pymysql, sqlite3 or duckdb, or another with commit and rollback); "
+        f"hint: {hint}"
+    )

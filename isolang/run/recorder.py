@@ -21,24 +21,36 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from inspect import isawaitable
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.run import lines
 from isolang.run.lines import UNKNOWN_START, Recorded
-from isolang.run.outcome import BadAnswer, Connection, Driver, Outcome, driver_of
+from isolang.run.outcome import (
+    BadAnswer,
+    Connection,
+    Driver,
+    Outcome,
+    commits_later,
+    driver_of,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from typing import Self
 
     from isolang.history.history import History
+
+_T = TypeVar("_T")
+_Steps: TypeAlias = Generator[Callable[[Any], object], None, _T]
 
 _CLOSED: Final = -1  # no file
 _BLOCK: Final = 1 << 22  # bytes at the end of a file that are looked at for half a line
@@ -115,7 +127,7 @@ class Recorder:
         label: str | Sequence[str] = (),
         level: str | None = None,
     ) -> RecordedTransaction:
-        """Record one transaction: the block of a ``with``.
+        """Record one transaction: the block of a ``with``, or of an ``async with``.
 
         At the end of the block the transaction is committed, after an exception rolled back, and
         how that went is recorded; the exception goes on.
@@ -124,7 +136,8 @@ class Recorder:
             session: who does it; any name, a number. After an outcome that nobody knows the same
                 name is a new session in the history.
             connection: to commit with, in a transaction of its own (a connection of ``psycopg``,
-                ``pymysql``, ``sqlite3``, ``duckdb``, or anything with ``commit`` and ``rollback``).
+                ``pymysql``, ``sqlite3``, ``duckdb``, or anything with ``commit`` and ``rollback``);
+                for ``async with`` these may be coroutines, as those of ``psycopg`` and SQLAlchemy.
                 Without, the block commits for itself, and an exception out of it leaves the outcome
                 unknown.
             plan: the operations, where they are known before: then they are in the file before the
@@ -136,8 +149,8 @@ class Recorder:
             level: the level that it runs at, by its name in ``.iso`` files, such as ``ser``.
 
         Raises:
-            IsolangError: the connection cannot be committed, or only asynchronously; or, as the
-                block begins, the session's last transaction has not ended.
+            IsolangError: the connection cannot be committed; or, as the block begins, only with
+                ``async with``, or the session's last transaction has not ended.
         """
         driver = driver or driver_of(connection)
         labels = (label,) if isinstance(label, str) else tuple(label)
@@ -328,6 +341,14 @@ class RecordedTransaction:
         self.callers: list[str] = []
 
     def __enter__(self) -> Self:
+        if commits_later(self._connection):
+            refuse(self._connection, "with an asynchronous commit", "use async with")
+        return self._enter()
+
+    async def __aenter__(self) -> Self:
+        return self._enter()
+
+    def _enter(self) -> Self:
         began = self._recorder._begin(self, self._session)
         self._index, self._process, self._when = began
         if self._plan:
@@ -413,19 +434,53 @@ class RecordedTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        steps = self._ending(error)
+        with suppress(StopIteration):
+            step = next(steps)
+            while True:
+                try:
+                    step(self._connection)
+                except BaseException as problem:
+                    step = steps.throw(problem)
+                else:
+                    step = next(steps)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        steps = self._ending(error)
+        with suppress(StopIteration):
+            step = next(steps)
+            while True:
+                try:
+                    answer = step(self._connection)
+                    if isawaitable(answer):
+                        await answer
+                except BaseException as problem:
+                    step = steps.throw(problem)
+                else:
+                    step = next(steps)
+
+    def _ending(self, error: BaseException | None) -> _Steps[None]:
+        """End the transaction; each step is a call that is given the connection."""
         if not self._announced:
             try:
                 self.announce()
             except Exception as problem:  # it cannot be written: so COMMIT is not sent
-                self._end(self._failed(problem), problem)
+                outcome = yield from self._failed(problem)
+                self._end(outcome, problem)
                 raise
         if error is not None:
-            self._end(self._failed(error), error)
+            outcome = yield from self._failed(error)
+            self._end(outcome, error)
             return
         try:
             if self._connection is not None:
                 sent = monotonic_ns()
-                self._driver.commit(self._connection)
+                yield self._driver.commit
                 self._commit = (sent, monotonic_ns())
                 self._ask_connection()
         except BaseException as problem:
@@ -435,14 +490,17 @@ class RecordedTransaction:
         if self.problem is not None:
             raise self.problem
 
-    def _failed(self, error: BaseException) -> Outcome:
+    def _failed(self, error: BaseException) -> _Steps[Outcome]:
         """The outcome after an exception in the block, before COMMIT was sent."""
         if self._connection is None:  # the block commits for itself
             return self._driver.classify(error, "commit")
         try:
-            self._driver.rollback(self._connection)
+            yield self._driver.rollback
         except Exception:
             return "maybe"
+        except BaseException as stopped:  # a task that is cancelled while it rolls back
+            self._end("maybe", stopped)
+            raise
         return self._driver.classify(error, "statement")
 
     def _not_committed(self, error: BaseException) -> Outcome:

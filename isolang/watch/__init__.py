@@ -20,7 +20,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Report", "Round", "Stream", "Watch", "level_of", "position_in", "verify_chain"]
+__all__ = [
+    "Report",
+    "Round",
+    "Stream",
+    "Watch",
+    "begun_with",
+    "level_of",
+    "position_in",
+    "verify_chain",
+]
 
 _WHERE = {
     "Report": "isolang.watch.watch",
@@ -29,6 +38,7 @@ _WHERE = {
     "Watch": "isolang.watch.watch",
     "level_of": "isolang.watch.verify",
     "position_in": "isolang.watch.state",
+    "begun_with": "isolang.watch.verify",
     "verify_chain": "isolang.watch.verify",
 }
 

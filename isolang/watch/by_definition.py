@@ -18,7 +18,8 @@ from isolang.errors import HistoryError
 from isolang.history.clock_error import with_clock_error
 from isolang.history.history import History
 from isolang.history.transaction import Op, Transaction
-from isolang.history.values import UNKNOWN, encode
+from isolang.history.values import UNKNOWN, decode, encode
+from isolang.watch.chain import Held
 from isolang.watch.stream import Rows, transactions
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ class ByDefinition:
             if one.status == "initial":
                 for op in one.ops:
                     self._write(op)
+
+    def begin_with(self, held: Sequence[Held]) -> None:
+        """Take what keys held before the stream."""
+        for key, is_list, atoms in held:
+            values = [decode(*atom) for atom in atoms]
+            if is_list:
+                self._lists[key] = values
+            else:
+                self._values[key] = values[0]
 
     def check(self, members: Rows, witness: Witness, where: str) -> None:
         """Check the next part, and take over what it leaves.

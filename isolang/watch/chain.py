@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,12 @@ FORMAT: Final = 1
 
 #: The file of a chain in its folder.
 NAME: Final = "chain.jsonl"
+
+#: A native atom: its kind, and what it is.
+Atom: TypeAlias = tuple[int, str | int | None]
+
+#: A key, whether it holds a list, and its value or the elements.
+Held: TypeAlias = tuple[Atom, bool, tuple[Atom, ...]]
 
 _NEVER: Final = -(1 << 62)
 
@@ -88,6 +94,20 @@ class Back(
     to: str
 
 
+class Begin(
+    Struct, frozen=True, kw_only=True, tag="begin", tag_field="entry", forbid_unknown_fields=True
+):
+    """What keys held before the stream, as its reads showed; it is never void.
+
+    Attributes:
+        previous: the SHA-256 of the line before.
+        held: of each key, whether it is a list, and its value or the elements.
+    """
+
+    previous: str
+    held: tuple[Held, ...]
+
+
 class End(
     Struct, frozen=True, kw_only=True, tag="end", tag_field="entry", forbid_unknown_fields=True
 ):
@@ -104,7 +124,7 @@ class End(
     note: str = ""
 
 
-Entry = Head | Part | Back | End
+Entry = Head | Part | Back | Begin | End
 
 
 class Taken(Struct, frozen=True, kw_only=True, eq=False):
@@ -248,6 +268,10 @@ class Chain:
             )
         )
 
+    def begin_with(self, held: Sequence[Held]) -> None:
+        """Append what keys held before the stream."""
+        self._append(Begin(previous=self._previous, held=tuple(held)))
+
     def undo(self, parts: int) -> list[Taken]:
         """Take the last parts back; returns them, the latest first."""
         found = []
@@ -365,11 +389,24 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
             at += len(line)
 
 
-def live_parts(path: Path) -> tuple[list[int], list[tuple[int, int, int, str]], End | None]:
-    """Where the parts of a chain begin that are not void, in their order.
+class Live(Struct, frozen=True, kw_only=True):
+    """What of a chain is not void.
 
-    Returns:
-        Their places, all spans of bytes that were judged, and the last entry if it is the end.
+    Attributes:
+        starts: where its parts begin, in their order.
+        spans: all bytes that were judged.
+        held: what keys held before the stream.
+        end: the last entry, if it is the end.
+    """
+
+    starts: list[int]
+    spans: list[tuple[int, int, int, str]]
+    held: list[Held]
+    end: End | None
+
+
+def live_parts(path: Path) -> Live:
+    """Where the parts of a chain begin that are not void, in their order.
 
     Raises:
         HistoryError: the chain cannot be read, or goes back to what it does not have.
@@ -379,6 +416,7 @@ def live_parts(path: Path) -> tuple[list[int], list[tuple[int, int, int, str]], 
     starts: dict[str, int] = {}
     at_entry: dict[str, str] = {}  # of each entry: the last part that is not void after it
     spans: list[tuple[int, int, int, str]] = []
+    held: list[Held] = []
     end = None
     for start, line, entry in _lines(path):
         if not line.endswith(b"\n") or end is not None:
@@ -392,6 +430,8 @@ def live_parts(path: Path) -> tuple[list[int], list[tuple[int, int, int, str]], 
             if entry.to not in at_entry:
                 raise HistoryError(f"{path}: goes back to an entry that it does not have")
             head = at_entry[entry.to]
+        elif isinstance(entry, Begin):
+            held += entry.held
         elif isinstance(entry, End):
             end = entry
         at_entry[own] = head
@@ -399,7 +439,7 @@ def live_parts(path: Path) -> tuple[list[int], list[tuple[int, int, int, str]], 
     while head:
         found.append(starts[head])
         head = before[head]
-    return found[::-1], spans, end
+    return Live(starts=found[::-1], spans=spans, held=held, end=end)
 
 
 def part_at(file: IO[bytes], start: int, where: str) -> Part:

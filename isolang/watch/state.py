@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from isolang import _native
 from isolang.errors import HistoryError
-from isolang.watch.chain import Known
+from isolang.watch.chain import Atom, Held, Known
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -37,6 +37,9 @@ class Saved(Struct, frozen=True, kw_only=True):
         since: of what is in flight, and how much had been seen when it came.
         unjudged: what ended after it had been given up, as ``file:line``.
         position: where the stream was.
+        held: what keys held before the stream, as far as it is known.
+        known: keys of which it is known what the user says of them.
+        touched: keys of the parts, where reads show what was there before.
     """
 
     chain: int
@@ -48,6 +51,9 @@ class Saved(Struct, frozen=True, kw_only=True):
     since: list[tuple[tuple[int, int], int]]
     unjudged: list[str]
     position: bytes
+    held: list[Held] = []
+    known: list[Atom] = []
+    touched: list[Atom] = []
 
 
 class Values:

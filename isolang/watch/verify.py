@@ -16,10 +16,22 @@ from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.history import History
+from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
 from isolang.language.load import load_texts
 from isolang.language.meaning.core import Spec
-from isolang.watch.chain import NAME, Head, Part, Taken, live_parts, part_at, read_chain, taken
+from isolang.watch.before import Before, as_left
+from isolang.watch.chain import (
+    NAME,
+    Head,
+    Held,
+    Part,
+    Taken,
+    live_parts,
+    part_at,
+    read_chain,
+    taken,
+)
 from isolang.watch.levels import watched
 from isolang.watch.stream import Batch, Rows, Stream
 from isolang.watch.stream.rows import rows_of
@@ -75,16 +87,21 @@ def verify_chain(
     if not isinstance(head, Head):
         raise ChainRejected("the chain is empty")
     plan = watched(load_texts(head.spec_texts))
-    starts, spans, end = live_parts(path)
-    if end is None or end.outcome != "valid":
+    live = live_parts(path)
+    if live.end is None or live.end.outcome != "valid":
         raise ChainRejected("the chain does not end with a valid verdict")
-    checker = _Checker(plan, int(head.reading.get("clock_error", 0)), executor)
+    before = Before.read(head.reading)
+    if live.held and not before.unwritten:
+        raise ChainRejected("it takes for there before what nobody said")
+    before.take(live.held)
+    checker = _Checker(plan, int(head.reading.get("clock_error", 0)), executor, before)
     if by_definition:
         from isolang.watch.by_definition import ByDefinition
 
         checker.by_definition = ByDefinition(plan, checker.clock_error)
+    checker.begin_with([(key, *held) for key, held in before.held.items()])
     pool = _Pool()
-    parts = deque(enumerate(starts, 1))
+    parts = deque(enumerate(live.starts, 1))
     with path.open("rb") as file:
         ready = _next(file, parts, str(path))
         for batch in stream:
@@ -95,7 +112,7 @@ def verify_chain(
                 pool.drop_aside(part.aside)
                 ready = _next(file, parts, str(path))
     checker.finish()
-    _check_bytes(spans, stream.log)
+    _check_bytes(live.spans, stream.log)
     if ready is not None:
         raise ChainRejected(
             f"part {ready[0]}: the log does not have all of its transactions, or they are in an "
@@ -116,6 +133,16 @@ def level_of(folder: Path) -> Spec:
     if not isinstance(head, Head):
         raise ChainRejected("the chain is empty")
     return load_texts(head.spec_texts)
+
+
+def begun_with(folder: Path) -> str:
+    """What a chain says of the state before the stream, in words; empty for nothing."""
+    head = next(read_chain(folder / NAME), None)
+    if not isinstance(head, Head) or len(head.reading) <= 1:
+        return ""
+    before = Before.read(head.reading)
+    before.take(live_parts(folder / NAME).held)
+    return before.told()
 
 
 def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[int, Taken] | None:
@@ -224,7 +251,10 @@ class _Pool:
 class _Checker:
     """Checks parts, one after the other."""
 
-    def __init__(self, plan: Plan, clock_error: int, executor: Executor | None) -> None:
+    def __init__(
+        self, plan: Plan, clock_error: int, executor: Executor | None, before: Before
+    ) -> None:
+        self._before = before
         self.clock_error = clock_error
         self.count = 0
         self.by_definition: ByDefinition | None = None
@@ -238,10 +268,24 @@ class _Checker:
     def begin(self, rows: Rows, about: History) -> None:
         """Take what a batch says of the initial state."""
         self._about = about
+        self.begin_with(self._before.declared(about))
+        if (at := self._before.written(rows.columns)) is not None:
+            raise ChainRejected(
+                f"{decode(*at[1])!r} did not hold before the stream what the chain says: a "
+                f"transaction wrote it (file {rows.place(at[0]).file} at byte "
+                f"{rows.place(at[0]).offset})"
+            )
         if (first := initial_of(rows, self._last)) is not None:
             self._last.replace(first)
         if self.by_definition is not None:
             self.by_definition.begin(rows)
+
+    def begin_with(self, held: Sequence[Held]) -> None:
+        """Take what keys held before the stream."""
+        if held:
+            self._last.replace(as_left(held))
+            if self.by_definition is not None:
+                self.by_definition.begin_with(held)
 
     def check(self, part: Taken, members: Rows, where: str) -> None:
         """Check the next part.

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct, structs
 
 from isolang.certify.proofs import Witness
-from isolang.errors import HistoryError
+from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.history import History
+from isolang.history.values import decode
 from isolang.language.meaning.core import Spec
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 from isolang.watch.alone import Accusation, accusation, told_alone
-from isolang.watch.chain import NAME, Chain, End, Head, Part, Taken
+from isolang.watch.before import Before, as_left
+from isolang.watch.chain import NAME, Atom, Chain, End, Head, Held, Part, Taken
 from isolang.watch.cut import Limits, cut, everything, part_of
 from isolang.watch.levels import stricter, watched
 from isolang.watch.state import Saved, Values, saved_in
@@ -121,6 +123,9 @@ class Watch:
         grace: rounds after which a transaction of unknown outcome that nobody has read from is
             given up.
         grace_seconds: and seconds since it came.
+        initial_value: what all keys (``V``), or one (``KEY=V``), held before the stream.
+        unwritten_initial: what was read and nobody wrote was there before: at most one value of a
+            key.
         memory: bytes that the last values of the keys may take; what is beyond is kept on disk.
         to_the_end: a violation does not end it: what its transactions have read is left out from
             then on.
@@ -145,6 +150,8 @@ class Watch:
         grace: int = 10,
         grace_seconds: float = 0.0,
         memory: int = 256 << 20,
+        initial_value: Sequence[str] = (),
+        unwritten_initial: bool = False,
         to_the_end: bool = False,
         timeout: float | None = None,
     ) -> None:
@@ -157,6 +164,8 @@ class Watch:
         self._window, self._flying = Rows.none(), Rows.none()
         self._new = self._seen = self._rounds = self._strict = self._bytes = 0
         self._watermark: int | None = None
+        self._sure: int | None = None  # the watermark, if no client is taken for idle
+        self._idle: tuple[str, ...] = ()
         self._timed = False
         self._about: History | None = None
         self._plans: list[Plan] = []
@@ -168,6 +177,8 @@ class Watch:
         self._since: dict[tuple[int, int], int] = {}
         self._unjudged: list[str] = []
         self._to_the_end = to_the_end
+        self._before = Before(initial_value, unwritten=unwritten_initial)
+        self._touched: set[Atom] = set()  # keys of the parts
         self._first: Report | None = None  # of the violations
         self._violations = 0
         self._judged_at = self._saved_at = time.monotonic()
@@ -179,7 +190,7 @@ class Watch:
             spec_name=self.plan.spec.name,
             spec_texts=dict(self.plan.spec.texts),
             sources=tuple(sources),
-            reading={"clock_error": clock_error},
+            reading={"clock_error": clock_error, **self._before.reading},
         )
         self.state = Values(folder, memory=memory)
         path = folder / NAME
@@ -205,6 +216,9 @@ class Watch:
         if self._report is not None:
             return
         self._take(batch)
+        if self._report is not None:
+            yield self._done("unknown", judged=0, cut=0, put_back=0)
+            return
         enough = self._new >= max(self._round, len(self._window) // 8)
         if enough or batch.ended or self._waited(batch):
             yield self._judge(ended=batch.ended)
@@ -230,6 +244,9 @@ class Watch:
             self._window = restored(last.rows)
             self._left, self._since = set(last.left), dict(last.since)
             self._unjudged = list(last.unjudged)
+            self._before.take(last.held)
+            self._before.known = set(last.known)
+            self._touched = set(last.touched)
         except (ValueError, TypeError, IndexError) as error:
             raise HistoryError(f"the state of the watch cannot be read ({error})") from None
 
@@ -241,6 +258,7 @@ class Watch:
         self._about = batch.history
         self._timed = batch.watermark is not None or (batch.ended and self._timed)
         self._watermark = batch.watermark
+        self._sure, self._idle = batch.sure, batch.idle
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._timed))
         for span in batch.spans:
@@ -248,6 +266,7 @@ class Watch:
             self._spans.append((span.file, span.start, span.end, digest))
             self._bytes += span.end - span.start
         rows = rows_of(batch, self._seen)
+        self._begin_with(self._before.declared(batch.history))
         if (first := initial_of(rows, self.state.last)) is not None:
             self.state.last.replace(first)
         finished = ~batch.in_flight & (rows.columns.txn_status != c.INITIAL)
@@ -260,8 +279,37 @@ class Watch:
             return
         self._window.extend(rows, new)
         self._new += len(new)
+        if (at := self._before.written(rows.columns)) is not None:
+            self._end("unknown", note=self._twice(rows, *at))
+            return
+        self._ask_reads()
         if self.plan.uses_real_time:
             self._keep_real_time(int(rows.columns.txn_end[new].min()))
+
+    def _begin_with(self, held: Sequence[Held]) -> None:
+        """Have it that keys held something before the stream."""
+        if held:
+            self.state.last.replace(as_left(held))
+
+    def _ask_reads(self) -> None:
+        """Take what reads show of the keys that no part has."""
+        if not self._before.unwritten:
+            return
+        window = _Window(self._window, self._flying).rows
+        held = self._before.shown(window.columns, self._touched)
+        if held:
+            self.chain.begin_with(held)
+            self._begin_with(held)
+
+    def _twice(self, rows: Rows, txn: int, key: Atom) -> str:
+        """A value was taken for one of before, and now it is written."""
+        name, (_, values) = decode(*key), self._before.held[key]
+        some = ", ".join(repr(decode(*value)) for value in values[:3])
+        return (
+            f"{self.log.line_of(rows.place(txn))}: writes to {name!r} what a read before had shown "
+            f"while nobody had written it ({some}), so that it was taken for what {name!r} held "
+            "before the stream; hint: --initial-value says what it held"
+        )
 
     def _finished(self, rows: Rows, new: NDArray[np.int32]) -> NDArray[np.int32]:
         """What is finished now, without what was given up and is as unknown as before."""
@@ -462,7 +510,7 @@ class Watch:
 
     def _end_valid(self) -> None:
         if not self._unjudged:
-            self._end("valid")
+            self._end("valid", note=self._before.told())
             return
         places = self._unjudged
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
@@ -498,6 +546,9 @@ class Watch:
         given_up = aside[rows.columns.txn_status[aside] == c.INDETERMINATE]
         if len(self._given_up_at) < 3:
             self._given_up_at += [self.log.line_of(rows.place(t)) for t in given_up[:3].tolist()]
+        if self._before.unwritten:
+            keys = rows.take(np.concatenate([going, aside])).columns
+            self._touched.update(keys.key(k) for k in range(keys.n_keys()))
         before = self.state.last.replace(left)
         self.chain.add(
             Part(
@@ -540,6 +591,9 @@ class Watch:
                 since=list(self._since.items()),
                 unjudged=list(self._unjudged),
                 position=self._stream.position(),
+                held=[(key, *held) for key, held in self._before.held.items()],
+                known=list(self._before.known),
+                touched=list(self._touched),
             )
         )
 
@@ -559,6 +613,9 @@ class Watch:
         found.extend(self._window)
         # The numbers of a session ascend in its order.
         self._window = found.take(np.argsort(found.numbers, kind="stable"))
+        if not len(self.chain):
+            self._touched.clear()
+            self._ask_reads()
 
     # --- violations ---
 
@@ -577,12 +634,16 @@ class Watch:
         found = accusation(window.rows, chosen, self.log, self._about)
         if found is None:
             return False
-        history = self._alone(found)
+        try:
+            history = self._alone(found)
+        except UnsupportedError:
+            return False  # these alone do not tell what was there before
         verdict, _ = judge(history, [self.plan], timeout=self._timeout)
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return False
         places = tuple(self.log.line_of(place) for place in found.places)
-        self._violated(verdict, chosen, places, found.assumed)
+        doubt = "" if ended else self._unsure(window.rows, chosen)
+        self._violated(verdict, chosen, places, found.assumed, doubt=doubt)
         return True
 
     def _violated(
@@ -591,8 +652,13 @@ class Watch:
         accused: Sequence[int],
         places: tuple[str, ...],
         assumed: tuple[tuple[object, object], ...],
+        *,
+        doubt: str,
     ) -> None:
         """Report a violation; where the watch goes on, without what the accused have read."""
+        if doubt:
+            self._end("suspected", note=doubt, verdict=verdict, places=places, assumed=assumed)
+            return
         self._violations += 1
         if self._first is None:
             self._first = self._told("invalid", "", verdict, places, assumed)
@@ -607,7 +673,8 @@ class Watch:
 
     def _alone(self, found: Accusation) -> History:
         name = ", ".join(self._sources) or "the stream"
-        return told_alone(found, name, clock_error=self._clock_error)
+        alone = told_alone(found, name, clock_error=self._clock_error)
+        return self._before.in_(alone)
 
     def _all_closed(self, rows: Rows, chosen: Sequence[int]) -> bool:
         """Whether nothing that is still to come can have been seen by them."""
@@ -617,6 +684,20 @@ class Watch:
         until = self._watermark - 2 * self._clock_error
         return all(
             columns.txn_end[t] < until for t in chosen if columns.txn_status[t] == c.COMMITTED
+        )
+
+    def _unsure(self, rows: Rows, chosen: Sequence[int]) -> str:
+        """In which case what they have seen is no violation; empty if all clients have come by."""
+        columns = rows.columns
+        ends = [int(columns.txn_end[t]) for t in chosen if columns.txn_status[t] == c.COMMITTED]
+        until = max(ends, default=c.UNKNOWN_BEGIN)
+        if self._sure is not None and until < self._sure - 2 * self._clock_error:
+            return ""
+        silent = ", ".join(self._idle) or "a client"
+        return (
+            f"invalid if {silent} did nothing before {until:,}: silent for so long that the others "
+            "no longer waited, and what is still to come of it may have been read; hint: "
+            "isocheck check of the logs, once they are complete"
         )
 
     def _doubt(self, said: Verdict, window: _Window, *, ended: bool) -> bool:
@@ -633,7 +714,7 @@ class Watch:
                 self._end("unknown", note=said.certified_reason, verdict=said)
         elif whole and (ended or self._all_closed(rows, range(len(rows)))):
             # Nothing was cut: these are all transactions, as the log has them.
-            history = self._history(rows.columns, rows.names)
+            history = self._before.in_(self._history(rows.columns, rows.names))
             shown, _ = judge(history, [self.plan], timeout=self._timeout)
             if not isinstance(shown, Invalid) or not shown.certified:
                 self._end("unknown", note="the violation was not found again", verdict=shown)
@@ -642,7 +723,13 @@ class Watch:
             # Nobody had begun to write anything else when they had their answers.
             found = None if ended else accusation(rows, accused, self.log, self._about)
             places = tuple(self.log.line_of(rows.place(t)) for t in accused)
-            self._violated(shown, accused, places, found.assumed if found else ())
+            self._violated(
+                shown,
+                accused,
+                places,
+                found.assumed if found else (),
+                doubt="" if ended else self._unsure(rows, range(len(rows))),
+            )
             return True
         elif ended or not whole:
             self._end(

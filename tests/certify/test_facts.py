@@ -2,6 +2,7 @@
 
 from isolang.certify.facts import Facts
 from isolang.history import History, Transaction
+from isolang.history.before import with_initial
 
 WRITER = Transaction(
     [("w", "y", {"v": 1})], session=0, begin=0, end=9, times=[(1, 2)], commit=3
@@ -72,3 +73,11 @@ def test_the_rows_of_one_predicate_read_are_read_at_once():
     assert not facts.reads_first(x, y)
     assert facts.reads_first(x, z)
     assert facts.reads_first(y, z)
+
+
+def test_nil_does_not_name_what_stands_instead_of_it():
+    """A value that is there beside nil has both names, one instead of it has its own."""
+    given = [Transaction([("r", "x", None)])]
+    beside = History.from_transactions(given, initial=7)
+    instead = with_initial(History.from_transactions(given), ("7",))
+    assert [Facts(one).nil_is_initial(0) for one in (beside, instead)] == [True, False]

@@ -53,6 +53,23 @@ def test_a_url_names_several_nodes(text, nodes):
     assert "p,w" not in str(address)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("etcd://?members=3", "etcd://?members=3"),
+        ("mine.py:Mine://h/d?size=3", "mine.py:Mine://h/d?size=3"),
+        ("postgresql:///db?host=/tmp/x", "postgresql:///db?host=/tmp/x"),
+        (
+            "postgresql://me:p,w@h/d?sslpassword=p,w&sslmode=require",
+            "postgresql://me@h/d?sslmode=require",
+        ),
+    ],
+)
+def test_an_address_is_repeated_with_its_options(text, shown):
+    """How a run is repeated names the same target; passwords stay out, in options too."""
+    assert str(Address.parse(text)) == shown
+
+
 def test_clients_are_spread_over_the_nodes():
     """Each new connection goes to the next node, what creates tables to the first."""
     target = target_named("mariadb://me@a,b,c/db")

@@ -202,7 +202,7 @@ def test_the_client_in_go(tmp_path):
     etcd = target_named("etcd")
     try:
         etcd.start()
-        host, port = etcd.where
+        ((host, port),) = etcd.where
         check_target(f"exec:{program} http://{host}:{port}")
     finally:
         etcd.close()

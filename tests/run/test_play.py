@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from itertools import count
 
 import pytest
 
 from isolang import load_history
-from isolang.run.operation import Swap, only_reads
-from isolang.run.outcome import Driver, classify
+from isolang.run.operation import DELETED, Swap, only_reads
+from isolang.run.outcome import Driver, RolledBack, classify
 from isolang.run.play import perform, planned, play
 from isolang.run.recorder import Recorder
+from isolang.run.workloads.invariants import Bank, Counter
+from isolang.run.workloads.workload import Source
 
 
 class Registers:
@@ -112,3 +115,32 @@ def test_a_comparison_is_recorded(tmp_path, answers):
     else:
         assert history.counts()["maybe"] == 2
         assert sum("2" in operation for operation in shown) == 2
+
+
+@pytest.mark.parametrize("workload", [Bank, Counter])
+def test_a_row_that_reads_as_deleted_ends_the_transaction(tmp_path, workload):
+    """A dirty read may find a row deleted in mid-update: nothing is reckoned with, and no error."""
+    made = workload(workload.default)
+    client = Registers(dict.fromkeys(made.registers, DELETED))
+    source = Source(0, 0, count(1))
+    driver = Driver(
+        commit=lambda client: client.commit(),
+        rollback=lambda client: client.rollback(),
+        classify=classify,
+    )
+    with Recorder(tmp_path / "h.edn") as recorder:
+        ended = [
+            play(
+                program,
+                recorder=recorder,
+                session=0,
+                client=client,
+                driver=driver,
+                level="",
+            )
+            for program in (made.program(source) for _ in range(9))
+            if not isinstance(program, tuple)
+        ]
+    assert {outcome for outcome, _ in ended} == {"aborted"}
+    assert {type(error) for _, error in ended} == {RolledBack}
+    assert set(client.values.values()) == {DELETED}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 from support.cli import ENVIRONMENT
@@ -282,8 +284,93 @@ def test_a_connection_that_cannot_be_committed_is_refused_at_once(recorder, kind
     ):
         began = True
     assert not began
-    assert "let the block commit for itself" in str(refused.value)
+    hint = "use async with" if kind is _Later else "let the block commit for itself"
+    assert hint in str(refused.value)
     assert recorder.path.read_text() == ""
     with recorder.transaction("a") as t:
         t.write("x", 1)
     assert recorder.history().counts()["committed"] == 1
+
+
+class _Cut(_Later):
+    """One whose task is cancelled at COMMIT, or as it rolls back."""
+
+    async def commit(self):
+        """Who knows?"""
+        raise asyncio.CancelledError
+
+    rollback = commit
+
+
+@pytest.mark.parametrize(
+    ("connection", "error", "outcome"),
+    [
+        (_Later(), None, "committed"),
+        (_Later(), ValueError, "aborted"),
+        (_Cut(), None, "maybe"),
+        (_Cut(), ValueError, "maybe"),
+        (None, ValueError, "maybe"),
+        (FakeConnection(), None, "committed"),
+    ],
+)
+def test_an_asynchronous_block_ends_as_its_connection_does(recorder, connection, error, outcome):
+    """It is awaited; after a task that was cancelled nobody knows, and the session goes on."""
+
+    async def run():
+        async with recorder.transaction("a", connection) as t:
+            t.write("x", 1)
+            if error:
+                raise error
+
+    with suppress(ValueError, asyncio.CancelledError):
+        asyncio.run(run())
+    with recorder.transaction("a") as t:
+        t.read("x", 1)
+    assert statuses(recorder) == [outcome, "committed"]
+
+
+def test_psycopg_is_recorded_asynchronously(recorder):
+    """Two tasks lose an update on a real server; a failed statement's COMMIT is a rollback."""
+    psycopg = pytest.importorskip("psycopg")
+    from isolang.run.targets import target_named
+
+    async def add(connection, name, read, ready):
+        async with recorder.transaction(name, connection) as t:
+            cursor = await connection.execute("SELECT n FROM c WHERE k = 'x'")
+            (value,) = await cursor.fetchone()
+            t.read("x", value)
+            read.set()
+            await ready.wait()
+            t.write("x", value + (1 if name == "a" else 2))
+            await connection.execute("UPDATE c SET n = %s WHERE k = 'x'", (t.operations[-1][2],))
+
+    async def fail(connection):
+        async with recorder.transaction("a", connection) as t:
+            t.write("y", 1)
+            with suppress(psycopg.errors.DivisionByZero):
+                await connection.execute("SELECT 1/0")
+
+    async def run(url):
+        connect = psycopg.AsyncConnection.connect
+        async with await connect(url) as one, await connect(url) as two:
+            await one.execute("CREATE TABLE c (k text PRIMARY KEY, n int)")
+            await one.execute("INSERT INTO c VALUES ('x', 0)")
+            await one.commit()
+            recorder.initially({"x": 0})
+            first, second = asyncio.Event(), asyncio.Event()
+            await asyncio.gather(add(one, "a", first, second), add(two, "b", second, first))
+            with pytest.raises(RolledBack):
+                await fail(one)
+            cursor = await one.execute("SELECT n FROM c")
+            return (await cursor.fetchone())[0]
+
+    target = target_named("postgres")
+    try:
+        target.start()
+        kept = asyncio.run(run(f"postgresql://postgres@/postgres?host={target.server.folder}"))
+    finally:
+        target.close()
+    assert kept in (1, 2)
+    assert statuses(recorder)[1:] == ["committed", "committed", "aborted"]
+    verdict = isolang.check(recorder.history(), "si")
+    assert (verdict.outcome, verdict.violation.anomaly) == ("invalid", "lost update")

@@ -102,6 +102,33 @@ def with_deletes(rng: random.Random, history: History) -> History:
     return History.from_transactions(made)
 
 
+def with_rows_before(rng: random.Random, history: History) -> tuple[History, dict[str, Any]]:
+    """The same of a database that had data, and how it is read.
+
+    Either without its first transactions, so that what they left was there; or with 0 for nil.
+    """
+    given = [replace(one, label=None) for one in history.transactions()]
+    lists = any(op[0] == "append" for one in given for op in one.ops)
+    if not lists and rng.random() < 0.3:
+        made = [
+            replace(
+                one,
+                ops=[(*op[:2], 0) if (op[0], op[2:]) == ("r", (None,)) else op for op in one.ops],
+            )
+            for one in given
+        ]
+        return History.from_transactions(made), {"initial_value": ("0",)}
+
+    def written(some: list[Transaction]) -> set[tuple[object, object]]:
+        return {(op[1], op[2]) for one in some for op in one.ops if op[0] in {"w", "append"}}
+
+    # Nothing of it may be written again: a read of it would be one of what was not invoked yet.
+    first = rng.randint(1, len(given) // 2)
+    if not written(given[:first]) & written(given[first:]):
+        given = given[first:]
+    return History.from_transactions(given), {"unwritten_initial": True}
+
+
 def with_stale_reads(rng: random.Random, history: History) -> History:
     """The same with some reads that return an older value of their key.
 
@@ -130,11 +157,18 @@ def with_stale_reads(rng: random.Random, history: History) -> History:
 
 
 def watched(
-    rng: random.Random, path: Path, level: str, folder: Path, counts: Counter[str]
+    rng: random.Random,
+    path: Path,
+    level: str,
+    folder: Path,
+    counts: Counter[str],
+    **reading: Any,
 ) -> Report:
     """Watch a file in small rounds."""
     stream = Stream([path], follow=False, batch=rng.choice((100, 400, 2000)))
-    watch = Watch(level, stream=stream, folder=folder, round=rng.randint(3, 50), timeout=3)
+    watch = Watch(
+        level, stream=stream, folder=folder, round=rng.randint(3, 50), timeout=3, **reading
+    )
     for batch in stream:
         for found in watch.feed(batch):
             counts["rounds"] += 1

@@ -13,6 +13,7 @@ from isolang.run.outcome import (
     Phase,
     RolledBack,
     roll_back_or_close,
+    roll_back_or_close_later,
 )
 from isolang.run.tokens import PATIENCE, POLL
 
@@ -52,7 +53,31 @@ def classify(error: BaseException, phase: Phase) -> Failure:
     return "aborted" if state[:2] in ("40", "23", "25") and state != "40003" else "maybe"
 
 
+async def commit_later(connection: Any) -> None:
+    """The same as :func:`commit`, of an asynchronous connection.
+
+    Raises:
+        RolledBack: a statement had failed, so that the server would roll back, without an error.
+    """
+    if connection.info.transaction_status.name == "INERROR":
+        await connection.rollback()
+        raise RolledBack
+    await connection.commit()
+
+
+async def roll_back_later(connection: Any) -> None:
+    """The same as :func:`roll_back`, of an asynchronous connection.
+
+    Raises:
+        Autocommit: no transaction is open, and none is opened by itself.
+    """
+    if connection.autocommit and connection.info.transaction_status.name == "IDLE":
+        raise Autocommit
+    await roll_back_or_close_later(connection)
+
+
 DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
+LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=classify)
 
 
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, ClassVar
 
-from isolang.run.operation import Operation, Program, Read, Swap, Write
+from isolang.run.operation import DELETED, Abort, Operation, Program, Read, Swap, Write
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import CONVERSATIONS, Source, Workload, numbered
 
@@ -51,6 +51,9 @@ class Bank(Workload):
     def _transfer(self, one: str, other: str, amount: int) -> Generator[Operation, Any, None]:
         has = yield Read(one)
         gets = yield Read(other)
+        if DELETED in (has, gets):  # as a dirty read may see a row that is being updated
+            yield Abort()
+            return
         yield Write(one, (OPENING if has is None else has) - amount)
         yield Write(other, (OPENING if gets is None else gets) + amount)
 
@@ -71,6 +74,9 @@ class Counter(Workload):
 
     def _increment(self, key: str) -> Generator[Operation, Any, None]:
         has = yield Read(key)
+        if has == DELETED:
+            yield Abort()
+            return
         yield Write(key, (has or 0) + 1)
 
 

@@ -92,6 +92,7 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
         watermark: what is still to come begins at this time or later, and what is in flight ends at
             it or later. Completions without invocations begin at an unknown time. ``None`` before
             the first invocation. What clients that are in ``idle`` may still bring is not counted.
+        sure: the same, with what the clients in ``idle`` may still bring.
         clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none``
             before the first invocation.
         idle: the clients that have been silent for longer than the grace, and no longer hold the
@@ -110,6 +111,7 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
     late: NDArray[np.bool_]
     watermark: int | None
     clock: str
+    sure: int | None = None
     idle: tuple[str, ...] = ()
     holding: str = ""
     waiting: int = 0

@@ -40,6 +40,19 @@ class Fronts(Struct, frozen=True, kw_only=True):
         least = min(front(client) - client.follower.state.behind for client in holding)
         return max(before, least - self.clock_error)
 
+    def sure(self, clients: Iterable[Client], watermark: int) -> int:
+        """The time that all clients have come to, those that are idle, too; at most the watermark.
+
+        Args:
+            clients: all.
+            watermark: as it is now.
+        """
+        open_ = [one for one in clients if not one.over]
+        if any(one.front is None for one in open_):
+            return c.UNKNOWN_BEGIN
+        least = [front(one) - one.follower.state.behind - self.clock_error for one in open_]
+        return min([watermark, *least])
+
     def holding(self, clients: Iterable[Client], now: float) -> list[Client]:
         """The clients of which something earlier than the others' may still come."""
         return [one for one in clients if not one.over and not self.is_idle(one, now)]

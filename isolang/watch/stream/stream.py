@@ -411,6 +411,9 @@ class Stream:
             in_flight=found.in_flight,
             late=found.late,
             watermark=watermark if timed or self._several else None,
+            sure=watermark
+            if watermark is None or not self._several
+            else self._fronts.sure(clients, watermark),
             clock=clock,
             idle=tuple(
                 client.name
