@@ -110,7 +110,10 @@ def test_stats_says_which_checks_could_be_violated(tmp_path, capfd):
     lost.write_text(LOST_UPDATE)
     apart.write_text("r(0,0,1,1)\nw(0,1,1,1)\nr(1,0,2,2)\nw(1,2,2,2)\n")
     text = run_here(capfd, "stats", "--spec", "pl-cs", apart)
-    assert "check G-cursor   cannot be violated: no transaction read by key a version" in text.out
+    assert (
+        "check G-cursor   cannot be violated: no key is written by two transactions; "
+        "no transaction read by key a version" in text.out
+    )
     assert "; no key is written by two transactions\n" in text.out
     for history, possible in ((lost, True), (apart, False)):
         run = run_here(capfd, "stats", "-s", "si", "-o", "json", history)
