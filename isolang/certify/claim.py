@@ -144,6 +144,14 @@ class Claim(Evaluator):
     def _key_in(self, within: KeyClass, key: int) -> bool:
         return self._facts.key_in(key, within)
 
+    def _keys_in(self, within: KeyClass) -> Sequence[int]:
+        """Those that an edge is about, or that a transaction of the step accesses; T0 wrote all."""
+        facts = self._facts
+        ends = (t for t in self._transactions if t != facts.n)
+        accessed = {facts.key[op] for t in ends for op in facts.operations_of(t)}
+        inside = [k for k in sorted(accessed.union(self.keys)) if self._key_in(within, k)]
+        return inside or [k for k in range(facts.keys) if self._key_in(within, k)][:1]
+
     def _identity(self) -> Rows:
         return {i: 1 << i for i in range(len(self._transactions) + len(self._of_operation))}
 

@@ -67,6 +67,10 @@ class Evaluator(ABC):
     def _key_in(self, within: KeyClass, key: int) -> bool:
         """Whether a key is in a class."""
 
+    def _keys_in(self, within: KeyClass) -> Sequence[int]:
+        """The keys of a class that ``for`` goes over."""
+        return [key for key in self.keys if self._key_in(within, key)]
+
     def choose(self, name: str, key: int | None, value: Rows) -> None:
         """Set a chosen relation; what was evaluated with another value of it is forgotten."""
         self._chosen[name, key] = value
@@ -151,8 +155,7 @@ class Evaluator(ABC):
             case ForKey():
                 return union(
                     self.value(e.body, {**binding, e.key: k})
-                    for k in self.keys
-                    if e.within is None or self._key_in(e.within, k)
+                    for k in (self.keys if e.within is None else self._keys_in(e.within))
                 )
 
     def _sequence(self, parts: list[Rows]) -> Rows:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from isolang.api import load_spec
 
-from . import moments, relational, semantics
+from . import moments, relational, semantics, versions
 from .expressions import Checks
 from .generate import any_history, random_times, well_formed
 from .generate_crossed import Crossed, crossed_history
@@ -68,8 +68,11 @@ def judged_by_names(
             continue
         try:
             said, before = as_judged(history, initial, error)
-            (valid,) = semantics.satisfied(
-                lower(said, before), [checks], initial=before, limit=_LARGEST, error=error
+            resolved = versions.resolved(said, before)  # None: it contradicts itself
+            valid = resolved is not None and all(
+                semantics.satisfied(
+                    lower(resolved, before), [checks], initial=before, limit=_LARGEST, error=error
+                )
             )
         except semantics.TooLargeError:
             if left_out is not None:

@@ -167,4 +167,4 @@ def restored(given: Sequence[Any]) -> Rows:
 
 
 def _tuples(state: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(tuple(part) if i > 2 else part for i, part in enumerate(state))
+    return tuple(tuple(part) if isinstance(part, list) else part for part in state)
