@@ -137,7 +137,10 @@ def test_a_failed_statement_that_somebody_swallowed(postgres, tmp_path):
     ("text", "shown"),
     [
         ("postgres", "postgres"),
-        ("postgresql+psycopg://me:pw@host:5433/db?sslmode=require", "postgresql://me@host:5433/db"),
+        (
+            "postgresql+psycopg://me:pw@host:5433/db?sslmode=require",
+            "postgresql://me@host:5433/db?sslmode=require",
+        ),
         ("sqlite:////tmp/a.db", "sqlite:////tmp/a.db"),
         ("exec:./client --fast", "exec:./client --fast"),
     ],

