@@ -302,7 +302,9 @@ class Judges:
         self.implicit[f"{verdict.outcome} with {rest} implicit set-reads"] += 1
         proof = verdict.certificate().proof
         try:
-            check_proof(verdict.history, written_spec(self.levels.plans[setting.style]), proof, SECONDS)
+            check_proof(
+                verdict.history, written_spec(self.levels.plans[setting.style]), proof, SECONDS
+            )
         except CertificateRejected as error:
             return f"{verdict.outcome}, not certified: by definition: {error}"
         except NotCertifiedError:
@@ -546,7 +548,7 @@ class Night:
         if got.startswith("unknown: unsupported"):
             add(self.totals.counts, "refused")
             return
-        if "timeout" in got:
+        if "timeout" in got or "the time ran out" in got:
             add(self.totals.counts, "undecided")
             return
         if got.startswith(UnsupportedError.__name__):  # of an encoding that needs more than others

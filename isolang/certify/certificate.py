@@ -99,7 +99,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
         if self.set_reads == "all":
             return history.written_out()
-        if not self.set_reads:
+        if self.set_reads in ((), history.set_reads):
             return history
         try:
             return history.with_set_reads(np.array(self.set_reads, np.int32))

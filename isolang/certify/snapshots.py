@@ -1,7 +1,7 @@
 """Witnesses of histories whose set-reads are implicit, by definition: each of them gets its source.
 
-An order of the COMMITs, and how many of them a predicate read sees, name the version that each of its
-set-reads takes: the last one that is seen. What is left is a witness as any other.
+An order of the COMMITs, and how many of them a predicate read sees, name the version that each of
+its set-reads takes: the last one that is seen. What is left is a witness as any other.
 """
 
 from __future__ import annotations

@@ -130,9 +130,7 @@ class History(Struct, frozen=True, kw_only=True):
             ValueError: one of them is there, or no version of the key matches.
         """
         pairs = tuple((int(s), int(key)) for s, key in missed.tolist())
-        return replace(
-            self, columns=self.columns.with_set_reads(missed), set_reads=pairs, _lazy={}
-        )
+        return replace(self, columns=self.columns.with_set_reads(missed), set_reads=pairs, _lazy={})
 
     def written_out(self) -> History:
         """The history with all set-reads of its predicate reads as operations."""

@@ -248,7 +248,13 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
         assert isinstance(run.route, Relational)
         run.notes += took_effect(run.history, run.route, proof.included)
     keys = not run.history.levels  # else what was observed is in what the keys stand for
-    if keys and isinstance(found, Witness) and not _observed(run.history, found):
+    # Implicit set-reads miss rows that others wrote.
+    if (
+        keys
+        and isinstance(found, Witness)
+        and not run.history.columns.implicit
+        and not _observed(run.history, found)
+    ):
         run.notes.append(_NOTHING_OBSERVED)
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of, shown_of_witness

@@ -1,9 +1,9 @@
 """Predicate reads over tables that stay: a set-read is made only where an order contradicts it.
 
 A history may leave set-reads implicit (``History.set_reads``). A model of the others is taken as it
-is if there is an order of all that it includes in which the rows that predicate reads saw are the
-rows that they returned; docs/predicates.md#implicit-set-reads has the proof. Where a matching row
-stands in that order and was not returned, that one set-read becomes an operation, and the history is
+is if there is an order of all that it includes in which the rows that predicate reads saw are those
+that they returned; docs/predicates.md#implicit-set-reads has the proof. Where a matching row stands
+in that order and was not returned, that one set-read becomes an operation, and the history is
 solved again.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from isolang.language.classify.event_graph import Plan
+from isolang.pipeline.run import written_spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,17 +25,21 @@ if TYPE_CHECKING:
     from isolang.pipeline.run import Run
 
 _LETTERS = frozenset(("init", "so", "rt", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"))
-# Set-reads that are written out at a time for all keys of the predicate reads that were contradicted
-# before; and rounds, behind which all are.
+# Set-reads that are written out at a time for all keys of the predicate reads that were
+# contradicted before; and rounds, behind which all are.
 _AT_ONCE = 200_000
 _ROUNDS = 40
 
 
 def may_stay_implicit(route: Route) -> bool:
     """Whether one order of all transactions can be what decides the checks of a route."""
-    return isinstance(route, Plan) and all(
-        not (a.of_one_key or a.by_statement or a.by_operation) and a.steps.keys() <= _LETTERS
-        for a in route.automata
+    return (
+        isinstance(route, Plan)
+        and not written_spec(route).shows
+        and all(
+            not (a.of_one_key or a.by_statement or a.by_operation) and a.steps.keys() <= _LETTERS
+            for a in route.automata
+        )
     )
 
 
@@ -65,20 +70,25 @@ class Implicit:
             run.progress("snapshots")
             found = self._order(witness)
             if found is None:
-                return self._write_out_all()
+                self._write_out_all()
+                return None
             columns = run.history.columns
             commits, seen, order_txn = found
             seen = np.where(columns.statement_known == 1, seen[columns.statement_txn], -1)
             missed = columns.contradicted(commits, seen)
             if len(missed):
-                return self._write_out(missed)
+                self._write_out(missed)
+                return None
         whole = replace(witness, order_txn=order_txn, commits=commits, seen=seen)
         if run.certify(whole, needed=True).accepted:
             return whole
         # There are levels whose checks one such order does not decide.
-        return self._write_out_all()
+        self._write_out_all()
+        return None
 
-    def _order(self, witness: Witness) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
+    def _order(
+        self, witness: Witness
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
         from isolang._native import snapshot_order
 
         run = self._run
@@ -108,7 +118,8 @@ class Implicit:
 
         self._rounds += 1
         if self._rounds > _ROUNDS:
-            return self._write_out_all()
+            self._write_out_all()
+            return
         again = np.intersect1d(missed[:, 0], self._missed[:, 0])
         made = [self._missed, missed]
         if len(again):
@@ -116,8 +127,6 @@ class Implicit:
             made.append(self._whole.columns.missed_by(again, _AT_ONCE))
         self._missed = np.unique(np.concatenate(made), axis=0)
         self._run.restart(self._whole.with_set_reads(self._missed))
-        return None
 
     def _write_out_all(self) -> None:
         self._run.restart(self._whole.written_out())
-        return None

@@ -55,7 +55,7 @@ class Table {
     const auto [at, fresh] = indexes_.try_emplace(std::string(column));
     if (!fresh) return at->second;
     for (std::size_t i = 0; i < versions.size(); ++i) {
-      const Cell* const cell = column(*versions[i].row, cell_of_key.at(versions[i].key), column);
+      const Cell* const cell = predicates::column(*versions[i].row, cell_of_key.at(versions[i].key), column);
       if (cell != nullptr && cell->kind == Cell::Kind::number)
         at->second.sorted.emplace_back(cell->number, i);
       else if (cell == nullptr || cell->kind != Cell::Kind::null)
