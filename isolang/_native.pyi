@@ -388,7 +388,7 @@ def operation_sources(
 ) -> NDArray[np.int32]:
     """Per operation the transaction that it reads from, or -1; ``source``: per read a writer."""
 
-def snapshot_order(
+def commit_order(
     problem: Problem,
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from isolang.history.columns import PART
 from isolang.language.classify.event_graph import Plan
 from isolang.pipeline.run import written_spec
 
@@ -74,7 +75,7 @@ class Implicit:
                 return None
             columns = run.history.columns
             commits, seen, order_txn = found
-            seen = np.where(columns.statement_known == 1, seen[columns.statement_txn], -1)
+            seen = np.where(columns.statement_known > PART, seen[columns.statement_txn], -1)
             missed = columns.contradicted(commits, seen)
             if len(missed):
                 self._write_out(missed)
@@ -89,7 +90,7 @@ class Implicit:
     def _order(
         self, witness: Witness
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
-        from isolang._native import snapshot_order
+        from isolang._native import commit_order
 
         run = self._run
         assert isinstance(run.route, Plan)
@@ -98,7 +99,7 @@ class Implicit:
         letters |= {letter for a in automata for letter in a.direct}
         serial = all(a.states == 1 and not a.direct for a in automata)
         for versions_only in (False,) if serial else (False, True):
-            found = snapshot_order(
+            found = commit_order(
                 run.problem.native,
                 witness.source,
                 witness.order_start,

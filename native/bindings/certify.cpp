@@ -1,4 +1,5 @@
 #include "certify/certify.hpp"
+#include "certify/snapshots.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -188,11 +189,14 @@ void register_certify(nb::module_& m) {
         const std::vector<CheckText> texts = check_texts(checks);
         Budget budget = interruptible_budget(seconds);
         return verdict([&] {
-          verify_witness(columns, texts, {source.data(), source.size()},
-                         {order_start.data(), order_start.size()},
-                         {order_txn.data(), order_txn.size()},
-                         commits ? std::span(commits->data(), commits->size()) : std::span<const std::int32_t>{},
-                         seen ? std::span(seen->data(), seen->size()) : std::span<const std::int64_t>{}, budget);
+          const std::span sources(source.data(), source.size());
+          const std::span starts(order_start.data(), order_start.size());
+          const std::span order(order_txn.data(), order_txn.size());
+          if (commits && seen)
+            verify_implicit_witness(columns, texts, sources, starts, order,
+                                    {commits->data(), commits->size()}, {seen->data(), seen->size()}, budget);
+          else
+            verify_witness(columns, texts, sources, starts, order, budget);
         });
       },
       "columns"_a, "checks"_a, "source"_a, "order_start"_a, "order_txn"_a,

@@ -10,6 +10,7 @@
 
 #include "bindings/bindings.hpp"
 #include "core/faults.hpp"
+#include "core/implicit.hpp"
 #include "core/large_pages.hpp"
 #include "core/append.hpp"
 #include "core/part.hpp"
@@ -345,7 +346,7 @@ void register_history(nb::module_& m) {
       throw std::invalid_argument(std::to_string(e.txn) + " " + std::to_string(e.position) + " " + e.what);
     }
   };
-  c.def_ro("implicit", &History::implicit);
+  c.def_prop_ro("implicit", [](const History& h) { return is_implicit(h); });
   c.def("lower_predicates", [told](History& h) { told([&] { lower_predicates(h); }); });
   c.def("implied", [told](const History& h) {
     return told([&] {

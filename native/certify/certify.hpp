@@ -97,12 +97,10 @@ struct Step {
   std::vector<Literal> literals;  // rup
 };
 
-// Return normally when the proof holds; throw Rejected, NotCertified, OutOfTime. `commits` and `seen`
-// (snapshots.hpp) count where set-reads are implicit.
+// Return normally when the proof holds; throw Rejected, NotCertified, OutOfTime.
 void verify_witness(const History& history, const std::vector<CheckText>& checks,
                     std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
-                    std::span<const std::int32_t> order_txn, std::span<const std::int32_t> commits,
-                    std::span<const std::int64_t> seen, Budget& budget);
+                    std::span<const std::int32_t> order_txn, Budget& budget);
 void verify_refutation(const History& history, const std::vector<CheckText>& checks,
                        const std::vector<Step>& steps, Budget& budget);
 

@@ -26,6 +26,14 @@ struct Snapshots {
 Snapshots read_snapshots(const History& history, const Choice& choice,
                          std::span<const std::int32_t> commits, std::span<const std::int64_t> seen);
 
+// As verify_witness, of a history with implicit set-reads.
+void verify_implicit_witness(const History& history, const std::vector<CheckText>& checks,
+                             std::span<const std::int32_t> source,
+                             std::span<const std::int64_t> order_start,
+                             std::span<const std::int32_t> order_txn,
+                             std::span<const std::int32_t> commits,
+                             std::span<const std::int64_t> seen, Budget& budget);
+
 // An acyclic check, of whole transactions, that forbids what this one does. Throws NotCertified if
 // none is known.
 Positions without_cycles(const ReadCheck& check);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "certify/snapshots.hpp"
+#include "core/implicit.hpp"
 #include "core/index.hpp"
 
 namespace isolang::certify {
@@ -555,7 +556,7 @@ class StatementChecker {
       // mutant: checker-own-rows
       if (mine == own.end() || mine->second == held.value) expected.push_back(held);
     };
-    if (h_.implicit) {
+    if (h_.statement_known[s] == kImplicit) {
       // Of the keys that it tells of, or its transaction wrote.
       std::vector<std::int32_t> told;
       for (const Held& held : missed) told.push_back(held.key);
@@ -588,7 +589,7 @@ class StatementChecker {
 
 bool is_judged(const History& h, std::size_t s) {
   const auto status = static_cast<Status>(h.txn_status[h.statement_txn[s]]);
-  if (h.statement_predicate[s] == kJudged || h.statement_known[s] != 1 ||
+  if (h.statement_predicate[s] == kJudged || (h.statement_known[s] != 1 && h.statement_known[s] != kImplicit) ||
       (status != Status::committed && status != Status::indeterminate))
     return false;
   for (std::int64_t op = h.statement_start[s]; op < h.statement_end[s]; ++op)

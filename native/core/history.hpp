@@ -190,9 +190,6 @@ struct History {
   std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
-  // The set-reads of predicate reads that are judged here (known, by a predicate) are not all
-  // operations: those that are not hold all the same.
-  bool implicit = false;
   std::int32_t deleted = kNoAtom;                 // the atom in `values` that a delete writes
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
   std::vector<std::int32_t> key_atom;  // key number -> atom in `key_atoms`

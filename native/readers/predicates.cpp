@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/implicit.hpp"
 #include "core/index.hpp"
 #include "readers/predicate.hpp"
 #include "readers/rows_in_time.hpp"
@@ -101,7 +102,7 @@ class Lowering {
     if (implicit) each_statement([&](std::size_t s) { miss_own(s); });
     // What an earlier lowering added goes: T0 may hold other rows now.
     rebuild([&](std::int64_t op) { return !is_missed(op); });
-    h_.implicit = implicit;
+    set_implicit(implicit);
   }
 
   void write_out(std::span<const Missed> missed) {
@@ -116,7 +117,7 @@ class Lowering {
   void write_out_all() {
     each_statement([&](std::size_t s) { miss_all(s); });
     rebuild([&](std::int64_t op) { return !is_missed(op); });
-    h_.implicit = false;
+    set_implicit(false);
   }
 
   std::vector<Missed> missed_by(std::span<const std::int32_t> statements, std::int64_t most) {
@@ -143,7 +144,7 @@ class Lowering {
     if (!decided()) return false;
     each_statement([&](std::size_t s) { miss_own(s); });
     rebuild([&](std::int64_t op) { return !is_missed(op); });
-    h_.implicit = true;
+    set_implicit(true);
     return true;
   }
 
@@ -188,11 +189,17 @@ class Lowering {
     std::int32_t key, list;
   };
 
+  bool is_known(std::size_t s) const { return h_.statement_known[s] == 1 || h_.statement_known[s] == kImplicit; }
+  void set_implicit(bool implicit) {
+    for (std::size_t s = 0; s < h_.statement_known.size(); ++s)
+      if (is_known(s) && h_.statement_predicate[s] != kJudged) h_.statement_known[s] = implicit ? kImplicit : 1;
+  }
+
   // Those that are judged here.
   template <typename Visit>
   void each_statement(const Visit& visit) {
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s) {
-      if (h_.statement_known[s] != 1 || h_.statement_predicate[s] == kJudged || !may_be_included(h_, h_.statement_txn[s]))
+      if (!is_known(s) || h_.statement_predicate[s] == kJudged || !may_be_included(h_, h_.statement_txn[s]))
         continue;
       bool failed = false;
       for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) failed |= h_.op_ok[op] == 0;
@@ -315,7 +322,7 @@ class Lowering {
   }
   bool is_missed(std::int64_t op) const {
     const std::int32_t s = h_.kind(op) == OpKind::read_none_of ? h_.statement_of(op) : -1;
-    return s >= 0 && h_.statement_known[s] == 1 && h_.statement_predicate[s] != kJudged;
+    return s >= 0 && is_known(idx(s)) && h_.statement_predicate[s] != kJudged;
   }
 
   void add(std::size_t s, std::int32_t key, const std::vector<std::int32_t>& values) {

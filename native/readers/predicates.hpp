@@ -3,7 +3,7 @@
 // A predicate read becomes operations of one statement: a read of each returned row, and a set-read
 // of each other key that ever held a matching row. For levels whose reads see a snapshot, or the
 // version that an anti-dependency starts from, that says all (docs/predicates.md has the argument).
-// Where these set-reads are too many, they are left implicit: History::implicit.
+// Where these set-reads are too many, they are left implicit: core/implicit.hpp.
 #pragma once
 #include <cstdint>
 #include <span>

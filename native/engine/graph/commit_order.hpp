@@ -13,11 +13,11 @@ namespace isolang {
 // What the order keeps beside `wr` and `rw`.
 struct Kept {
   bool so = false, rt = false;
-  // A transaction reads at its COMMIT; else it takes a snapshot before, which rw leads from and all else
+  // A transaction reads at its COMMIT; else it has a view before, which rw leads from and all else
   // to. With `versions_only`, ww leads from COMMIT to COMMIT.
   bool serial = false, versions_only = false;
 };
-struct SnapshotOrder {
+struct CommitOrder {
   std::vector<std::int32_t> commits;    // the included transactions
   std::vector<std::int64_t> seen;       // per transaction: of the first so many; -1: it is not included
   std::vector<std::int32_t> order_txn;  // by it; as the model has them where a read says so
@@ -26,7 +26,7 @@ struct SnapshotOrder {
 // `source`: per operation, as a witness has it. As near to the times as it can be, or else to the order
 // of the history: a version stands where that order has it, unless a read forbids that.
 // Nothing if what is to be kept forms a cycle.
-std::optional<SnapshotOrder> snapshot_order(const Problem& problem, std::span<const std::int32_t> source,
+std::optional<CommitOrder> commit_order(const Problem& problem, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
                                             std::span<const std::int32_t> order_txn, Kept kept,
                                             Budget& budget);

@@ -1,4 +1,4 @@
-#include "engine/graph/snapshot_order.hpp"
+#include "engine/graph/commit_order.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -11,23 +11,23 @@
 namespace isolang {
 namespace {
 
-class SnapshotGraph {
+class CommitGraph {
  public:
-  SnapshotGraph(const Problem& p, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
+  CommitGraph(const Problem& p, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
         std::span<const std::int32_t> order_txn, Kept kept, Budget& budget)
       : p_(p), source_(source), order_start_(order_start), order_txn_(order_txn), kept_(kept), budget_(budget) {}
 
-  std::optional<SnapshotOrder> order() {
+  std::optional<CommitOrder> order() {
     find_included();
     find_fixed();
     nodes_ = own();
     if (!kept_.serial)
-      for (std::int32_t t = 0; t < p_.n; ++t) add(snapshot(t), commit(t));
+      for (std::int32_t t = 0; t < p_.n; ++t) add(view(t), commit(t));
     if (kept_.so) sessions();
     if (kept_.rt) real_time();
     const std::size_t given = edges_.size();
     const std::vector<std::int32_t> priority = priorities();
-    SnapshotOrder result;
+    CommitOrder result;
     // SOUND BECAUSE what is added for a version that becomes fixed is what the model has.
     for (int round = 0;; ++round) {
       if (round == kRounds) fixed_.assign(fixed_.size(), 1);
@@ -47,7 +47,7 @@ class SnapshotGraph {
         if (v >= own()) continue;
         const std::int32_t t = kept_.serial ? v : v / 2;
         if (included_[idx(t)] == 0) continue;
-        if (v == snapshot(t)) result.seen[idx(t)] = static_cast<std::int64_t>(result.commits.size());
+        if (v == view(t)) result.seen[idx(t)] = static_cast<std::int64_t>(result.commits.size());
         if (v == commit(t)) result.commits.push_back(t);
       }
       return result;
@@ -59,7 +59,7 @@ class SnapshotGraph {
 
   std::int32_t own() const { return (kept_.serial ? 1 : 2) * p_.n; }  // nodes of transactions
   std::int32_t commit(std::int32_t t) const { return kept_.serial ? t : 2 * t + 1; }
-  std::int32_t snapshot(std::int32_t t) const { return kept_.serial ? t : 2 * t; }
+  std::int32_t view(std::int32_t t) const { return kept_.serial ? t : 2 * t; }
   void add(std::int32_t a, std::int32_t b) { edges_.emplace_back(a, b); }
 
   void find_included() {
@@ -76,7 +76,7 @@ class SnapshotGraph {
     for (std::int32_t t = 0; t < p_.n; ++t) {
       if (included_[idx(t)] == 0) continue;
       auto& before = last[idx(p_.session[t])];
-      for (const std::int32_t b : before) add(commit(b), snapshot(t));
+      for (const std::int32_t b : before) add(commit(b), view(t));
       // One of unknown outcome precedes nothing.
       if (p_.unfinished[t] == 0) before.assign(1, t);
     }
@@ -90,7 +90,7 @@ class SnapshotGraph {
     const std::int32_t chain = nodes_;
     nodes_ += static_cast<std::int32_t>(by_begin.size());
     for (std::int32_t i = 0; idx(i) < by_begin.size(); ++i) {
-      add(chain + i, snapshot(by_begin[idx(i)]));
+      add(chain + i, view(by_begin[idx(i)]));
       if (idx(i) + 1 < by_begin.size()) add(chain + i, chain + i + 1);
       begins_.push_back(p_.begin[by_begin[idx(i)]]);
     }
@@ -136,16 +136,16 @@ class SnapshotGraph {
         const std::int32_t t = order_txn_[idx(i)];
         if (next >= 0) {
           const std::int32_t after = order_txn_[idx(next)];
-          add(commit(t), kept_.versions_only ? commit(after) : snapshot(after));
+          add(commit(t), kept_.versions_only ? commit(after) : view(after));
         }
         next = i;
         next_[0] = i;
       }
       each_read(key, [&](std::int32_t reader, std::int64_t at) {
-        if (at >= first) add(commit(order_txn_[idx(at)]), snapshot(reader));
+        if (at >= first) add(commit(order_txn_[idx(at)]), view(reader));
         const std::int64_t next = next_[idx(at - first + 1)];
         // Its own version leads on to the others.
-        if (next >= 0 && order_txn_[idx(next)] != reader) add(snapshot(reader), commit(order_txn_[idx(next)]));
+        if (next >= 0 && order_txn_[idx(next)] != reader) add(view(reader), commit(order_txn_[idx(next)]));
       });
     }
   }
@@ -171,12 +171,12 @@ class SnapshotGraph {
         const std::int32_t t = order_txn_[idx(sorted[i])];
         order[idx(first) + i] = t;
         if (i == 0 || kept_.versions_only || kept_.serial) continue;
-        if (when(sorted[i - 1]) < rank_[idx(snapshot(t))]) continue;
+        if (when(sorted[i - 1]) < rank_[idx(view(t))]) continue;
         fix(sorted[i - 1]);
         fix(sorted[i]);
       }
       each_read(key, [&](std::int32_t reader, std::int64_t at) {
-        const std::int32_t seen = rank_[idx(snapshot(reader))];
+        const std::int32_t seen = rank_[idx(view(reader))];
         for (std::size_t i = at < first ? 0 : idx(at_sorted[idx(at - first)]) + 1;
              i < sorted.size() && when(sorted[i]) <= seen; ++i)
           if (order_txn_[idx(sorted[i])] != reader) {
@@ -224,11 +224,11 @@ class SnapshotGraph {
 
 }  // namespace
 
-std::optional<SnapshotOrder> snapshot_order(const Problem& problem, std::span<const std::int32_t> source,
+std::optional<CommitOrder> commit_order(const Problem& problem, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
                                             std::span<const std::int32_t> order_txn, Kept kept,
                                             Budget& budget) {
-  return SnapshotGraph(problem, source, order_start, order_txn, kept, budget).order();
+  return CommitGraph(problem, source, order_start, order_txn, kept, budget).order();
 }
 
 }  // namespace isolang
