@@ -355,9 +355,11 @@ class Lowering {
     const std::vector<std::int32_t> returned = returned_by(s);
     const Table& of = table_of(s);
     for (const auto& [key, value] : own) {
-      const auto cell = of.cell_of_key.find(key);
-      if (cell != of.cell_of_key.end() && value != h_.deleted && !std::ranges::binary_search(returned, key) &&
-          matches(predicate_of(s).where, rows_.of(value), cell->second))
+      if (std::ranges::binary_search(returned, key)) continue;
+      // An element of a list is no row.
+      auto v = std::ranges::lower_bound(of.versions, key, {}, &Table::Version::key);
+      while (v != of.versions.end() && v->key == key && v->value != value) ++v;
+      if (v != of.versions.end() && v->key == key && matches(predicate_of(s).where, *v->row, of.cell_of_key.at(key)))
         add(s, key, {value});
     }
   }

@@ -93,6 +93,15 @@ def test_what_an_own_write_decides_is_an_operation():
     assert check(history, "ser").violation.anomaly == "not my own write"
 
 
+def test_an_element_of_a_list_that_its_reader_appended_is_no_row():
+    """It has no columns, and no predicate is true of it."""
+    history = rows(
+        txn("a", ("w", "x", {"a": 1})),
+        txn("b", ("append", "l", 1), ("scan", (">", "a", 0), {"x": {"a": 1}})),
+    )
+    assert check(history, "ser").certified
+
+
 def test_a_witness_with_another_order_is_refused_by_both():
     """A predicate read that sees a row which it did not return, or its own COMMIT, or nothing."""
     verdict = check(GROWING, "ser")
