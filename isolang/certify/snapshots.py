@@ -57,12 +57,19 @@ def written_out(history: History, source: Numbers) -> tuple[History, list[int]]:
 
 
 def _told(columns: Columns) -> Iterator[tuple[int, ...]]:
-    """Of each operation its transaction, kind, key and place."""
+    """Of each operation its transaction, predicate read, kind, key and place."""
     start = columns.op_start.tolist()
+    statement = {
+        op: s
+        for s, (first, end) in enumerate(
+            zip(columns.statement_start.tolist(), columns.statement_end.tolist(), strict=True)
+        )
+        for op in range(first, end)
+    }
     kind, key, place = (c.tolist() for c in (columns.op_kind, columns.op_key, columns.op_position))
     for t in range(columns.transactions()):
         for op in range(start[t], start[t + 1]):
-            yield t, kind[op], key[op], place[op]
+            yield t, statement.get(op, -1), kind[op], key[op], place[op]
 
 
 def see(
