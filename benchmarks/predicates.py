@@ -2,13 +2,16 @@
 
     python benchmarks/predicates.py --sizes 10000 20000 40000
     python benchmarks/predicates.py --shapes "1000 rows, 1 %, 2 writes" --phantom --sizes 100000
-    python benchmarks/predicates.py --shapes BlindW-Pred --levels ser si
+    python benchmarks/predicates.py --shapes BlindW-Pred --levels ser si --recorded overlapping
 
 Tables that stay: half of the transactions read a random range of one column, the other half write
 a few rows. A shape says how many rows there are, how many of them a range matches, and how many a
 writer writes. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
-rows, and writers write what they find. Transactions are played one after another, in 24 sessions.
-With ``--phantom`` one predicate read in the middle misses a row.
+rows, and writers write what they find. With ``--phantom`` one predicate read in the middle misses a row.
+
+Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
+that: their order (``in turn``), invocations and answers between which others take place
+(``overlapping``), or each session by itself (``by session``).
 
 Each check is a process of its own, which reads a file: the seconds are of the processor, those of
 the whole with start and reading; the peak is that of the whole process. Growth is that of the whole
@@ -24,6 +27,7 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,35 +106,79 @@ class Table:
         return [key for _, key in index[first:last]]
 
 
-def write(
-    target: Path, transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 1
-) -> None:
-    """Play the transactions, and write what their clients saw as EDN."""
+def play(transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 1) -> Iterator[str]:
+    """The operations of each transaction, as its client saw them; first those that load the rows.
+
+    Each is played when it is asked for.
+    """
     rng = random.Random(seed)
     rows = shape.rows or transactions
     width = _DOMAIN * shape.matching // rows
     now = Table(rng, rows, shape.columns)
-    with target.open("w", encoding="utf-8") as out:
-        loaded = " ".join([f"[:w {k} {text}]" for k, text in enumerate(now.text)])
-        out.write(f"{{:type :ok, :process {SESSIONS}, :value [{loaded}]}}\n")
-        now.text = [f"{k} {text}" for k, text in enumerate(now.text)]
-        for number in range(transactions):
-            writes = rng.random() < 0.5
-            ops = []
-            found: list[int] = []
-            if not (writes and shape.writes):
-                column = int(rng.random() * shape.columns)
-                low = int(rng.random() * (_DOMAIN - width))
-                found = now.find(column, low, low + width - 1)
-                if phantom and number > transactions // 2 and len(found) > 1:
-                    del found[rng.randrange(len(found))]
-                    phantom = False
-                rows_found = ", ".join([now.text[key] for key in found])
-                ops = [f"[:rp [:between :v{column} {low} {low + width - 1}] {{{rows_found}}}]"]
-            if writes:
-                keys = {int(rng.random() * rows) for _ in range(shape.writes)} or found
-                ops += [now.write(key) for key in keys]
-            out.write(f"{{:type :ok, :process {number % SESSIONS}, :value [{' '.join(ops)}]}}\n")
+    yield " ".join([f"[:w {k} {text}]" for k, text in enumerate(now.text)])
+    now.text = [f"{k} {text}" for k, text in enumerate(now.text)]
+    for number in range(transactions):
+        writes = rng.random() < 0.5
+        ops = []
+        found: list[int] = []
+        if not (writes and shape.writes):
+            column = int(rng.random() * shape.columns)
+            low = int(rng.random() * (_DOMAIN - width))
+            found = now.find(column, low, low + width - 1)
+            rows_found = ", ".join([now.text[key] for key in found])
+            if phantom and number > transactions // 2 and len(found) > 1:
+                missed = rng.randrange(len(found))
+                rows_found = ", ".join([now.text[k] for k in found if k != found[missed]])
+                phantom = False
+            ops = [f"[:rp [:between :v{column} {low} {low + width - 1}] {{{rows_found}}}]"]
+        if writes:
+            keys = {int(rng.random() * rows) for _ in range(shape.writes)} or found
+            ops += [now.write(key) for key in keys]
+        yield " ".join(ops)
+
+
+def _line(kind: str, session: int, ops: str) -> str:
+    return f"{{:type :{kind}, :process {session}, :value [{ops}]}}\n"
+
+
+def in_turn(played: Iterator[str]) -> Iterator[str]:
+    """One after another."""
+    for number, ops in enumerate(played):
+        yield _line("ok", (number - 1) % SESSIONS if number else SESSIONS, ops)
+
+
+def by_session(played: Iterator[str]) -> Iterator[str]:
+    """Session after session, each of them whole: the file says nothing of how they overlap."""
+    lines = list(in_turn(played))
+    yield lines.pop(0)
+    for session in range(SESSIONS):
+        yield from lines[session::SESSIONS]
+
+
+def overlapping(played: Iterator[str], seed: int = 2) -> Iterator[str]:
+    """Sessions at the same time: each transaction takes place between invocation and answer."""
+    rng = random.Random(seed)
+    yield _line("ok", SESSIONS, next(played))
+    seen: dict[int, str | None] = {}
+    while True:
+        session = int(rng.random() * SESSIONS)
+        if session not in seen:
+            seen[session] = None
+            yield _line("invoke", session, "")
+        elif (answer := seen[session]) is not None:
+            del seen[session]
+            yield _line("ok", session, answer)
+        else:
+            ops = next(played, None)
+            if ops is None:
+                break
+            seen[session] = ops
+    for session, answer in seen.items():
+        if answer is not None:
+            yield _line("ok", session, answer)
+
+
+RECORDED = {"in turn": in_turn, "by session": by_session, "overlapping": overlapping}
 
 
 def measure(history: Path, level: str) -> list[str]:
@@ -147,6 +195,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 20_000, 40_000])
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--levels", nargs="+", default=["ser"])
+    parser.add_argument("--recorded", choices=RECORDED, default="in turn")
     parser.add_argument("--phantom", action="store_true", help="one read misses a row")
     chosen = parser.parse_args()
     rows = []
@@ -156,7 +205,9 @@ def main() -> None:
             for size in chosen.sizes:
                 history = Path(folder) / "history.edn"
                 start = time.process_time()
-                write(history, size, SHAPES[shape], phantom=chosen.phantom)
+                played = play(size, SHAPES[shape], phantom=chosen.phantom)
+                with history.open("w", encoding="utf-8") as out:
+                    out.writelines(RECORDED[chosen.recorded](played))
                 each = (time.process_time() - start) / size
                 for level in chosen.levels:
                     *told, whole, peak = measure(history, level)

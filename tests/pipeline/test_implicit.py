@@ -1,5 +1,6 @@
 """Implicit set-reads: made where an order contradicts one, and nowhere else."""
 
+import io
 import random
 
 import numpy as np
@@ -91,6 +92,25 @@ def test_what_an_own_write_decides_is_an_operation():
     history = rows(txn("a", ("w", "x", 1), ("scan", SCAN, {})))
     assert history.columns.operations() == 2
     assert check(history, "ser").violation.anomaly == "not my own write"
+
+
+OWN_WRITES = """
+{:type :invoke, :process 0, :value [[:rp [:and [:not [:>= :b 0]] [:between :a 2 4]] nil] [:rp [:!= :a 0] nil]]}
+{:type :invoke, :process 1, :value [[:insert :x {:a nil :b 2}] [:rp [:null :a] nil] [:w :x {:a nil :b 0}]]}
+{:type :ok, :process 0, :value [[:rp [:and [:not [:>= :b 0]] [:between :a 2 4]] {}] [:rp [:!= :a 0] {}]]}
+{:type :invoke, :process 0, :value [[:rp [:between :b 1 3] nil] [:insert :x {:a 1 :b 2}] [:rp [:between :a 1 2] nil]]}
+{:type :ok, :process 0, :value [[:rp [:between :b 1 3] {}] [:insert :x {:a 1 :b 2}] [:rp [:between :a 1 2] {}]]}
+{:type :invoke, :process 0, :value [[:rp [:> :b 2] nil] [:w :x {:a 1 :b 0}] [:w :x {:a 1 :b nil}]]}
+{:type :ok, :process 0, :value [[:rp [:> :b 2] {}] [:w :x {:a 1 :b 0}] [:w :x {:a 1 :b nil}]]}
+{:type :ok, :process 1, :value [[:insert :x {:a nil :b 2}] [:rp [:null :a] {}] [:w :x {:a nil :b 0}]]}
+"""  # noqa: E501 - a record is a line
+
+
+def test_a_set_read_is_of_its_own_statement_by_definition():
+    """PL-1 lets a predicate read miss an own write; another one of the transaction has a source."""
+    verdict = check(implied(load_history(io.BytesIO(OWN_WRITES.encode()), format="edn")), "pl-1")
+    assert verdict.outcome == "valid"
+    accepted(verdict, "pl-1")
 
 
 def test_an_element_of_a_list_that_its_reader_appended_is_no_row():
