@@ -7,7 +7,7 @@
 Tables that stay: half of the transactions read a random range of one column, the other half write
 a few rows. A shape says how many rows there are, how many of them a range matches, and how many a
 writer writes. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
-rows, and writers write what they find. With ``--phantom`` one predicate read in the middle misses a row.
+rows, and writers write what they find. With ``--phantom`` one predicate read misses a row.
 
 Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
 that: their order (``in turn``), invocations and answers between which others take place
@@ -147,12 +147,16 @@ def in_turn(played: Iterator[str]) -> Iterator[str]:
         yield _line("ok", (number - 1) % SESSIONS if number else SESSIONS, ops)
 
 
-def by_session(played: Iterator[str]) -> Iterator[str]:
+def by_session(played: Iterator[str], seed: int = 2) -> Iterator[str]:
     """Session after session, each of them whole: the file says nothing of how they overlap."""
-    lines = list(in_turn(played))
-    yield lines.pop(0)
-    for session in range(SESSIONS):
-        yield from lines[session::SESSIONS]
+    rng = random.Random(seed)
+    yield _line("ok", SESSIONS, next(played))
+    lines: list[list[str]] = [[] for _ in range(SESSIONS)]
+    for ops in played:
+        session = int(rng.random() * SESSIONS)
+        lines[session].append(_line("ok", session, ops))
+    for of_session in lines:
+        yield from of_session
 
 
 def overlapping(played: Iterator[str], seed: int = 2) -> Iterator[str]:

@@ -30,6 +30,9 @@ _LETTERS = frozenset(("init", "so", "rt", "wr", "ww", "rw", "iwr", "pwr", "irw",
 # contradicted before; and rounds, behind which all are.
 _AT_ONCE = 200_000
 _ROUNDS = 40
+# All are, too, once more operations were solved again than there are set-reads. From so many on,
+# set-reads cost more than any rounds.
+_COUNTED = 4_000_000
 
 
 def may_stay_implicit(route: Route) -> bool:
@@ -55,6 +58,8 @@ class Implicit:
         self._whole = run.history
         self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
         self._rounds = 0
+        self._solved = 0
+        self._all: int | None = None
 
     def complete(self, witness: Witness) -> Witness | None:
         """The witness with an order that implicit set-reads hold in.
@@ -118,7 +123,9 @@ class Implicit:
         import numpy as np
 
         self._rounds += 1
-        if self._rounds > _ROUNDS:
+        if self._rounds > 1:
+            self._solved += self._run.history.columns.operations()
+        if self._rounds > _ROUNDS or self._solved > self._number_of_all():
             self._write_out_all()
             return
         again = np.intersect1d(missed[:, 0], self._missed[:, 0])
@@ -128,6 +135,15 @@ class Implicit:
             made.append(self._whole.columns.missed_by(again, _AT_ONCE))
         self._missed = np.unique(np.concatenate(made), axis=0)
         self._run.restart(self._whole.with_set_reads(self._missed))
+
+    def _number_of_all(self) -> float:
+        import numpy as np
+
+        if self._all is None:
+            columns = self._whole.columns
+            every = np.arange(len(columns.statement_start), dtype=np.int32)
+            self._all = len(columns.missed_by(every, _COUNTED))
+        return self._all if self._all < _COUNTED else float("inf")
 
     def _write_out_all(self) -> None:
         self._run.restart(self._whole.written_out())

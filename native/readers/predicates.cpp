@@ -132,9 +132,9 @@ class Lowering {
       std::ranges::sort(keys);
       const auto repeated = std::ranges::unique(keys);
       keys.erase(repeated.begin(), repeated.end());
+      keys.resize(std::min(keys.size(), static_cast<std::size_t>(most)));
       most -= static_cast<std::int64_t>(keys.size());
-      if (most >= 0)
-        for (const std::int32_t key : keys) found.push_back({static_cast<std::int32_t>(s), key});
+      for (const std::int32_t key : keys) found.push_back({static_cast<std::int32_t>(s), key});
     });
     return found;
   }

@@ -42,8 +42,7 @@ struct Missed {
 // Of an implicit history: these set-reads (ascending, none of them there), or all, as operations.
 void write_out(History& history, std::span<const Missed> missed);
 void write_out_all(History& history);
-// All implicit set-reads of these predicate reads (ascending); those of the first ones, where they would
-// be more than `most`.
+// All implicit set-reads of these predicate reads (ascending), but the first `most` of them only.
 std::vector<Missed> missed_by(const History& history, std::span<const std::int32_t> statements, std::int64_t most);
 // The opposite of writing out; false, and nothing is changed, if some predicate cannot be judged of some row.
 bool leave_implicit(History& history);

@@ -188,10 +188,34 @@ class CommitGraph {
     return settled;
   }
 
+  // Whether each session is whole before the next one begins: then the lines tell nothing of how they overlap.
+  bool sessions_stand_apart() const {
+    std::vector<std::uint8_t> seen(idx(p_.sessions), 0);
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      if (t > 0 && p_.session[t] != p_.session[t - 1] && seen[idx(p_.session[t])] != 0) return false;
+      seen[idx(p_.session[t])] = 1;
+    }
+    return p_.sessions > 1;
+  }
+
+  // Of each transaction, what part of its session is before it.
+  std::vector<std::int64_t> shares() const {
+    std::vector<std::int64_t> size(idx(p_.sessions), 0), before(idx(p_.sessions), 0), share(idx(p_.n));
+    for (std::int32_t t = 0; t < p_.n; ++t) ++size[idx(p_.session[t])];
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      const std::size_t session = idx(p_.session[t]);
+      share[idx(t)] = (before[session]++ << 32) / size[session];
+    }
+    return share;
+  }
+
   std::vector<std::int32_t> priorities() const {
     std::vector<std::int32_t> by_time(idx(nodes_));
     std::iota(by_time.begin(), by_time.end(), 0);
-    if (p_.has_time) {
+    if (!p_.has_time && sessions_stand_apart()) {
+      const std::vector<std::int64_t> when = shares();
+      std::ranges::stable_sort(by_time, {}, [&](std::int32_t v) { return when[idx(kept_.serial ? v : v / 2)]; });
+    } else if (p_.has_time) {
       const auto begin = [&](std::int32_t t) { return p_.begin[t]; };
       const auto end = [&](std::int32_t t) { return p_.end[t] == kTimeUnknownEnd ? p_.begin[t] : p_.end[t]; };
       std::vector<std::int64_t> when(idx(nodes_));
