@@ -43,6 +43,7 @@ GROWING = rows(
 #: It sees the second row alone.
 PHANTOM = rows(
     txn("a", ("w", "x", 1)),
+    txn("b"),
     txn("a", ("w", "y", 2)),
     txn("b", ("scan", SCAN, {"y": 2})),
     txn("c", ("w", "z", 3)),
