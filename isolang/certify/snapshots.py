@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
-_UNSEEN = -2
-"""The source of an operation that was implicit, until it is known."""
+_UNSEEN = -(2**63) - 1
+"""The source of an operation that was implicit, until it is known: no number that a witness has."""
 
 
 def written_out(history: History, source: Numbers) -> tuple[History, list[int]]:
