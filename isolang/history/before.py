@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
+from isolang.history.predicates import lower
 from isolang.history.values import UNKNOWN, Keyword, Literal, encode, shown, value_text
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def with_initial(
     columns = copy(history.columns)
     made = replace(history, columns=columns, _lazy={})
     said = _declare(made, values) if values else _take_unwritten(made)
-    columns.lower_predicates()
+    lower(columns, lambda txn, _: history.where(txn))
     columns.name_sources()
     return replace(made, initial=said)
 
@@ -234,5 +235,6 @@ def _declared_keys(columns: Columns) -> set[int]:
     found: set[int] = set()
     for txn in np.flatnonzero(columns.txn_status == c.INITIAL).tolist():
         ops = slice(int(columns.op_start[txn]), int(columns.op_start[txn + 1]))
-        found.update(columns.op_key[ops][columns.op_kind[ops] == c.WRITE].tolist())
+        wrote = (columns.op_kind[ops] == c.WRITE) & (columns.op_ok[ops] == 1)
+        found.update(columns.op_key[ops][wrote].tolist())
     return found
