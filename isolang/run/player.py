@@ -23,9 +23,11 @@ from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.run.blame import blamed, hung_process
@@ -84,6 +86,37 @@ class Ready(Struct, frozen=True, kw_only=True):
     left: str = ""
 
 
+class _Interrupts:
+    """Ctrl-C, and the signals that mean the same, while a run is played.
+
+    The first is noted, wherever in our code it comes, so that what was recorded is judged; the
+    second raises. In a thread that cannot have signals, none is noted.
+
+    Attributes:
+        noted: whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.noted = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if callable(signal.getsignal(number)):  # not one that ends us, or is ignored
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.noted:
+            self._before[number](number, frame)
+        self.noted = True
+
+
 class Player:
     """Plays runs on one target, one after the other; what hangs is killed and begun anew."""
 
@@ -116,16 +149,20 @@ class Player:
         if not self._pid:
             self._fork()
         runner = Runner(settings, target_named(self._named, prefix=self._prefix))
-        self._pipe.send(settings)
         self._made = False
         try:
-            return self._listen(runner, show)
+            with _Interrupts() as interrupts:
+                self._pipe.send(settings)
+                run = self._listen(runner, show, interrupts)
+            return replace(run, interrupted=True) if interrupts.noted else run
         except BaseException:
             if not self._cleaning:  # the child has not said that it goes on
                 self._kill()
             raise
 
-    def _listen(self, runner: Runner, show: Callable[[State], None]) -> Run:
+    def _listen(
+        self, runner: Runner, show: Callable[[State], None], interrupts: _Interrupts
+    ) -> Run:
         step, until = Step(doing="to begin", seconds=_REACHING), time.monotonic() + _REACHING
         state: State | None = None
         path: Path | None = None
@@ -135,14 +172,12 @@ class Player:
                 what: Any = self._pipe.recv() if self._pipe.poll(_TICK) else None
             except (EOFError, OSError):  # its process was ended
                 what, ended = None, True
-            except KeyboardInterrupt:
-                if stopped:
-                    raise
+            now = time.monotonic()
+            if interrupts.noted and not stopped:
                 stopped = True
-                until = min(until, time.monotonic() + (LATE if state else 0.0))
+                until = min(until, now + (LATE if state else 0.0))
                 with contextlib.suppress(OSError):
                     self._pipe.send("stop")
-            now = time.monotonic()
             if isinstance(what, Step):
                 ends = stopped and what.doing != ACCOUNTING
                 step, until = what, min(until, now) if ends else now + what.seconds
@@ -177,8 +212,6 @@ class Player:
 
     def _ended_by_force(self, run: Run) -> Run:
         """Kill what hangs, and remove what it has left, by another process."""
-        from msgspec.structs import replace
-
         self._kill()
         cut_torn_line(run.path)
         return replace(run, left=self.left)

@@ -46,8 +46,15 @@ void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 
 }  // namespace isolang
 
-// Large blocks of this library, wherever they are allocated: columns, edges, clock rows. Sanitizers
-// have their own.
+// gcc says it by a macro, clang before 21 by a feature alone.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
+// Large blocks of this library, wherever they are allocated: columns, edges, clock rows. The address
+// sanitizer has its own.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 
 void* operator new(std::size_t bytes) {

@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,7 +28,7 @@ from isolang.errors import HistoryError
 from isolang.run import recorder as recording
 from isolang.run.lost import lost_commits
 from isolang.run.outcome import BadAnswer
-from isolang.run.player import LATE, play
+from isolang.run.player import LATE, Player, play
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.targets.memory import Memory, MemoryClient
@@ -328,6 +329,32 @@ def test_signals_end_a_run(tmp_path, number):
     assert (run.returncode, report["verdict"], report["interrupted"]) == (0, "valid", True)
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["2", "15"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_signal_while_the_status_is_shown(tmp_path, number, times):
+    """Wherever it comes, what was recorded is kept; the second one interrupts at once."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    signals = [number] * times
+
+    def show(state):
+        if state.committed and signals:
+            signal.raise_signal(signals.pop())
+
+    settings = Settings(target="memory", workload="mini", seconds=60, folder=str(tmp_path))
+    player, before = Player(settings.target, settings.prefix), signal.signal(number, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) if times > 1 else nullcontext():
+            run = player.play(settings, show)
+            assert (run.interrupted, run.state.committed > 0) == (True, True)
+    finally:
+        signal.signal(number, before)
+        player.close()
+    assert not signals
 
 
 @pytest.mark.parametrize("target", ["sqlite", "duckdb"])
