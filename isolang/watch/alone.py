@@ -40,11 +40,13 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
         given: in the order of the log.
         places: of each.
         assumed: keys and values of which it is assumed that no other transaction writes them.
+        unwritten: whether one of the values is written by nobody.
     """
 
     given: list[Transaction]
     places: list[Place]
     assumed: tuple[tuple[object, object], ...]
+    unwritten: bool
 
 
 def accusation(
@@ -96,6 +98,10 @@ def accusation(
         given=[one if accused_ else _without(one, wanted) for _, one, accused_ in everything],
         places=[place_of(at) for at, *_ in everything],
         assumed=tuple(pair for pair in wanted.values() if pair[1] is not None),
+        unwritten=any(
+            not places and pair[1] is not None
+            for places, pair in zip(found, wanted.values(), strict=True)
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from isolang import _native
 from isolang.errors import HistoryError
+from isolang.watch.chain import NAME as CHAIN
 from isolang.watch.chain import Atom, Held, Known
 
 if TYPE_CHECKING:
@@ -184,6 +185,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 def saved_in(folder: Path) -> Saved | None:
     """Where the watch of a folder goes on; ``None``: at the beginning.
 
+    So it is where the chain is shorter than it was then: its end is lost, and that of the state.
+
     Raises:
         HistoryError: the file cannot be read, or was changed.
     """
@@ -201,9 +204,11 @@ def saved_in(folder: Path) -> Saved | None:
         digest, text = found[0]
         if hashlib.sha256(text).hexdigest() != digest:
             raise HistoryError(f"{path}: was changed")
-        return msgspec.msgpack.decode(text, type=Saved)
+        saved = msgspec.msgpack.decode(text, type=Saved)
     except (sqlite3.Error, TypeError, msgspec.DecodeError) as error:
         raise HistoryError(f"{path}: cannot be read ({error})") from None
+    chain = folder / CHAIN
+    return saved if chain.exists() and chain.stat().st_size >= saved.chain else None
 
 
 def position_in(folder: Path) -> bytes | None:

@@ -164,7 +164,7 @@ class Watch:
         self._window, self._flying = Rows.none(), Rows.none()
         self._new = self._seen = self._rounds = self._strict = self._bytes = 0
         self._watermark: int | None = None
-        self._sure: int | None = None  # the watermark, if no client is taken for idle
+        self._sure: int = c.UNKNOWN_BEGIN  # what is still to come begins at this time or later
         self._idle: tuple[str, ...] = ()
         self._timed = False
         self._about: History | None = None
@@ -195,7 +195,7 @@ class Watch:
         self.state = Values(folder, memory=memory)
         path = folder / NAME
         last = saved_in(folder)
-        if last is not None and path.exists() and path.stat().st_size >= last.chain:
+        if last is not None:
             self.chain = Chain(path, head, size=last.chain, parts=last.parts)
             self._go_on(last)
         else:
@@ -402,9 +402,10 @@ class Watch:
             small = self._bytes <= _SMALL or self.plan.uses_real_time or put_back >= _ENOUGH
             if full or (small and not looked):
                 looked = True
-                if self._convicts(said, stale, window, ended=ended):
-                    if self._report is not None:
-                        break
+                found = self._convicts(said, stale, window, ended=ended)
+                if found == "waits" or self._report is not None:
+                    break
+                if found:
                     looked = False
                     continue
             if full:
@@ -621,30 +622,36 @@ class Watch:
 
     def _convicts(
         self, said: Verdict, stale: NDArray[np.int32], window: _Window, *, ended: bool
-    ) -> bool:
-        """Whether a violation holds whatever else is in the stream; then it is the report."""
+    ) -> Literal["", "waits", "found"]:
+        """Whether a violation holds whatever else is in the stream; then it is the report.
+
+        It waits while what is still to come may explain what the accused have read, and there is
+        room for that.
+        """
         accused = set(stale.tolist())
         if isinstance(said, Invalid):
             accused |= set(_accused(said, len(window.rows)))
         if not accused or any(window.in_flight[t] for t in accused):
-            return False
+            return ""
         chosen = sorted(accused)
         if not ended and not self._all_closed(window.rows, chosen):
-            return False
+            return ""
         found = accusation(window.rows, chosen, self.log, self._about)
         if found is None:
-            return False
+            return ""
         try:
             history = self._alone(found)
         except UnsupportedError:
-            return False  # these alone do not tell what was there before
+            return ""  # these alone do not tell what was there before
         verdict, _ = judge(history, [self.plan], timeout=self._timeout)
         if not isinstance(verdict, Invalid) or not verdict.certified:
-            return False
+            return ""
+        doubt = self._unsure(window.rows, chosen, ended=ended, unwritten=found.unwritten)
+        if doubt and not ended and len(window.rows) <= self._most:
+            return "waits"
         places = tuple(self.log.line_of(place) for place in found.places)
-        doubt = "" if ended else self._unsure(window.rows, chosen)
         self._violated(verdict, chosen, places, found.assumed, doubt=doubt)
-        return True
+        return "found"
 
     def _violated(
         self,
@@ -686,19 +693,50 @@ class Watch:
             columns.txn_end[t] < until for t in chosen if columns.txn_status[t] == c.COMMITTED
         )
 
-    def _unsure(self, rows: Rows, chosen: Sequence[int]) -> str:
-        """In which case what they have seen is no violation; empty if all clients have come by."""
+    def _unsure(
+        self, rows: Rows, chosen: Sequence[int], *, ended: bool, unwritten: bool = True
+    ) -> str:
+        """What may still come that explains what they have read, in words; empty for nothing.
+
+        Args:
+            rows: of the window.
+            chosen: which of them.
+            ended: whether the watch ends here.
+            unwritten: whether somebody read what nobody has written.
+        """
         columns = rows.columns
         ends = [int(columns.txn_end[t]) for t in chosen if columns.txn_status[t] == c.COMMITTED]
-        until = max(ends, default=c.UNKNOWN_BEGIN)
-        if self._sure is not None and until < self._sure - 2 * self._clock_error:
+        until = max(ends, default=c.UNKNOWN_BEGIN) + 2 * self._clock_error
+        if self._sure == c.UNKNOWN_END:
             return ""
-        silent = ", ".join(self._idle) or "a client"
-        return (
-            f"invalid if {silent} did nothing before {until:,}: silent for so long that the others "
-            "no longer waited, and what is still to come of it may have been read; hint: "
-            "isocheck check of the logs, once they are complete"
-        )
+        if until >= self._sure:
+            who = ", ".join(self._idle)
+            if not who:
+                return (
+                    f"invalid if all is there that was done before {until:,}: the order of the "
+                    "lines does not say so, and what is still to come may have been read; hint: "
+                    "isocheck check of the log, once it is complete"
+                )
+            return (
+                f"invalid if {who} did nothing before {until:,}: silent for so long that the "
+                "others no longer waited, and what is still to come of it may have been read; "
+                "hint: isocheck check of the logs, once they are complete"
+            )
+        counts = self._stream.counts
+        differs = bool(counts.get("completion_differs"))
+        flying = bool((self._flying.columns.txn_begin <= until).any())
+        if (flying and (differs or not ended)) or (self._left and differs):
+            return (
+                f"invalid if what was in flight at {until:,} wrote nothing else than it was "
+                "invoked with; hint: isocheck check of the log, once it is complete"
+            )
+        joined = unwritten or self._before.unwritten or counts.get("completions_without_invocation")
+        if joined and self._old() <= 0:
+            return (
+                "invalid if nothing was in flight where the log begins: what is read so early may "
+                "be of a transaction that was; hint: --grace says how long that may be"
+            )
+        return ""
 
     def _doubt(self, said: Verdict, window: _Window, *, ended: bool) -> bool:
         """All cuts are back, or more than the window may hold would have to be.
@@ -722,13 +760,16 @@ class Watch:
             accused = _accused(shown, len(rows))
             # Nobody had begun to write anything else when they had their answers.
             found = None if ended else accusation(rows, accused, self.log, self._about)
+            doubt = self._unsure(rows, range(len(rows)), ended=ended)
+            if doubt and not ended and len(rows) <= self._most:
+                return False
             places = tuple(self.log.line_of(rows.place(t)) for t in accused)
             self._violated(
                 shown,
                 accused,
                 places,
                 found.assumed if found else (),
-                doubt="" if ended else self._unsure(rows, range(len(rows))),
+                doubt=doubt,
             )
             return True
         elif ended or not whole:

@@ -78,6 +78,7 @@ def test_on_disk_as_in_memory(tmp_path):
     """With memory for nothing each key comes back as it was, or stays away once it was deleted."""
     rng = random.Random(2)
     values, twin = Values(tmp_path, memory=1), Values(tmp_path / "other", memory=1 << 40)
+    (tmp_path / "chain.jsonl").write_bytes(b"")
     state = Saved(
         chain=0,
         parts=[],
@@ -131,6 +132,8 @@ def test_a_changed_state_is_refused(tmp_path):
         )
     )
     values.close()
+    assert saved_in(tmp_path) is None  # the chain is shorter than it was
+    (tmp_path / "chain.jsonl").write_bytes(b"seven or more")
     assert saved_in(tmp_path).chain == 7
     with sqlite3.connect(tmp_path / "state.sqlite") as data:
         ((blob,),) = data.execute("SELECT data FROM saved").fetchall()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from isolang.history.columns import UNKNOWN_END
 from isolang.history.history import History
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
         watermark: what is still to come begins at this time or later, and what is in flight ends at
             it or later. Completions without invocations begin at an unknown time. ``None`` before
             the first invocation. What clients that are in ``idle`` may still bring is not counted.
-        sure: the same, with what the clients in ``idle`` may still bring.
+        sure: nothing that is still to come begins before this time, whatever the order of lines
+            is: with what the clients in ``idle`` may still bring, and what was still to be written
+            where the stream was stopped. The greatest number at the end of logs that are complete,
+            the least one where nobody can know: of lines in the order of no clock.
         clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none``
             before the first invocation.
         idle: the clients that have been silent for longer than the grace, and no longer hold the
@@ -111,7 +115,7 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
     late: NDArray[np.bool_]
     watermark: int | None
     clock: str
-    sure: int | None = None
+    sure: int = UNKNOWN_END
     idle: tuple[str, ...] = ()
     holding: str = ""
     waiting: int = 0

@@ -76,6 +76,7 @@ class Client:
         self.spans: list[Span] = []
         self.heard = now  # when it last had something new
         self.over = False
+        self.stopped = False  # whether it is over because the watch is
         self.torn = 0  # bytes left out where it ended
         self.format = ""
         self._wanted = format
@@ -95,6 +96,16 @@ class Client:
         """The latest time in it, whatever is still missing before; ``None`` before the first."""
         state = self.follower.state
         return max(state.front or 0, state.ahead[-1]) if state.ahead else state.front
+
+    @property
+    def sure(self) -> int:
+        """The time before which nothing follows in it, whatever the order of its lines is."""
+        state = self.follower.state
+        # By their times the lines of one process alone are in order.
+        one = state.has_process == 1 and len(state.sessions) == 1
+        if state.front is None or state.unannounced or (state.clock == "time" and not one):
+            return c.UNKNOWN_BEGIN
+        return state.front - state.behind
 
     @property
     def waits(self) -> int:

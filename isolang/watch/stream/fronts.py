@@ -40,18 +40,16 @@ class Fronts(Struct, frozen=True, kw_only=True):
         least = min(front(client) - client.follower.state.behind for client in holding)
         return max(before, least - self.clock_error)
 
-    def sure(self, clients: Iterable[Client], watermark: int) -> int:
-        """The time that all clients have come to, those that are idle, too; at most the watermark.
+    def sure(self, clients: Iterable[Client]) -> int:
+        """The time before which nothing more can come, of those that are idle or stopped, too.
 
         Args:
             clients: all.
-            watermark: as it is now.
         """
-        open_ = [one for one in clients if not one.over]
-        if any(one.front is None for one in open_):
+        open_ = [one.sure for one in clients if not one.over or one.stopped]
+        if c.UNKNOWN_BEGIN in open_:
             return c.UNKNOWN_BEGIN
-        least = [front(one) - one.follower.state.behind - self.clock_error for one in open_]
-        return min([watermark, *least])
+        return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
     def holding(self, clients: Iterable[Client], now: float) -> list[Client]:
         """The clients of which something earlier than the others' may still come."""

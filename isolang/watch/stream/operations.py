@@ -80,6 +80,8 @@ class State(Struct, kw_only=True):
         last_index: the :index of the last one.
         front: the latest :time, or moment.
         behind: by how much a :time was earlier than one before, at most.
+        unannounced: completions without an invocation, of processes that were there before: not
+            even those of transactions that were in flight where the log begins.
         counts: what has no influence, by kind.
         next_index: the least :index that was not read yet, where that is the clock.
         ahead: those beyond it that were.
@@ -103,6 +105,7 @@ class State(Struct, kw_only=True):
     last_index: int | None = None
     front: int | None = None
     behind: int = 0
+    unannounced: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     next_index: int = 0
     ahead: list[int] = field(default_factory=list)
@@ -291,6 +294,7 @@ class Follower:
                     "before all of them)"
                 )
             declare_initial(columns, say["initial"], self._name, lowered=False)
+        self._count_unannounced(columns, say, invoked, completed)
         sessions, names = self._sessions(piece, columns, say, completed, file, offset)
         still: list[Open] = []
         for t in np.flatnonzero(completed < 0).tolist():
@@ -332,6 +336,23 @@ class Follower:
             when=np.where(completed >= 0, when, c.UNKNOWN_END),
             size=piece.size,
         )
+
+    def _count_unannounced(
+        self, columns: Columns, say: dict[str, Any], invoked: Any, completed: Any
+    ) -> None:
+        """Completions without an invocation that is before the log, as far as is known."""
+        import numpy as np
+
+        state = self.state
+        if not state.timed:
+            return
+        processes = say["session_labels"]
+        sessions = columns.txn_session
+        for t in np.flatnonzero((invoked < 0) & (completed >= 0)).tolist():
+            session = sessions[t]
+            first = processes and processes[session] not in state.sessions
+            if not first or bool((sessions[:t] == session).any()):
+                state.unannounced += 1
 
     def _front(self, piece: Piece, say: dict[str, Any], clock: str) -> None:
         """How far the log has come: nothing that follows in it is earlier."""

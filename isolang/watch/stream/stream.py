@@ -291,6 +291,7 @@ class Stream:
         self._progress = block is None and client.tail.reached != reached
         if block is None and not client.over and not self._progress and self._is_over(now):
             block = client.finish()
+            client.stopped = self._stopped
         if client.follower.state.clock in ORDERED:
             if block is not None:
                 client.hold(block, before)
@@ -332,6 +333,7 @@ class Stream:
             read = read or moved
         if not read and self._is_over(now):
             for client in self._clients.values():
+                client.stopped = self._stopped and not client.over
                 while not client.over:
                     before = client.snapshot()
                     if (block := client.finish()) is not None:
@@ -411,14 +413,14 @@ class Stream:
             in_flight=found.in_flight,
             late=found.late,
             watermark=watermark if timed or self._several else None,
-            sure=watermark
-            if watermark is None or not self._several
-            else self._fronts.sure(clients, watermark),
+            sure=self._fronts.sure(clients),
             clock=clock,
             idle=tuple(
                 client.name
                 for client in clients
-                if self._several and not client.over and self._fronts.is_idle(client, now)
+                if self._several
+                and (not client.over or client.stopped)
+                and self._fronts.is_idle(client, now)
             ),
             holding=slowest.name if slowest is not None else "",
             waiting=sum(client.waits for client in clients),
