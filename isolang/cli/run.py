@@ -203,12 +203,13 @@ _MARKS: Final = {"passed": "ok", "failed": "FAILED", "doubtful": "doubtful", "no
 
 
 def _selftest(settings: Settings, output: str) -> int:
+    from isolang.run.mix import mix_of
     from isolang.run.player import test_adapter
     from isolang.run.selftest import SelfTest
-    from isolang.run.targets import level_named, target_named
+    from isolang.run.targets import target_named
 
     target = target_named(settings.target, prefix=settings.prefix)
-    level = level_named(target, settings.level)
+    level = mix_of(settings, target).level
     checks = test_adapter(settings)
     if output == "json":
         found = SelfTest(target=str(target.address), level=level.name, checks=checks)
@@ -376,6 +377,8 @@ def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
         "history": str(ran.path),
         "certificate": str(judged.certificate or "none"),
     }
+    if ran.settings.level_mix:
+        rows["levels"] = ", ".join(f"{name} ×{n:,}" for name, n in sorted(state.ran_at.items()))
     if state.errors:
         rows["errors"] = "; ".join(f"{kind} ×{n:,}" for kind, n in state.errors.most_common(3))
     if state.faults:

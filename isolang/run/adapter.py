@@ -57,6 +57,7 @@ class BaseTarget:
     lacks: ClassVar[frozenset[str]] = frozenset()
     tokens = False
     lists: frozenset[str] = frozenset()
+    mixes: str | None = None
     tells_versions = False
 
     def __init__(self, address: Address, prefix: str) -> None:

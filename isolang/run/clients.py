@@ -7,11 +7,13 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
+from random import Random
 from typing import Final
 
 from msgspec import Struct
 
 from isolang.run.blame import MISTAKES, calls_of
+from isolang.run.mix import At, Mix
 from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
 from isolang.run.outcome import BadAnswer
 from isolang.run.phases import Plan
@@ -19,7 +21,7 @@ from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.state import State
-from isolang.run.target import Client, Level, Replicated, Target, TargetError
+from isolang.run.target import Client, Replicated, Target, TargetError
 from isolang.run.workloads import Source
 
 ENDING: Final = 4.0  # seconds for the last transactions, when the clients are to end
@@ -45,13 +47,13 @@ class Clients:
     """
 
     def __init__(
-        self, settings: Settings, plan: Plan, target: Target, level: Level, recorder: Recorder
+        self, settings: Settings, plan: Plan, target: Target, mix: Mix, recorder: Recorder
     ) -> None:
         """Prepare; no thread is started."""
-        self.state = State(level=level.name, workload=plan.workload(0.0))
+        self.state = State(level=mix.level.name, workload=plan.workload(0.0))
         self.stopped = threading.Event()
         self._settings, self._plan, self._target = settings, plan, target
-        self._level, self._recorder = level, recorder
+        self._mix, self._recorder = mix, recorder
         self._driver = driver_for(target)
         self._lists = frozenset(plan.lists())
         self._lock = threading.Lock()
@@ -108,7 +110,8 @@ class Clients:
             while not read and tries < _TRIES:
                 client = client or self._connect(always=True)
                 assert client is not None
-                read = self._transact(program, client, ("read back", tries)) == "committed"
+                at = self._mix.draw(Random(tries))
+                read = self._transact(program, client, ("read back", tries), at) == "committed"
                 if not read:
                     tries += 1
                     _close(client)
@@ -139,8 +142,8 @@ class Clients:
                 program = only_reads(program)
             elif settings.savepoints:
                 program = with_savepoints(program, source.random, settings.savepoints, self._values)
-            session = (number, connections)
-            outcome = self._transact(program, client, session, rows=workload.rows)
+            session, at = (number, connections), self._mix.draw(source.random)
+            outcome = self._transact(program, client, session, at, rows=workload.rows)
             source.made += 1
             if outcome == "maybe" or not client.usable():
                 _close(client)
@@ -149,7 +152,13 @@ class Clients:
             _close(client)
 
     def _transact(
-        self, program: Program, client: Client, session: tuple[object, int], *, rows: bool = False
+        self,
+        program: Program,
+        client: Client,
+        session: tuple[object, int],
+        at: At,
+        *,
+        rows: bool = False,
     ) -> str:
         began = time.monotonic()
         outcome, error = play(
@@ -158,14 +167,15 @@ class Clients:
             session=session,
             client=client,
             driver=self._driver,
-            level=self._level.name,
+            level=at.level,
+            recorded=at.recorded,
             rows=rows,
             lists=self._lists,
             wait=self._wait,
         )
         now = time.monotonic()
         with self._lock:
-            self.state.count(outcome, now - began, error)
+            self.state.count(outcome, now - began, error, level=at.level)
             if outcome == "committed" or client.usable():
                 self.state.answered = now
         if isinstance(error, BadAnswer) and not self.state.committed:

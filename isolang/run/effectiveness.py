@@ -12,11 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.run.judge import judge
+from isolang.run.mix import mix_of
 from isolang.run.player import Player
 from isolang.run.settings import Settings
 from isolang.run.state import State
 from isolang.run.target import Target
-from isolang.run.targets import level_named, target_named
+from isolang.run.targets import target_named
 
 TRANSACTIONS: Final = 2000  # of a trial, where no other number is asked for
 
@@ -97,7 +98,7 @@ def effectiveness(
         IsolangError: the database cannot be tested; the message says what to do.
     """
     target = target_named(settings.target, prefix=settings.prefix)
-    level = level_named(target, settings.level)
+    level = mix_of(settings, target).level
     most = settings.transactions or TRANSACTIONS
     player = Player(settings.target, settings.prefix)
     try:

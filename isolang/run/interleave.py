@@ -19,6 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.errors import IsolangError
+from isolang.run.mix import At
 from isolang.run.operation import Program
 from isolang.run.outcome import Outcome
 from isolang.run.play import driver_for, play
@@ -49,7 +50,7 @@ def interleave(
     schedule: Sequence[int],
     *,
     target: Target,
-    level: str,
+    level: str | Sequence[At],
     recorder: Recorder,
     session: Hashable = "interleaved",
 ) -> tuple[Played, ...]:
@@ -59,7 +60,7 @@ def interleave(
         programs: of each transaction. COMMIT is its last step; its first one begins it.
         schedule: which transaction does its next step; what it leaves over is done at the end.
         target: that was started and has the keys.
-        level: of the target.
+        level: of the target; or that of each transaction.
         recorder: where to record.
         session: part of the name of each transaction's session.
 
@@ -82,7 +83,7 @@ def interleave_sessions(
     schedule: Sequence[int],
     *,
     target: Target,
-    level: str,
+    level: str | Sequence[At],
     recorder: Recorder,
     session: Hashable = "interleaved",
     settled: Callable[[int], None] = lambda place: None,
@@ -93,7 +94,7 @@ def interleave_sessions(
         sessions: the programs of each, one after the other.
         schedule: which session does its next step.
         target: that was started and has the keys.
-        level: of the target.
+        level: of the target; or that of each session.
         recorder: where to record.
         session: part of the name of each session.
         settled: called after each step of the schedule with its place, when nothing more can be
@@ -102,9 +103,10 @@ def interleave_sessions(
     Raises:
         IsolangError: the target cannot do this at all.
     """
+    levels = [At(level)] * len(sessions) if isinstance(level, str) else level
     actors = [
-        _Actor(programs, target=target, level=level, recorder=recorder, session=(session, i))
-        for i, programs in enumerate(sessions)
+        _Actor(programs, target=target, at=at, recorder=recorder, session=(session, i))
+        for i, (programs, at) in enumerate(zip(sessions, levels, strict=True))
     ]
     try:
         for place, number in enumerate(schedule):
@@ -159,7 +161,7 @@ class _Actor:
         programs: Sequence[Program],
         *,
         target: Target,
-        level: str,
+        at: At,
         recorder: Recorder,
         session: Hashable,
     ) -> None:
@@ -178,7 +180,8 @@ class _Actor:
             session=session,
             client=self._client,
             driver=driver_for(target),
-            level=level,
+            level=at.level,
+            recorded=at.recorded,
             pace=self._pace,
         )
         self.thread = threading.Thread(target=self._run, daemon=True)

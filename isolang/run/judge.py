@@ -178,7 +178,8 @@ def _statements(
     found = {}
     for view in verdict.violation.transactions:
         shown = []
-        for operation in history.transaction(view.number).ops:
+        one = history.transaction(view.number)
+        for operation in one.ops:
             name, key, value = (*operation, None)[:3]  # a delete has no value
             try:
                 said = target.statement(name, key, value)
@@ -189,7 +190,7 @@ def _statements(
             shown.append(said)
         if len(shown) > _SHOWN:
             shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
-        found[view.name] = (f"-- {recorded.level.says}", *shown)
+        found[view.name] = (f"-- {recorded.mix.says(one.level)}", *shown)
     return found
 
 

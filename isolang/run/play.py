@@ -48,6 +48,7 @@ def play(
     client: Client,
     driver: Driver,
     level: str,
+    recorded: str | None = None,
     rows: bool = False,
     lists: Container[str] | None = None,
     wait: Callable[[Wait], None] = lambda operation: None,
@@ -62,6 +63,7 @@ def play(
         client: a connection without an open transaction.
         driver: of :func:`driver_for`.
         level: of the target.
+        recorded: the level's name in the history, where others are at other levels.
         rows: record that there is no row as that, not as the value ``DELETED``: of a workload with
             predicates.
         lists: the keys that hold lists; a read of another shape is then a bad answer.
@@ -77,7 +79,7 @@ def play(
     known = program if isinstance(program, tuple) else ()
     plan = tuple(one for operation in known for one in planned(operation, rows=rows))
     commits = None if isinstance(client, Transacting) else client
-    t = recorder.transaction(session, commits, plan=plan, driver=driver)
+    t = recorder.transaction(session, commits, plan=plan, driver=driver, level=recorded)
     steps = program if isinstance(program, Generator) else told(known)
     try:
         pace()

@@ -34,7 +34,7 @@ from isolang.run.blame import blamed, hung_process
 from isolang.run.clients import ENDING
 from isolang.run.recorder import cut_torn_line
 from isolang.run.runner import Runner
-from isolang.run.selftest import LISTS, SECONDS, Checked, selftest
+from isolang.run.selftest import LISTS, SECONDS, Checked, selftest_of
 from isolang.run.settings import Settings
 from isolang.run.state import Run, State
 from isolang.run.target import Serving, Target, TargetError
@@ -329,7 +329,7 @@ def _run(runner: Runner, step: Step, path: Path, state: State, *, stopped: bool)
     return Run(
         settings=runner.settings,
         version=step.version,
-        level=runner.level,
+        mix=runner.mix,
         claims=runner.claims,
         path=path,
         state=state,
@@ -384,7 +384,7 @@ def test_adapter(settings: Settings) -> tuple[Checked, ...]:
         target.lists = frozenset(LISTS)
         try:
             target.start()
-            return selftest(target, runner.level, settings.claims)
+            return selftest_of(runner.mix, target, settings.claims)
         finally:
             target.close()
 

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -18,16 +19,17 @@ from isolang.run.blame import blamed
 from isolang.run.clients import Clients
 from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
+from isolang.run.mix import mix_of
 from isolang.run.phases import plan_of
 from isolang.run.prefix import Watcher
 from isolang.run.processes import Children
 from isolang.run.recorder import Recorder
-from isolang.run.selftest import LISTS, require, selftest
+from isolang.run.selftest import LISTS, require, selftest_of
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
 from isolang.run.target import Accounting, Replicated, Target, TargetError
-from isolang.run.targets import is_foreign, level_named, target_named
+from isolang.run.targets import is_foreign, target_named
 
 GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
 
@@ -37,6 +39,8 @@ class Runner:
 
     Attributes:
         target: the database.
+        mix: the level of the run, or several.
+        level: that of the run; of a mix, all of them under one name.
         tests_adapter: whether its adapter is tested before the run.
         notes: what that found doubtful.
     """
@@ -54,7 +58,8 @@ class Runner:
         self.settings = settings
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
-        self.level = level_named(self.target, settings.level)
+        self.mix = mix_of(settings, self.target)
+        self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
         load_spec(self.claims)  # what cannot be judged is said before anything is started
         self.plan = plan_of(settings, self.target)
@@ -66,7 +71,7 @@ class Runner:
         _check(settings, self.target)
         if isinstance(self.target, SqlTarget):
             self.target.options(
-                level=self.level.name, access=settings.access, update=settings.update
+                level=self.mix.parts[0].name, access=settings.access, update=settings.update
             )
 
     def start(self) -> None:
@@ -88,7 +93,7 @@ class Runner:
             TargetError: it says what is not so.
         """
         if self.tests_adapter:
-            found = selftest(self.target, self.level, self.settings.claims)
+            found = selftest_of(self.mix, self.target, self.settings.claims)
             self.notes = require(found, self.target)
 
     def close(self) -> None:
@@ -119,7 +124,7 @@ class Runner:
             "ordered" if accounts and self.target.ordered else None  # type: ignore[attr-defined]
         )
         with Recorder(path, about=self._about(), versions=ordered) as recorder:
-            clients = Clients(self.settings, self.plan, self.target, self.level, recorder)
+            clients = Clients(self.settings, self.plan, self.target, self.mix, recorder)
             watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
             state = clients.state
             state.began = state.answered = time.monotonic()
@@ -138,7 +143,7 @@ class Runner:
         return Run(
             settings=self.settings,
             version=self.version,
-            level=self.level,
+            mix=self.mix,
             claims=self.claims,
             path=path,
             state=state,
@@ -209,18 +214,20 @@ class Runner:
     def _play_scripts(
         self, clients: Clients, recorder: Recorder, show: Callable[[State], None]
     ) -> None:
+        random = Random(f"{self.settings.seed}/scripts")
         for script in self.plan.scripts:
             clients.state.workload = "scripted"
+            levels = [self.mix.draw(random) for _ in script.programs]
             played = interleave(
                 script.on_its_keys(),
                 script.schedule,
                 target=self.target,
-                level=self.level.name,
+                level=levels,
                 recorder=recorder,
                 session=script.name,
             )
-            for one in played:
-                clients.state.count(one.outcome)
+            for one, at in zip(played, levels, strict=True):
+                clients.state.count(one.outcome, level=at.level)
                 clients.state.answered = time.monotonic()
             show(clients.state)
 

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.adapter import BaseClient
 from isolang.run.blame import MISTAKES, blamed
 from isolang.run.interleave import interleave
+from isolang.run.mix import Mix
 from isolang.run.operation import (
     DELETED,
     Abort,
@@ -99,8 +101,36 @@ class NotPlayed(Exception):  # noqa: N818 - no fault
     """The target lacks what the check needs."""
 
 
+def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[Checked, ...]:
+    """Test the adapter of a database at the level of a run; of a mix, at each of its levels.
+
+    Args:
+        mix: of the run.
+        target: that was started and has no tables; it has none afterwards.
+        claims: what the user judges the run by; no level of a mix claims that by itself.
+
+    Raises:
+        TargetError: there can be no tables.
+    """
+    if len(mix.parts) == 1:
+        return selftest(target, mix.level, claims)
+    found = []
+    for level in mix.parts:
+        beside = [one for one in mix.parts if one != level]
+        found += [
+            replace(one, name=f"{level.name}: {one.name}")
+            for one in selftest(target, level, beside=beside)
+        ]
+    return tuple(found)
+
+
 def selftest(
-    target: Target, level: Level, claims: str = "", *, only: str = ""
+    target: Target,
+    level: Level,
+    claims: str = "",
+    *,
+    beside: Sequence[Level] = (),
+    only: str = "",
 ) -> tuple[Checked, ...]:
     """Test the adapter of a database at one of its levels.
 
@@ -108,6 +138,7 @@ def selftest(
         target: that was started and has no tables; it has none afterwards.
         level: of the target.
         claims: what the user judges by, besides what the level claims.
+        beside: other levels that transactions of one connection run at.
         only: the name of the only check to play; by default all.
 
     Raises:
@@ -116,7 +147,7 @@ def selftest(
     target.setup(REGISTERS, LISTS)
     found = []
     with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
-        bench = Bench(target, level, claims, Path(folder))
+        bench = Bench(target, level, claims, Path(folder), beside)
         for name, check in CHECKS:
             if not only or name == only:
                 found.append(_checked(name, check, bench))
@@ -174,10 +205,18 @@ class Bench:
         target: with tables.
         level: of it.
         claims: specifications; one of them must be satisfied.
+        beside: other levels of transactions of one connection.
     """
 
-    def __init__(self, target: Target, level: Level, claims: str, folder: Path) -> None:
-        self.target, self.level = target, level
+    def __init__(
+        self,
+        target: Target,
+        level: Level,
+        claims: str,
+        folder: Path,
+        beside: Sequence[Level] = (),
+    ) -> None:
+        self.target, self.level, self.beside = target, level, tuple(beside)
         self.claims = tuple(dict.fromkeys([level.claims, claims or level.claims]))
         self._folder, self._numbers = folder, count(1)
         self._registers, self._lists = iter(REGISTERS), iter(LISTS)
@@ -462,14 +501,15 @@ def _level(b: Bench) -> None:
     client = b.client()
     if not isinstance(client, Asked):
         raise NotPlayed("the database cannot be asked")
-    client.begin(b.level.name)
-    client.read(b.register())
-    said = client.isolation()
-    client.rollback()
-    if not said:
-        raise NotPlayed("the database cannot be asked")
-    if said != b.level.name:
-        raise Failing(f"the database says {said!r} in a transaction at {b.level.name!r}")
+    for level in (b.level, *b.beside, b.level):
+        client.begin(level.name)
+        client.read(b.register())
+        said = client.isolation()
+        client.rollback()
+        if not said:
+            raise NotPlayed("the database cannot be asked")
+        if said != level.name:
+            raise Failing(f"the database says {said!r} in a transaction at {level.name!r}")
 
 
 class _LostBeforeCommit(BaseClient):

@@ -95,6 +95,15 @@ class Settings(Checked, frozen=True, kw_only=True):
         ),
     ] = 120.0
     level: Annotated[str, About("Of the database; by default its first.", "LEVEL", DATABASE)] = ""
+    level_mix: Annotated[
+        str,
+        About(
+            "Each transaction at one of several levels, by their shares: serializable:0.5,"
+            "read committed:0.5.",
+            "MIX",
+            DATABASE,
+        ),
+    ] = ""
     claims: Annotated[
         str, About("What to judge by; by default what the level claims.", "SPEC", DATABASE)
     ] = ""

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from isolang.run.mix import Mix
 from isolang.run.outcome import BadAnswer, Outcome
 from isolang.run.prefix import Look
 from isolang.run.settings import Settings
@@ -35,6 +36,7 @@ class State(Struct, kw_only=True):
         faults: how often each was done.
         look: what the last check of a prefix found.
         played: committed transactions by workload.
+        ran_at: committed transactions by the level of the database.
         bad: the kinds of answers that no history can hold, as ``errors``.
         answered: ``time.monotonic()`` when anything was last answered.
         refused: likewise, when a connection was last refused; 0 if none was.
@@ -57,6 +59,7 @@ class State(Struct, kw_only=True):
     faults: dict[str, int] = field(default_factory=dict)
     look: Look | None = None
     played: Counter[str] = field(default_factory=Counter)
+    ran_at: Counter[str] = field(default_factory=Counter)
     bad: Counter[str] = field(default_factory=Counter)
     answered: float = 0.0
     refused: float = 0.0
@@ -71,7 +74,12 @@ class State(Struct, kw_only=True):
         return self.committed + self.aborted + self.maybe
 
     def count(
-        self, outcome: Outcome, seconds: float = 0.0, error: BaseException | None = None
+        self,
+        outcome: Outcome,
+        seconds: float = 0.0,
+        error: BaseException | None = None,
+        *,
+        level: str = "",
     ) -> None:
         """Count a transaction that has ended.
 
@@ -79,11 +87,13 @@ class State(Struct, kw_only=True):
             outcome: how.
             seconds: how long it took.
             error: what its client raised.
+            level: of the database, at which it ran.
         """
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
             self.latency += seconds
             self.played[self.workload] += 1
+            self.ran_at[level] += 1
         if error is not None:
             self.errors[_kind(error)] += 1
         if isinstance(error, BadAnswer):
@@ -112,7 +122,7 @@ class State(Struct, kw_only=True):
         """Count what was counted in parts, by processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
-        for name in ("errors", "played", "bad"):
+        for name in ("errors", "played", "ran_at", "bad"):
             setattr(self, name, sum((getattr(one, name) for one in parts), Counter()))
         for name in ("answered", "refused", "refusal"):
             setattr(
@@ -129,7 +139,7 @@ class Run(Struct, frozen=True, kw_only=True):
     Attributes:
         settings: what was asked for.
         version: the database, as it says itself.
-        level: that was tested.
+        mix: the level, or those that were beside each other.
         claims: the specification to judge by.
         path: of the history.
         state: how it went.
@@ -142,7 +152,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     settings: Settings
     version: str
-    level: Level
+    mix: Mix
     claims: str
     path: Path
     state: State
@@ -151,6 +161,11 @@ class Run(Struct, frozen=True, kw_only=True):
     planned: tuple[str, ...] = ()
     left: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> Level:
+        """What was tested; of a mix, all of its levels under one name."""
+        return self.mix.level
 
     @property
     def throughput(self) -> float:

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError, internal_error
 from isolang.run.judge import Judged, judge
+from isolang.run.mix import mix_of
 from isolang.run.player import Player
 from isolang.run.runner import Runner
 from isolang.run.settings import Settings
 from isolang.run.state import Run, State, nothing_committed
 from isolang.run.target import Target, TargetError
-from isolang.run.targets import level_named, target_named
+from isolang.run.targets import target_named
 from isolang.run.workloads import NAMES
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ def survey(
     """
     settings = replace(settings, seconds=settings.seconds or LENGTH)
     target = target_named(settings.target, prefix=settings.prefix)
-    levels = [level_named(target, settings.level)] if settings.level else target.levels
+    chosen = settings.level or settings.level_mix
+    names = [settings.level] if chosen else [level.name for level in target.levels]
+    mix_of(replace(settings, level=names[0]), target)  # what cannot be run is said at once
     player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
     database, interrupted = "", False
@@ -151,9 +154,9 @@ def survey(
         )
 
     try:
-        for level in levels:
+        for name in names:
             for workload in workloads:
-                one = replace(settings, level=level.name, workload=workload, watched=False)
+                one = replace(settings, level=name, workload=workload, watched=False)
                 try:
                     cell, run = _cell(one, player, pages=pages, show=show)
                 except KeyboardInterrupt:
@@ -181,7 +184,7 @@ def survey(
 def _unplayed(
     settings: Settings, target: Target, outcome: Literal["not played", "failed"], reason: str
 ) -> Cell:
-    level = level_named(target, settings.level)
+    level = mix_of(settings, target).level
     return Cell(
         level=level.name,
         claims=settings.claims or level.claims,
@@ -196,7 +199,7 @@ def _cell(
 ) -> tuple[Cell, Run | None]:
     """Play and judge one cell; also gives the run, if there was one."""
     target = target_named(settings.target, prefix=settings.prefix)
-    level = level_named(target, settings.level)
+    level = mix_of(settings, target).level
     claims = settings.claims or level.claims
     try:
         Runner(settings, target)

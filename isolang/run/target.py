@@ -196,6 +196,8 @@ class Target(Protocol):
             transaction, or the client that asks, so that it can never commit.
         lists: the keys that hold lists; it is set before anything is started.
         levels: its isolation levels, the default first.
+        mixes: the specification that judges its transactions where each is given a level of its
+            own; empty where the library's do, ``None`` where they cannot choose.
         lacks: what it cannot do: ``range reads``, of keys and of values; ``savepoints``; clients in
             several ``processes``; ``rows`` that are inserted and deleted; ``conversations``, in
             which what is written depends on what was read.
@@ -204,6 +206,7 @@ class Target(Protocol):
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
     lacks: ClassVar[frozenset[str]]
+    mixes: str | None
     address: Address
     tokens: bool
     lists: frozenset[str]

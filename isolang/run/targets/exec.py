@@ -36,6 +36,7 @@ class Hello(Struct, frozen=True, kw_only=True):
     Attributes:
         name: of its database, with the version.
         levels: each with what it claims, the default first.
+        mixes: what judges transactions of several levels; ``None`` if they cannot choose.
         steps: whether it takes a transaction one step at a time.
         lacks: what it cannot do.
         problem: why it has said nothing; empty if it has.
@@ -43,6 +44,7 @@ class Hello(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     levels: tuple[Level, ...] = (Level(name="default", claims="ser", says="what the program does"),)
+    mixes: str | None = None
     steps: bool = False
     lacks: frozenset[str] = _WHOLE
     problem: str = ""
@@ -70,6 +72,9 @@ def _hello(said: object) -> Hello:
     if not isinstance(lacks, list) or not set(lacks) <= set(_KNOWN):
         expected = ", ".join(_KNOWN)
         raise TargetError(f"hello: lacks: expected some of {expected} (got {ascii(lacks)[:80]})")
+    mixes = said.get("mixes")
+    if mixes is not None and not isinstance(mixes, str):
+        raise TargetError(f"hello: mixes: expected a specification (got {ascii(mixes)[:80]})")
     steps = said.get("steps") is True
     return Hello(
         name=said["name"],
@@ -77,6 +82,7 @@ def _hello(said: object) -> Hello:
             Level(name=name.lower(), claims=claims, says=f"what the program does at {name}")
             for name, claims in levels
         ),
+        mixes=mixes,
         steps=steps,
         lacks=frozenset(lacks) | (frozenset() if steps else _WHOLE),
     )
@@ -109,6 +115,11 @@ class Exec(BaseTarget):
     def lacks(self) -> frozenset[str]:  # type: ignore[override]
         """What the program says."""
         return self._hello.lacks
+
+    @property
+    def mixes(self) -> str | None:  # type: ignore[override]
+        """What the program says."""
+        return self._hello.mixes
 
     def start(self) -> None:
         if not self.address.database.strip():

@@ -62,6 +62,7 @@ class Firebird(SqlTarget):
         ),
         Level(name="read committed", claims="pl-2", says="READ COMMITTED RECORD_VERSION"),
     )
+    mixes = ""
     lacks: ClassVar = frozenset({"processes"})
     dialect = Dialect(
         mark="?", changed="", batch=1,

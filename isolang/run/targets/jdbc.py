@@ -134,6 +134,7 @@ class H2(Jdbc):
             ("read uncommitted", "pl-1", ""),
         )
     )
+    mixes = ""
     begins: ClassVar = {level.name: level.says for level in levels}
     dialect = Dialect(
         mark="?", changed="", text="VARCHAR", upsert="MERGE INTO {table} (k, j, v) KEY (k) "
@@ -214,6 +215,7 @@ class Derby(Jdbc):
             ("read uncommitted", "UR", "pl-1", ""),
         )
     )
+    mixes = ""
     begins: ClassVar = {level.name: level.says for level in levels}
     dialect = Dialect(
         mark="?", changed="", text="VARCHAR(32000)", concat="v || CAST({mark} AS VARCHAR(32))",

@@ -60,6 +60,7 @@ class MariaDB(Served, SqlTarget):
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
         upsert=ON_DUPLICATE_KEY,
     )  # fmt: skip
+    mixes = ""
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient
     runs_as: ClassVar = "mysql"

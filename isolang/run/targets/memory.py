@@ -23,6 +23,7 @@ class Memory(BaseTarget):
         Level(name="read committed", claims="pl-2", says="the newest committed version"),
         Level(name="read uncommitted", claims="pl-1", says="the newest version"),
     )
+    mixes = ""
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     lock: ClassVar = threading.Lock()
 

@@ -96,6 +96,7 @@ class Postgres(Served, SqlTarget):
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off",
     )  # fmt: skip
+    mixes = "postgresql-mixed"
     driver: ClassVar = DRIVER
     client: ClassVar = PostgresClient
     runs_as: ClassVar = "postgres"

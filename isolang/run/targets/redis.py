@@ -22,6 +22,7 @@ class Redis(KeyValueTarget):
         Level(name="watch", claims="sser", says="WATCH each key, then read; MULTI … EXEC"),
         Level(name="multi", claims="rc", says="reads at once; writes in MULTI … EXEC"),
     )
+    mixes = ""
 
     def start_server(self, server: Server) -> None:
         servers.start(server, self.address.options, lambda: self.connect(direct=True).close())

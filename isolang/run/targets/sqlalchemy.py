@@ -28,6 +28,7 @@ _CLAIMS: Final = {
     "READ COMMITTED": "pl-2",
     "READ UNCOMMITTED": "pl-1",
 }
+_MIXES: Final = {"postgresql": "postgresql-mixed"}
 _STATE: Final = re.compile(r"[0-9A-Z]{5}")
 _CONCAT: Final = {"mysql": "CONCAT(v, {mark})", "mariadb": "CONCAT(v, {mark})",
                   "mssql": "v + {mark}"}  # fmt: skip
@@ -38,9 +39,13 @@ class SqlAlchemyClient(SqlClient):
 
     target: SqlAlchemy
     lost = False
+    at = ""
 
     def _begin(self, level: str) -> None:
         """Begin nothing: PEP 249 has a transaction begin with its first statement."""
+        if level not in (self.at, _DEFAULT):
+            self.target.engine.dialect.set_isolation_level(self.raw, level.upper())
+            self.at = level
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         cursor = self.raw.cursor()
@@ -88,6 +93,7 @@ class SqlAlchemy(SqlTarget):
             raise TargetError(f"{msg}, as in postgresql+psycopg://")
         self.dialect = _dialect(own, alchemy)
         self.levels = tuple(_levels(own))
+        self.mixes = _MIXES.get(own.name, "")
         super().__init__(address, prefix)
 
     def open(self, *, direct: bool) -> Any:
@@ -95,8 +101,6 @@ class SqlAlchemy(SqlTarget):
         raw = fairy.driver_connection
         fairy.detach()
         self.driver = driver_of(raw)
-        if self.level != _DEFAULT:
-            self.engine.dialect.set_isolation_level(raw, self.level.upper())
         return raw
 
     def written(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,0 +1,131 @@
+"""Levels beside each other: which one each transaction of a run is asked to run at."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Mapping
+from itertools import accumulate
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from isolang.run.settings import Settings
+from isolang.run.target import Level, Target, TargetError
+from isolang.run.targets import level_named
+
+_RECORDED: Final[Mapping[str, str]] = {
+    "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2-99",
+}  # fmt: skip
+"""What a transaction among those of other levels is recorded at: what specifications of mixes know,
+and its level implies."""
+
+_OF_LOCKS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
+_OF_SNAPSHOTS: Final = frozenset({"pl-2", "rc", "si", "ser"})
+_EXPECTED: Final = "expected LEVEL:SHARE,LEVEL:SHARE"
+
+
+class At(Struct, frozen=True):
+    """What a transaction is asked to run at.
+
+    Attributes:
+        level: as the target names it.
+        recorded: its name in the history; ``None`` where all transactions run at one level.
+    """
+
+    level: str
+    recorded: str | None = None
+
+
+class Mix(Struct, frozen=True, kw_only=True):
+    """The level of a run, or several with the share of the transactions that each is to have.
+
+    Attributes:
+        level: of the run; of several, all of them under one name, with the specification that
+            judges them beside each other.
+        parts: the levels of the database.
+        sums: where the share of each ends, from 0 to the sum of all.
+    """
+
+    level: Level
+    parts: tuple[Level, ...]
+    sums: tuple[float, ...]
+
+    def draw(self, random: Random) -> At:
+        """Choose the level of a transaction; nothing is drawn where there is one."""
+        if len(self.parts) == 1:
+            return At(self.level.name)
+        place = bisect(self.sums, random.random() * self.sums[-1])
+        chosen = self.parts[min(place, len(self.parts) - 1)]
+        return At(chosen.name, recorded(chosen))
+
+    def says(self, name: str | None) -> str:
+        """What the adapter did to get a level, by its name in the history."""
+        found = [part.says for part in self.parts if len(self.parts) == 1 or recorded(part) == name]
+        return ", or ".join(found)
+
+
+def recorded(level: Level) -> str:
+    """The name of a level among others in the history."""
+    return _RECORDED.get(level.claims, level.claims)
+
+
+def mix_of(settings: Settings, target: Target) -> Mix:
+    """The level that a run is asked for, or the mix of several.
+
+    Raises:
+        TargetError: there is no such level, or the target cannot run several beside each other.
+    """
+    if not settings.level_mix:
+        level = level_named(target, settings.level)
+        return Mix(level=level, parts=(level,), sums=(1.0,))
+    if settings.level:
+        raise TargetError("--level and --level-mix exclude each other")
+    shares = _shares(settings.level_mix, target)
+    judged_by = getattr(target, "mixes", None)
+    if judged_by is None:
+        raise TargetError(
+            f"{target.name}: its transactions cannot choose a level each; --level names one"
+        )
+    parts = tuple(shares)
+    name = ",".join(f"{part.name}:{share:g}" for part, share in shares.items())
+    claims = settings.claims or judged_by or _judged_by(target, parts)
+    level = Level(name=name, claims=claims, says="each transaction at its own")
+    return Mix(level=level, parts=parts, sums=tuple(accumulate(shares.values())))
+
+
+def _shares(text: str, target: Target) -> dict[Level, float]:
+    found: dict[Level, float] = {}
+    for part in text.split(","):
+        name, _, share = part.rpartition(":")
+        try:
+            number = float(share)
+        except ValueError:
+            number = 0.0
+        if not name or not 0 < number < float("inf"):
+            raise TargetError(f"--level-mix: {_EXPECTED} (got {part!r})")
+        level = level_named(target, name.strip())
+        if level in found:
+            raise TargetError(f"--level-mix: {level.name} is there twice (got {text!r})")
+        found[level] = number
+    if len(found) < 2:
+        raise TargetError(f"--level-mix: {_EXPECTED} (got {text!r}); --level names one")
+    return found
+
+
+def _judged_by(target: Target, parts: tuple[Level, ...]) -> str:
+    """The specification of the library that knows all these levels.
+
+    Raises:
+        TargetError: none does.
+    """
+    names = {recorded(part) for part in parts}
+    if names <= _OF_LOCKS:
+        return "mixed"
+    if names <= _OF_SNAPSHOTS:
+        return "mixed-levels"
+    said = ", ".join(f"{part.name} ({recorded(part)})" for part in parts)
+    raise TargetError(
+        f"{target.name}: no level of the library judges these beside each other (got {said}); "
+        "--claims SPEC names a specification that does"
+    )
