@@ -44,6 +44,7 @@ def show_transactions(
                         key=history.key(int(history.columns.op_key[op])),
                         where=history.where_op(op),
                         place=_place(history, txn, int(history.columns.op_position[op])),
+                        caller=history.remark(op).caller,
                     )
                     for op in shown
                 ),

@@ -37,10 +37,11 @@ class OperationView(Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: its number in the whole history.
-        text: ``r(x, 5)``.
+        text: ``r(x, 5)``; of the row of a watched application ``w(user/7 {age: 4 → 5})``.
         key: the key, as in the text.
         where: its place in the input, as text.
         place: the same in parts.
+        caller: the ``file:line`` of the application that it comes from; empty if not recorded.
     """
 
     number: int
@@ -48,6 +49,7 @@ class OperationView(Struct, frozen=True, kw_only=True):
     key: str
     where: str
     place: Place
+    caller: str = ""
 
 
 class TransactionView(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
+    from isolang.history.remarks import Named, Remark
 
 
 _SHOWN: Final = 20  # transactions in a notebook, and operations of each
 _LONG: Final = 400  # characters of a cell there
+_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table and a primary key
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -280,17 +283,23 @@ class History(Struct, frozen=True, kw_only=True):
         return f"{name} transaction {position}"
 
     def key(self, key: int) -> str:
-        """Give a key as text; a string that reads as a name stands without quotes: ``x``."""
+        """Give a key as text; a string that reads as a name or row has no quotes: ``user/7``."""
         kind, payload = self.columns.key(key)
-        return payload if kind == STRING and payload.isidentifier() else show(kind, payload)
+        named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
+        return payload if named else show(kind, payload)
 
     def value(self, atom: int) -> str:
         """Give a value (an atom, or the unknown result) as text."""
         return "?" if atom == c.UNKNOWN_VALUE else show(*self.columns.value(atom))
 
     def op_value(self, op: int) -> str:
-        """Give what an operation wrote or returned, as text: ``5``, ``[1 2]``, ``?`` if unknown."""
+        """Give what an operation wrote or returned, as text: ``5``, ``[1 2]``, ``?`` if unknown.
+
+        Of the row of a watched application these are its columns: ``{age: 4 → 5}``.
+        """
         value = int(self.columns.op_value[_number(op)])
+        if row := self.remark(op).row:
+            return row
         kind = int(self.columns.op_kind[op])
         if kind not in c.LISTS or value == c.UNKNOWN_VALUE:
             return self.value(value)
@@ -299,14 +308,37 @@ class History(Struct, frozen=True, kw_only=True):
             return f"[{values}]"
         return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
+    def remark(self, op: int) -> Remark:
+        """Give what the recording says of an operation besides: its caller, and its row."""
+        from isolang.history.remarks import NOTHING
+
+        if not (remarks := self.remarks()):
+            return NOTHING
+        columns = self.columns
+        of_line = remarks.get(int(columns.op_position[op]), {})
+        _, key = columns.key(int(columns.op_key[op]))
+        value = self.value(int(columns.op_value[op]))
+        return of_line.get((c.KIND_NAMES[int(columns.op_kind[op])], str(key), value), NOTHING)
+
+    def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
+        """Give all of these, by line and operation; empty for most histories."""
+        if "remarks" not in self._lazy:
+            from isolang.history.remarks import remarks_of
+
+            events = self.format == "edn" and len(self.files) == 1
+            self._lazy["remarks"] = remarks_of(self.files[0]) if events else {}
+        found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
+        return found
+
     def describe_op(self, op: int) -> str:
-        """Give an operation as text: ``r(x, 5)``, ``append(x, 1)``."""
+        """Give an operation as text: ``r(x, 5)``, ``w(user/7 {age: 4 → 5})``."""
         kind = int(self.columns.op_kind[op])
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} failed"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
-        text = f"{name}({self.key(int(self.columns.op_key[op]))}, {self.op_value(op)})"
+        between = " " if self.remark(op).row else ", "
+        text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
         return text if self.columns.op_ok[op] else f"{text} failed"
 
     def is_delete(self, op: int) -> bool:

@@ -18,7 +18,6 @@ from isolang.explain.violation import (
     TransactionView,
     Violation,
 )
-from isolang.output.callers import callers_of
 from isolang.output.terminal import visible_record
 
 if TYPE_CHECKING:
@@ -160,15 +159,16 @@ def _transactions(
         about += [f"asked for {txn.level}"] * bool(txn.level)
         about += [f'"{label}"' for label in txn.labels]
         status = f" {txn.status}" if txn.status != "committed" else ""
-        operations = "  ".join(op.text for op in txn.operations)
+        operations = "  ".join(op.text for op in txn.operations if not op.caller)
         more = f"  (+{txn.omitted} more)" if txn.omitted else ""
         grid.add_row(
             _styled(txn.name + status, "bold"),
             _styled(", ".join(filter(None, about)), "dim"),
             operations + more,
         )
-        for where, operation in callers_of(txn):
-            grid.add_row("", _styled(where, "dim"), operation)
+        for op in txn.operations:
+            if op.caller:
+                grid.add_row("", _styled(op.caller, "dim"), op.text)
     yield _padded(grid, indent)
     if others:
         places = (f"{txn.name} ({_place(txn.where, report)})" for txn in others)

@@ -66,6 +66,7 @@ class Columns(Struct, frozen=True, kw_only=True):
         values: the values, as text.
         lists: each a prefix ``[n]`` of the key's longest list, or the values in a list.
         longest: for each key that lists were read of, its longest list, as indices of ``values``.
+        rows: of operations on the rows of a watched application, their columns, as text.
     """
 
     of: int
@@ -94,6 +95,7 @@ class Columns(Struct, frozen=True, kw_only=True):
     values: list[str]
     lists: list[list[int] | int]
     longest: dict[int, list[int]]
+    rows: dict[int, str]
 
 
 def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
@@ -149,7 +151,16 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
         values=values,
         lists=lists,
         longest=longest,
+        rows=_rows(history, ops),
     )
+
+
+def _rows(history: History, ops: Ints) -> dict[int, str]:
+    """What the recording says of rows, by the place of the operation here."""
+    if not history.remarks():
+        return {}
+    rows = ((i, history.remark(op).row) for i, op in enumerate(ops.tolist()))
+    return {i: cut(row) for i, row in rows if row}
 
 
 def _plain(labels: tuple[str, ...]) -> bool:

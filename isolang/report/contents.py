@@ -157,7 +157,6 @@ def contents(
     if violation is not None:
         shown = tuple(txn["number"] for txn in violation["transactions"])
         _number_edges(violation, history)
-        _name_callers(violation, verdict)
         for txn in violation["transactions"]:
             txn["age"] = age_of(history, txn["number"])
             txn["sent"] = list((statements or {}).get(txn["name"], ()))
@@ -316,18 +315,6 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
         "to": reader,
         "joins": joins,
     }
-
-
-def _name_callers(violation: dict[str, Any], verdict: Verdict) -> None:
-    """Give operations the line of the application that caused them, where it was recorded."""
-    from isolang.output.callers import callers_of
-    from isolang.verdict import Invalid
-
-    assert isinstance(verdict, Invalid)
-    for txn, view in zip(violation["transactions"], verdict.violation.transactions, strict=True):
-        found = {text: where for where, text in callers_of(view)}
-        for op in txn["operations"]:
-            op["caller"] = found.get(op["text"], "")
 
 
 def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:

@@ -207,8 +207,6 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
     Args:
         reports: each with its text.
     """
-    from isolang.output.callers import callers_of
-
     results = []
     for report, text in reports:
         level = {"invalid": "error", "error": "error", "unknown": "warning"}.get(report.verdict)
@@ -217,11 +215,11 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
         places: list[tuple[str, int, str]] = []
         found = report.violation
         for txn in found.transactions if found is not None else ():
-            callers = callers_of(txn)
-            for where, said in callers:
-                file, _, line = where.rpartition(":")
-                places.append((file, int(line) if line.isdigit() else 0, f"{txn.name}: {said}"))
-            if not callers:
+            called = [op for op in txn.operations if op.caller]
+            for op in called:
+                file, _, line = op.caller.rpartition(":")
+                places.append((file, int(line) if line.isdigit() else 0, f"{txn.name}: {op.text}"))
+            if not called:
                 said = "  ".join([txn.name, *(operation.text for operation in txn.operations)])
                 at = txn.place.position if txn.place.unit == "line" else 0
                 places.append((txn.place.file, at, said))

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _VERSIONS: Final = re.compile(rb", :versions \[[^\]]*\]")
 _XID: Final = re.compile(rb", :xid \"?(\d+)\"?")
-_CALLERS: Final = re.compile(rb", :callers \[((?:\"(?:[^\"\\]|\\.)*\"|\s)*)\]")
+_NOTES: Final = re.compile(rb", (:callers|:rows) \[((?:\"(?:[^\"\\]|\\.)*\"|\s)*)\]")
 _TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _COMMITTED: Final = re.compile(rb":type :ok,")
 _PROCESS: Final = re.compile(rb":process (\d+)")
@@ -41,11 +41,13 @@ class Installed(Struct, frozen=True, kw_only=True):
         transaction: which made it.
         key: of the history.
         value: what it holds; ``DELETED``: there is no row.
+        row: its columns, as text for people; empty if the value says enough.
     """
 
     transaction: int
     key: str
     value: Any
+    row: str = ""
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -135,7 +137,13 @@ def put_account(
     )
 
 
-_Made = tuple[str, int | None, Any]  # key, rank, value
+class _Made(NamedTuple):
+    """A version of a key: its number, if that is known, and what it holds."""
+
+    key: str
+    rank: int | None
+    value: Any
+    row: str = ""
 
 
 class _Repaired:
@@ -154,7 +162,7 @@ class _Repaired:
         made: Mapping[int, Sequence[_Made]],
     ) -> None:
         self._history, self._made = history, made
-        self._written = {(key, value) for ops in made.values() for key, _, value in ops}
+        self._written = {(one.key, one.value) for ops in made.values() for one in ops}
         self._read: dict[tuple[str, Any], None] = {}
         for number, ops in lines_of.items():
             if _COMMITTED.search(text[number - 1]):
@@ -169,7 +177,9 @@ class _Repaired:
         has in the log. That one is there, too; right after it, this one may stand in every order.
         """
         unknown = [one for one in self._read if one not in self._written]
-        return {-number: [(key, None, value)] for number, (key, value) in enumerate(unknown, 1)}
+        return {
+            -number: [_Made(key, None, value)] for number, (key, value) in enumerate(unknown, 1)
+        }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
         """A line without reads of own versions that nobody recorded, and with writes that were not.
@@ -193,19 +203,20 @@ class _Repaired:
                 self._read[key, value] = None
             kept.append(place)
         recorded = {key for name, key, *_ in objects if name in ("w", "delete")}
-        last = {key: (rank, value) for key, rank, value in self._made.get(xid or -1, ())}
-        more = [(key, *last[key]) for key in last if key not in recorded]
+        last = {one.key: one for one in self._made.get(xid or -1, ())}
+        more = [one for one in last.values() if one.key not in recorded]
         if len(kept) == len(objects) and not more:
             return None
         spelt = [self._spelt(op) for op in objects]
         old = ":value [" + " ".join(spelt) + "]"
-        new = [spelt[place] for place in kept] + [_spelt(k, v, rows=False) for k, _, v in more]
-        versions[:] = [versions[place] for place in kept] + [rank for _, rank, _ in more]
-        callers = _CALLERS.search(line)
-        if callers is not None:
-            texts = _TEXT.findall(callers[1])
-            some = [texts[place] for place in kept] + [b'""'] * len(more)
-            line = line.replace(callers[0], b", :callers [" + b" ".join(some) + b"]")
+        new = [spelt[place] for place in kept] + [_spelt(one, rows=False) for one in more]
+        versions[:] = [versions[place] for place in kept] + [one.rank for one in more]
+        for noted in list(_NOTES.finditer(line)):
+            texts = _TEXT.findall(noted[2])
+            rows = noted[1] == b":rows"
+            added = [lines.spell(one.row if rows else "").encode() for one in more]
+            some = [texts[place] for place in kept] + added
+            line = line.replace(noted[0], b", " + noted[1] + b" [" + b" ".join(some) + b"]")
         return line.replace(old.encode(), (":value [" + " ".join(new) + "]").encode())
 
     @staticmethod
@@ -224,7 +235,7 @@ def _ranks(
     for one in log:
         count[one.key] += 1
         ranks[one.transaction, one.key].append(count[one.key])
-        made[one.transaction].append((one.key, count[one.key], one.value))
+        made[one.transaction].append(_Made(one.key, count[one.key], one.value, one.row))
     return ranks, made
 
 
@@ -322,7 +333,7 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
     latest = max((time for _, time in places), default=0)
     out = []
     for number, made in enumerate(others.values(), 1):
-        ops = " ".join(_spelt(key, value, rows=rows) for key, _, value in made)
+        ops = " ".join(_spelt(one, rows=rows) for one in made)
         for kind, index, time in (
             ("invoke", first[0] - number, min(first[1], 0)),
             ("ok", last[0] + number, latest),
@@ -331,14 +342,16 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
                 f"{{:index {index}, :type :{kind}, :process {process + number}, :time {time}, "
                 f":f :txn, :value [{ops}]}}\n"
             ).encode()
-            if kind == "ok" and any(rank is not None for _, rank, _ in made):
-                line = lines.with_versions(line, [rank for _, rank, _ in made])
+            if kind == "ok":
+                line = lines.with_remarks(line, (), [one.row for one in made])
+            if kind == "ok" and any(one.rank is not None for one in made):
+                line = lines.with_versions(line, [one.rank for one in made])
             out.append(line)
     return b"".join(out)
 
 
-def _spelt(key: str, value: Any, *, rows: bool) -> str:
-    shown = lines.spell(key)
-    if rows and value == DELETED:
+def _spelt(made: _Made, *, rows: bool) -> str:
+    shown = lines.spell(made.key)
+    if rows and made.value == DELETED:
         return f"[:delete {shown}]"
-    return f"[:w {shown} {lines.spell(value)}]"
+    return f"[:w {shown} {lines.spell(made.value)}]"

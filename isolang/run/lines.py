@@ -46,10 +46,13 @@ def with_error(line: bytes, error: BaseException) -> bytes:
     return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
 
 
-def with_callers(line: bytes, callers: Sequence[str]) -> bytes:
-    """The line of a completion that also says where each operation comes from."""
-    shown = " ".join(show(*encode(one, "a caller")) for one in callers)
-    return line.removesuffix(b"}\n") + f", :callers [{shown}]}}\n".encode()
+def with_remarks(line: bytes, callers: Sequence[str], rows: Sequence[str]) -> bytes:
+    """The line of a completion that also says where each operation comes from, and its row."""
+    for name, texts in (("callers", callers), ("rows", rows)):
+        if any(texts):
+            shown = " ".join(show(*encode(one, name)) for one in texts)
+            line = line.removesuffix(b"}\n") + f", :{name} [{shown}]}}\n".encode()
+    return line
 
 
 def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None) -> bytes:

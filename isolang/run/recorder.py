@@ -308,6 +308,7 @@ class RecordedTransaction:
         operations: what it did so far.
         transaction_name: what the database calls it, where its versions are stated; else ``None``.
         callers: for each operation the ``file:line`` that it comes from; empty if not known.
+        rows: for each operation the columns that it read or changed, as text; likewise.
     """
 
     def __init__(
@@ -339,6 +340,7 @@ class RecordedTransaction:
         self.problem: BadAnswer | None = None
         self.operations: list[Recorded] = []
         self.callers: list[str] = []
+        self.rows: list[str] = []
 
     def __enter__(self) -> Self:
         if commits_later(self._connection):
@@ -534,8 +536,8 @@ class RecordedTransaction:
             line = self._line(_COMPLETION[outcome], done)
             if self.problem is not None and outcome == "committed":
                 outcome = "maybe"
-            if self.callers and self.problem is None:
-                line = lines.with_callers(line, self.callers)
+            if self.problem is None:
+                line = lines.with_remarks(line, self.callers, self.rows)
             if self._versions and self.problem is None:
                 stated = [self._versions.get(place) for place in range(len(done))]
                 line = lines.with_versions(line, stated, self.transaction_name)

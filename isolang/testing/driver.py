@@ -18,12 +18,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.account import Account, Installed, put_account
 from isolang.run.drivers.postgres_log import Change, Log
 from isolang.run.outcome import RolledBack
 from isolang.testing import rows, server
+from isolang.testing.changes import Seen, value_text, written_text
 from isolang.testing.hooks import Hooks
 from isolang.testing.observed import Observed, Unseen, Versions
 from isolang.testing.statements import Statement, parse
@@ -317,7 +320,8 @@ class DriverWatch:
                 result = yield send
                 yield from self._returned(one, original, cursor, statement, table)
                 return result
-            hidden = f"{text.strip().removesuffix(';')} RETURNING {table.selected(statement.alias)}"
+            hidden = f"{text.strip().removesuffix(';')} RETURNING "
+            hidden += table.selected(statement.alias, row=True)
             result = yield partial(original, cursor, hidden, *given, **options)
             self._hidden(one, cursor, statement, table)
             return result
@@ -355,12 +359,13 @@ class DriverWatch:
         self, one: _Open, cursor: Any, statement: Statement, table: rows.Table, send: partial[Any]
     ) -> Steps:
         query = rows.matching(statement, table)
-        before: dict[str, int | None] | None = None
+        whole = rows.matching(statement, table, row=True)
+        before: dict[str, rows.Version | None] | None = None
         if not statement.locks:
             found = yield from _ask(send.func, cursor.connection, query)
             before = rows.versions(found, table)
         result = yield send
-        found = yield from _ask(send.func, cursor.connection, query)
+        found = yield from _ask(send.func, cursor.connection, whole)
         after = rows.versions(found, table)
         if before is None:
             # SOUND BECAUSE: what was returned is locked and matches still. If there are as many
@@ -370,13 +375,13 @@ class DriverWatch:
             self.unseen.note("rows that LIMIT may have left out", table.name)
             return result
         for key in sorted(before.keys() | after.keys()):
-            version = after.get(key)
-            if version is None or before.get(key) != version:
+            version, earlier = after.get(key), before.get(key)
+            if version is None or earlier is None or earlier.number != version.number:
                 self.unseen.note("rows that changed while they were read", key)
                 continue
-            value = self._versions.value(key, version)
+            value = self._versions.value(key, version.number)
             if value:
-                one.read(key, value[0])
+                one.read(key, value[0], version.seen)
             else:
                 self.unseen.note("rows of writers that are not watched", key)
         return result
@@ -384,10 +389,12 @@ class DriverWatch:
     def _hidden(self, one: _Open, cursor: Any, statement: Statement, table: rows.Table) -> None:
         from psycopg.pq import ExecStatus
 
-        result = cursor.pgresult
+        result, coding = cursor.pgresult, cursor.connection.info.encoding
         found = [
             [
-                bytes(result.get_value(row, column) or b"").decode()
+                None
+                if (cell := result.get_value(row, column)) is None
+                else bytes(cell).decode(coding)
                 for column in range(result.nfields)
             ]
             for row in range(result.ntuples)
@@ -416,15 +423,17 @@ class DriverWatch:
         answer = yield from _ask(original, cursor.connection, query)
         self._wrote(one, statement, rows.versions(answer, table))
 
-    def _wrote(self, one: _Open, statement: Statement, versions: Mapping[str, int | None]) -> None:
+    def _wrote(
+        self, one: _Open, statement: Statement, versions: Mapping[str, rows.Version | None]
+    ) -> None:
         for key, version in versions.items():
             if statement.kind == "delete":
                 one.write(key, _GONE)
             elif version is None:
                 self.unseen.note("writes of rows that others have deleted", key)
             else:
-                self._versions.wrote(key, version)
-                one.write(key, version)
+                self._versions.wrote(key, version.number)
+                one.write(key, version.number, replace(version.seen, named=statement.sets))
 
 
 def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:
@@ -441,8 +450,14 @@ def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:
     if new is None:
         new = old if change.kind == "DELETE" else None
     if new is not None:
-        value = _GONE if change.kind == "DELETE" else number
-        yield Installed(transaction=number, key=new, value=value)
+        gone = change.kind == "DELETE"
+        row = {one: value_text(value) for one, value in change.row.items() if one in table.others}
+        yield Installed(
+            transaction=number,
+            key=new,
+            value=_GONE if gone else number,
+            row="" if gone else written_text(Seen(row=row)),
+        )
 
 
 def _ask(original: Any, connection: Any, query: str, *params: Any) -> Steps:

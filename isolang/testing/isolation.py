@@ -6,7 +6,6 @@ import os
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from isolang.run.outcome import Connection, Driver
     from isolang.run.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch
+    from isolang.testing.observed import Unseen
     from isolang.testing.passive import Watch
     from isolang.verdict import Valid, Verdict
 
@@ -302,6 +302,16 @@ class Isolation:
             self._told_by = watch
         return watch
 
+    def unseen(self) -> Unseen:
+        """What the watches of this test left out: all of it, by kind, with examples."""
+        from isolang.testing.observed import Unseen
+
+        every = Unseen()
+        for watch in self._watches:
+            every.update(watch.unseen)
+            every.examples = watch.unseen.examples | every.examples
+        return every
+
     # --- judging ---
 
     @property
@@ -337,12 +347,13 @@ class Isolation:
         if not self._paths:
             raise IsolangError("nothing was recorded; use isolation.transaction or isolation.run")
         accepted, refused = [], []
-        histories = [load_history(self._with_versions(path)) for path in self._paths]
+        judged = [self._with_versions(path) for path in self._paths]
+        histories = [load_history(path) for path in judged]
         if not (self.allow_unseen if allow_unseen is None else allow_unseen):
             self._require_observations(histories)
-        for path, history in zip(self._paths, histories, strict=True):
+        for recorded, path, history in zip(self._paths, judged, histories, strict=True):
             verdict = check(history, level, timeout=timeout or self.timeout)
-            self._waiting.discard(path)
+            self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:
                 keep(verdict, path, self.keep)
@@ -376,11 +387,8 @@ class Isolation:
             return
         counts = [history.counts() for history in histories]
         transactions, aborted = (sum(c[k] for c in counts) for k in ("transactions", "aborted"))
-        unseen: Counter[str] = Counter()
-        for watch in self._watches:
-            unseen += watch.unseen
         got = [f"{transactions} transactions, {aborted} of them aborted"]
-        got += [f"unseen: {what} ({number})" for what, number in sorted(unseen.items())]
+        got += [f"unseen: {kind} ({said})" for kind, said in self.unseen().told()]
         self._waiting.clear()
         raise IsolangError(
             f"nothing was observed, so no level could have been broken (got {'; '.join(got)}; "
@@ -417,6 +425,7 @@ def keep(verdict: Verdict, path: Path, folder: Path) -> None:
     Files of an earlier run that have the same names are replaced.
     """
     from shutil import copyfile
+    from tempfile import TemporaryDirectory
 
     from isolang.report import page
     from isolang.verdict import Unknown
@@ -426,7 +435,9 @@ def keep(verdict: Verdict, path: Path, folder: Path) -> None:
     name = f"{path.stem}.{folder_of(verdict.spec.name)}.html"
     (folder / name).write_text(page(verdict, name=path.name), encoding="utf-8")
     if not isinstance(verdict, Unknown):
-        verdict.certificate().save(folder)
+        with TemporaryDirectory(dir=folder) as alone:
+            path = verdict.certificate().save(alone)
+            path.replace(folder / path.name)
 
 
 def folder_of(test: str) -> str:

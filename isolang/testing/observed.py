@@ -7,12 +7,15 @@ operations accuses nobody.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.testing.callers import caller
+from isolang.testing.changes import Row, Seen, read_text, written_text
 
 if TYPE_CHECKING:
     from isolang.run.lines import Recorded
@@ -47,6 +50,12 @@ class Unseen(Counter[str]):
         if kind not in self.examples:
             shown = " ".join(example.split())[:120]
             self.examples[kind] = ", ".join(filter(None, (shown, caller())))
+
+    def told(self) -> Iterator[tuple[str, str]]:
+        """Each kind, with how often and its example: ``2; first: account/a, app.py:12``."""
+        for kind, number in sorted(self.items()):
+            example = self.examples.get(kind, "")
+            yield kind, f"{number}; first: {example}" if example else str(number)
 
 
 class Versions:
@@ -83,26 +92,40 @@ class Observed:
         self.operations: list[Recorded] = []
         self.committing = False
         self.failed = False
-        self._callers: list[str] = []
+        self._remarks: list[tuple[str, Seen | None]] = []  # of each operation: caller, row
         self._savepoints: list[tuple[str, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
 
-    def read(self, key: str, value: Any) -> None:
-        """Note a read."""
-        self._note(("r", key, value))
+    def read(self, key: str, value: Any, seen: Seen | None = None) -> None:
+        """Note a read, and what is known of the row."""
+        self.operations.append(("r", key, value))
+        self._remarks.append((caller(), seen))
 
-    def write(self, key: str, value: Any) -> None:
-        """Note a write, once as long as its value stays."""
-        last = next(
-            (v for name, k, v in reversed(self.operations) if (name, k) == ("w", key)), None
-        )
-        if last != value:
-            self._note(("w", key, value))
+    def write(self, key: str, value: Any, seen: Seen | None = None) -> None:
+        """Note a write, once as long as its value stays, and what is known of the row."""
+        places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
+        writes = [n for n in places if self.operations[n][0] == "w"]
+        if writes and self.operations[writes[-1]][2] == value:
+            where, earlier = self._remarks[writes[-1]]
+            self._remarks[writes[-1]] = where, _since(seen, earlier.before if earlier else {})
+            return
+        _, earlier = self._remarks[places[-1]] if places else ("", None)
+        self.operations.append(("w", key, value))
+        self._remarks.append((caller(), _since(seen, earlier.row if earlier else {})))
 
-    def _note(self, operation: Recorded) -> None:
-        self.operations.append(operation)
-        self._callers.append(caller())
+    def _rows(self) -> Iterator[str]:
+        """The row of each operation as text; empty if it is not known."""
+        changed = {
+            key: seen.changed()
+            for (name, key, _), (_, seen) in zip(self.operations, self._remarks, strict=True)
+            if name == "w" and seen is not None
+        }
+        for (name, key, _), (_, seen) in zip(self.operations, self._remarks, strict=True):
+            if seen is None:
+                yield ""
+            else:
+                yield written_text(seen) if name == "w" else read_text(seen, changed.get(key, ()))
 
     def savepoint(self, name: str) -> None:
         """Remember what was done before a savepoint."""
@@ -116,7 +139,7 @@ class Observed:
         """Forget what was done after a savepoint, which stays."""
         index = self._index(name)
         del self.operations[self._savepoints[index][1] if self._savepoints else 0 :]
-        del self._callers[len(self.operations) :]
+        del self._remarks[len(self.operations) :]
         del self._savepoints[index + 1 :]
 
     def _index(self, name: str) -> int:
@@ -128,7 +151,7 @@ class Observed:
         """Forget everything that was done, and give what was written."""
         written = [(key, value) for name, key, value in self.operations if name == "w"]
         self.operations.clear()
-        self._callers.clear()
+        self._remarks.clear()
         return written
 
     def announce(self) -> None:
@@ -152,10 +175,16 @@ class Observed:
         for name, key, value in self.operations:
             stated = str(value) if self._versions and isinstance(value, int) else None
             (self._t.read if name == "r" else self._t.write)(key, value, stated)
-        self._t.callers = self._callers
+        self._t.callers = [where for where, _ in self._remarks]
+        self._t.rows = list(self._rows())
 
     def _classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, "commit" if self.committing else "statement")
+
+
+def _since(seen: Seen | None, before: Row) -> Seen | None:
+    """A row that is written, with what the transaction had seen of it first."""
+    return None if seen is None else replace(seen, before={**seen.before, **before})
 
 
 def _nothing(connection: object) -> None:

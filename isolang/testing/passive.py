@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.outcome import RolledBack
+from isolang.testing.changes import Seen, value_text
 from isolang.testing.observed import Observed, Unseen, Versions, key_of
 
 if TYPE_CHECKING:
     from typing import Self
 
     from sqlalchemy import Connection, Engine
-    from sqlalchemy.orm import Mapper, Session, registry
+    from sqlalchemy.orm import InstanceState, Mapper, Session, registry
 
     from isolang.run.recorder import Recorder
 
@@ -85,7 +86,8 @@ class Watch:
                 (mapper, "load", self._load),
                 (mapper, "refresh", self._refresh),
                 (mapper, "after_insert", self._write),
-                (mapper, "after_update", self._update),
+                (mapper, "before_update", self._update),
+                (mapper, "after_update", self._updated),
                 (mapper, "after_delete", self._delete),
             ]
         self.engine.clear_compiled_cache()  # statements that were compiled before select no xmin
@@ -197,18 +199,30 @@ class Watch:
         key, version = _key(target), int(found)
         value = self._versions.value(key, version)
         if value:
-            one.read(key, value[0])
+            one.read(key, value[0], _seen(target))
         else:
             self.unseen.note("rows of writers that are not watched", key)
 
     def _update(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+        from sqlalchemy import inspect
         from sqlalchemy.orm import object_session
 
-        session = object_session(target)
-        if session is not None and session.is_modified(target, include_collections=False):
-            self._write(mapper, connection, target)
+        # Afterwards nobody knows any more what was set by an expression of the database.
+        one, session = self._open.get(connection), object_session(target)
+        if one and session and session.is_modified(target, include_collections=False):
+            one.updating[inspect(target)] = _seen(target)
 
-    def _write(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+    def _updated(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+        from sqlalchemy import inspect
+
+        one = self._open.get(connection)
+        seen = None if one is None else one.updating.pop(inspect(target), None)
+        if seen is not None:
+            self._write(mapper, connection, target, seen)
+
+    def _write(
+        self, mapper: Mapper[Any], connection: Connection, target: Any, seen: Seen | None = None
+    ) -> None:
         from sqlalchemy import and_, select
 
         one = self._open.get(connection)
@@ -225,7 +239,7 @@ class Watch:
             return
         key, version = _key(target), int(found[0])
         self._versions.wrote(key, version)
-        one.write(key, version)
+        one.write(key, version, seen or _seen(target))
 
     def _delete(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
         if connection in self._open:
@@ -238,6 +252,7 @@ class _Open(Observed):
     def __init__(self, session: Session, number: int, recorder: Recorder) -> None:
         super().__init__(number, recorder)
         self.session = session
+        self.updating: dict[InstanceState[Any], Seen] = {}
 
 
 def _key(target: Any) -> str:
@@ -245,6 +260,26 @@ def _key(target: Any) -> str:
 
     mapper = inspect(target).mapper
     return key_of(mapper.base_mapper.local_table.fullname, mapper.primary_key_from_instance(target))
+
+
+def _seen(target: Any) -> Seen:
+    """What an object has, what it had when it was loaded, and what was set since.
+
+    Only what is there is looked at: nothing is loaded for it.
+    """
+    from sqlalchemy import inspect
+
+    state = inspect(target)
+    keys = {state.mapper.get_property_by_column(column).key for column in state.mapper.primary_key}
+    names = [one.key for one in state.mapper.column_attrs if one.key not in keys | {_XMIN}]
+    row = {name: value_text(state.dict[name]) for name in names if name in state.dict}
+    histories = {name: state.attrs[name].history for name in row}
+    before = {name: one.deleted[0] for name, one in histories.items() if one.deleted}
+    return Seen(
+        row=row,
+        before={name: value_text(value) for name, value in before.items()},
+        named=[name for name, one in histories.items() if one.added],
+    )
 
 
 def _map_xmin(mapper: Mapper[Any]) -> None:

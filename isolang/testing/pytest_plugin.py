@@ -20,6 +20,8 @@ _MARK: Final = (
     "level, and has to be something unless allow_unseen"
 )
 _KNOWN: Final = {"level", "timeout", "allow_unseen"}
+_TRANSACTIONS: Final = "isolation transactions"  # names of properties of a test
+_UNSEEN: Final = "isolation unseen: "
 _SEED: Final = pytest.StashKey[int]()
 _HELD: Final = pytest.StashKey["Isolation"]()
 
@@ -169,9 +171,45 @@ def pytest_runtest_makereport(
     if one is not None and call.when == "call":
         for verdict in one.judged:
             item.user_properties.append((f"isolation {verdict.spec.name}", verdict.outcome))
+        transactions = sum(v.history.counts()["transactions"] for v in one.judged)
+        item.user_properties.append((_TRANSACTIONS, str(transactions)))
+        unseen = list(one.unseen().told())
+        item.user_properties += [(f"{_UNSEEN}{kind}", said) for kind, said in unseen]
         report.user_properties = list(item.user_properties)
         if report.failed:
             lines = [f"seed: {one.seed} (again with --isolation-seed={one.seed})"]
             lines.append(f"history: {one.folder if one.keep is None else one.keep}")
+            lines += [f"unseen: {kind} ({said})" for kind, said in unseen]
             report.sections.append(("isolation", "\n".join(lines)))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how much was judged, and what the watches left out."""
+    properties = [
+        dict(report.user_properties)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+    ]
+    judged = [int(of[_TRANSACTIONS]) for of in properties if _TRANSACTIONS in of]
+    if not judged:
+        return
+    unseen: dict[str, tuple[int, str]] = {}
+    for of in properties:
+        for name, said in of.items():
+            if name.startswith(_UNSEEN):
+                number, _, first = said.partition("; ")
+                before, example = unseen.get(name, (0, first))
+                unseen[name] = (before + int(number), example)
+    terminalreporter.write_line(
+        f"isolation: {_counted(len(judged), 'test')}, {_counted(sum(judged), 'transaction')}, "
+        f"{sum(number for number, _ in unseen.values()):,} unseen"
+    )
+    for name, (number, first) in sorted(unseen.items()):
+        example = f" ({first})" if first else ""
+        terminalreporter.write_line(f"  {number:,} {name.removeprefix(_UNSEEN)}{example}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -12,16 +12,19 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.testing.changes import LONGEST, Seen, value_text
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
 # SOUND BECAUSE: with rules, row security, children or without the right to select, what RETURNING
 # and a second SELECT answer could differ from what the application's statement did, or fail.
 TABLE: Final = """
-SELECT n.nspname, c.relname, array_agg(quote_ident(a.attname) ORDER BY a.attnum)
+SELECT n.nspname, c.relname,
+  array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (WHERE a.attnum = ANY (i.indkey)),
+  array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (WHERE a.attnum <> ALL (i.indkey))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
-  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass(%s) AND c.relkind = 'r' AND c.relpersistence <> 't'
   AND NOT (c.relhassubclass OR c.relhasrules OR c.relrowsecurity)
   AND has_table_privilege(c.oid, 'SELECT')
@@ -37,18 +40,34 @@ class Table(Struct, frozen=True, kw_only=True):
     Attributes:
         name: in the history; of the schema ``public`` without it.
         columns: of the primary key, as they are written.
+        others: the other columns, likewise.
     """
 
     name: str
     columns: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
         """The name of a row in the history."""
         return key_of(self.name, values)
 
-    def selected(self, alias: str) -> str:
-        """``xmin`` and the primary key, as text."""
-        return ", ".join(f"{alias}.{one}::text" for one in ("xmin", *self.columns))
+    def selected(self, alias: str, *, row: bool = False) -> str:
+        """``xmin`` and the primary key, as text; with ``row`` the beginnings of the others, too."""
+        named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
+        others = self.others if row else ()
+        return ", ".join([*named, *(f"left({alias}.{one}::text, {LONGEST})" for one in others)])
+
+
+class Version(Struct, frozen=True):
+    """The version of a row.
+
+    Attributes:
+        number: of the transaction that wrote it.
+        seen: its columns, where they were asked for.
+    """
+
+    number: int
+    seen: Seen
 
 
 def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | None:
@@ -60,26 +79,32 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | Non
     """
     if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
         return None
-    schema, name, columns = row
+    schema, name, columns, others = row
     name = name if schema == "public" else f"{schema}.{name}"
-    return Table(name=names.get(name, name), columns=tuple(columns))
+    return Table(
+        name=names.get(name, name),
+        columns=tuple(columns),
+        others=tuple(one for one in others or () if "%" not in one),
+    )
 
 
-def matching(statement: Statement, table: Table) -> str:
+def matching(statement: Statement, table: Table, *, row: bool = False) -> str:
     """The query of the rows that match the condition of a SELECT."""
-    return f"SELECT {table.selected(statement.alias)} FROM {statement.source}"
+    return f"SELECT {table.selected(statement.alias, row=row)} FROM {statement.source}"
 
 
-def versions(rows: Sequence[Sequence[str]], table: Table) -> dict[str, int | None]:
+def versions(rows: Sequence[Sequence[Any]], table: Table) -> dict[str, Version | None]:
     """The version of each row, by its key, of rows of :meth:`Table.selected`.
 
     SOUND BECAUSE: a key that has two rows has no version here. In a snapshot that is kept there can
     be two: one that others have deleted since, and one that was inserted after it.
     """
-    found: dict[str, int | None] = {}
+    found: dict[str, Version | None] = {}
     for xmin, *values in rows:
-        key = table.key(values)
-        found[key] = None if key in found else int(xmin)
+        key = table.key(values[: len(table.columns)])
+        others = map(value_text, values[len(table.columns) :])
+        seen = Seen(row=dict(zip(table.others, others, strict=False)))
+        found[key] = None if key in found else Version(int(xmin), seen)
     return found
 
 
@@ -95,7 +120,7 @@ def returned_keys(statement: Statement, table: Table, rows: Sequence[Sequence[An
             return None
         places.append(found[0])
     return (
-        f"SELECT {table.selected(statement.table)} FROM {statement.table} WHERE "
+        f"SELECT {table.selected(statement.table, row=True)} FROM {statement.table} WHERE "
         + f"({', '.join(f'{statement.table}.{one}' for one in table.columns)}) IN ("
         + ", ".join(f"({', '.join(_quoted(row[n]) for n in places)})" for row in rows)
         + ")"

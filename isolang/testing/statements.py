@@ -7,6 +7,7 @@ what is not certain is not recognised.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -40,6 +41,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         cut: whether matching rows may be left out: LIMIT, OFFSET, FETCH, SKIP LOCKED.
         locks: whether rows are locked against writers.
         returned: of a write, what it returns to the application.
+        sets: of an UPDATE, the columns that it sets one by one.
     """
 
     kind: Literal["select", "insert", "update", "delete"]
@@ -49,6 +51,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     cut: bool = False
     locks: bool = False
     returned: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
 
 
 class _Text:
@@ -144,4 +147,15 @@ def _write(cut: _Text) -> Statement | None:
         table=named[0],
         alias=named[1],
         returned=returned,
+        sets=tuple(_set(cut)) if words[0] == "update" else (),
     )
+
+
+def _set(cut: _Text) -> Iterator[str]:
+    """The columns before the ``=`` of an UPDATE, outside of parentheses."""
+    depth = 0
+    begin = cut.words.index("set") if "set" in cut.words else len(cut.words)
+    for before, name, after in zip(*(cut.tokens[begin + n :] for n in range(3)), strict=False):
+        depth += (before == "(") - (before == ")")
+        if not depth and after == "=" and before.lower() in ("set", ","):
+            yield name if name.startswith('"') else name.lower()

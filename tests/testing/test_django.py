@@ -144,7 +144,8 @@ def test_a_lost_vote_is_found_with_its_lines(level, tmp_path):
     for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
         number = next(n for n, line in enumerate(lines, 1) if line.strip() == what)
         assert f"test_django.py:{number} " in str(error.value)
-    assert "polls.Choice/1" in str(error.value)
+    assert "r(polls.Choice/1 {votes: 0, text: Not much})" in str(error.value)
+    assert "w(polls.Choice/1 {votes: 0 → 1})" in str(error.value)
     assert "site-packages" not in str(error.value)
 
 

@@ -114,6 +114,11 @@ def test_a_lost_update_is_seen_with_its_lines(url, recorder, counting):
     assert "site-packages" not in text
     data = page(verdict).split('id="contents">')[1].split("</script>")[0]
     shown = json.loads(data)["violation"]["transactions"]
+    assert {op["text"] for one in shown for op in one["operations"]} == {
+        "r(account/a {balance: 10})",
+        "w(account/a {balance: 10 → 11})",
+    }
+    assert "read account/a = {balance: 10}, the initial value, " in " ".join(text.split())
     assert [op["caller"].split("/")[-1] for one in shown for op in one["operations"]] == [
         f"test_driver.py:{number}" for number in (numbers[0], numbers[2], numbers[1], numbers[3])
     ]
@@ -127,6 +132,34 @@ def test_the_update_that_the_server_refuses_is_aborted(url, recorder, counting):
         both(counting)(url, level=level)
     assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
     isolang.assert_level(recorder.history(), "strong-si")
+
+
+def test_rows_are_shown_by_what_changed(url, recorder):
+    """Columns that a transaction had seen before, that it set blindly, or that a row begins with.
+
+    A second write of a row is one with the first, and what a savepoint took back is not shown.
+    """
+    with psycopg.connect(url) as connection:
+        connection.execute("ALTER TABLE account ADD note text DEFAULT 'x, y', ADD \"Ü %\" bytea")
+    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as connection:
+        connection.execute(READ, ("a",)).fetchall()
+        connection.execute("UPDATE account SET balance = 11, note = 'x, y' WHERE name = 'a'")
+        connection.execute("UPDATE account SET balance = 12 WHERE name = 'a'")
+        connection.execute("UPDATE account SET note = NULL WHERE name = 'b'")
+        connection.execute("SAVEPOINT s")
+        connection.execute("UPDATE account SET balance = 99 WHERE name = 'b'")
+        connection.execute("ROLLBACK TO s")
+        connection.execute("INSERT INTO account VALUES ('c', 1, repeat('ü', 50)) RETURNING name")
+        connection.execute("DELETE FROM account WHERE name = 'c'")
+    assert not watch.unseen
+    history = recorder.history()
+    assert [history.describe_op(op) for op in history.operations_of(0)] == [
+        'r(account/a {balance: 10, note: "x, y"})',
+        "w(account/a {balance: 10 → 12})",
+        "w(account/b {note: null})",
+        f"w(account/c {{balance: 1, note: {'ü' * 39}…}})",
+        "w(account/c, :deleted)",
+    ]
 
 
 def increment(url, read, level=None):

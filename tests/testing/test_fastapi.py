@@ -1,6 +1,7 @@
 """A service of FastAPI on SQLAlchemy with asyncio, recorded without a change."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_requests_at_the_same_time(server, tmp_path, lock):
         return sorted(answer.status_code for answer in answers)
 
     answers = asyncio.run(requests())
-    assert not watch.unseen
+    assert not watch.unseen.keys() - {"rows that changed while they were read"}
     if lock:
         assert answers == [200, 200, 200, 409, 409]
         isolation.assert_level("sser")
@@ -94,4 +95,5 @@ def test_requests_at_the_same_time(server, tmp_path, lock):
         for what in ("item = await session.get(", "await session.commit()"):
             number = next(n for n, line in enumerate(lines, 1) if line.strip().startswith(what))
             assert f"test_fastapi.py:{number} " in str(error.value)
+        assert re.search(r"w\(item/1 \{stock: \d → \d\}\)", str(error.value))
     isolation.close()

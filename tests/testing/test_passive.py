@@ -288,6 +288,28 @@ def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
     assert "site-packages" not in text
 
 
+def test_rows_are_shown_by_what_changed(connect, recorder):
+    """Of objects that were loaded, that are new, and whose values the database computes."""
+    engine = connect("READ COMMITTED")
+    with Watch(engine, Base.registry, recorder), Session(engine) as session:
+        one = session.get(Account, "a")
+        one.balance = 11
+        session.flush()
+        one.balance = 12
+        session.add(Account(name="c", balance=3))
+        session.flush()
+        session.get(Account, "b").balance = Account.balance + 1
+        session.commit()
+    history = recorder.history()
+    assert [history.describe_op(op) for op in history.operations_of(0)] == [
+        "r(account/a {balance: 10})",
+        "w(account/a {balance: 10 → 12})",
+        "w(account/c {balance: 3})",
+        "r(account/b {balance: 10})",
+        "w(account/b {balance: 10 → account.balance + :balance_1})",
+    ]
+
+
 def test_what_is_not_seen_has_an_example(connect, recorder):
     """Each kind names the line of its first statement."""
     engine = connect("READ COMMITTED")

@@ -163,6 +163,45 @@ def test_it(isolation, number):
         assert verified.ret == 0
 
 
+def test_the_summary_counts_what_was_judged_and_unseen(run, pytester):
+    """All workers together, each kind of what was left out with its first example."""
+    body = """
+@pytest.mark.isolation("pl-2")
+@pytest.mark.parametrize("number", range(3))
+def test_it(isolation, number):
+    from types import SimpleNamespace
+    from isolang.testing.observed import Unseen
+    record(isolation)
+    unseen = Unseen()
+    for _ in range(number):
+        unseen.note("bulk statements", f"update {number}")
+    isolation._watches.append(SimpleNamespace(unseen=unseen))
+
+def test_of_something_else():
+    pass
+"""
+    done = run(LOST_UPDATE + body, "-n", "2", "--junitxml=junit.xml", apart=True)
+    done.assert_outcomes(passed=4)
+    done.stdout.fnmatch_lines(
+        [
+            "isolation: 3 tests, 6 transactions, 3 unseen",
+            "  3 bulk statements (first: update *, *.py:*)",
+        ]
+    )
+    junit = pytester.path.joinpath("junit.xml").read_text()
+    assert 'name="isolation unseen: bulk statements" value="2; first: update 2, ' in junit
+    assert "isolation:" not in run("def test_it(): pass").stdout.str()
+
+
+def test_evidence_of_an_earlier_run_is_replaced(run, pytester):
+    """The folder of a test has one history, one page and one certificate."""
+    body = '@pytest.mark.isolation("si")\ndef test_it(isolation):\n    record(isolation)\n'
+    for _ in range(2):
+        run(LOST_UPDATE + body, "--isolation-report=evidence").assert_outcomes(failed=1)
+    (folder,) = pytester.path.joinpath("evidence").iterdir()
+    assert len(list(folder.iterdir())) == 3
+
+
 def test_functions_run_concurrently(run):
     """Python's sqlite3 opens no transaction before a SELECT: two counters lose an update."""
     done = run(

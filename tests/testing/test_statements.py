@@ -42,6 +42,20 @@ def test_writes_of_one_table(text, kind, table, alias, returned):
 
 
 @pytest.mark.parametrize(
+    ("text", "sets"),
+    [
+        ("UPDATE t SET a = a + 1 WHERE b = 2", ("a",)),
+        ('UPDATE t SET "A" = f(x, y = 1), B = (1), c=3 WHERE d = 2', ('"A"', "b", "c")),
+        ("UPDATE t SET (a, b) = (1, 2) WHERE c = 2", ()),
+        ("INSERT INTO t (a) VALUES (1)", ()),
+    ],
+)
+def test_columns_that_are_set(text, sets):
+    """Those that are set one by one are known."""
+    assert parse(text).sets == sets
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT 1",

@@ -129,7 +129,7 @@ const M = {
   },
   /** @param {number} op */
   text(op) {
-    const value = H.kind[op] === "d" ? "" : `, ${M.value(op)}`;
+    const value = H.rows[op] ? ` ${H.rows[op]}` : H.kind[op] === "d" ? "" : `, ${M.value(op)}`;
     return `${KIND[/** @type {"r"} */ (H.kind[op])]}(${H.keys[H.key[op]]}${value})${FAILED.has(op) ? " failed" : ""}`;
   },
   /** @param {number} op */

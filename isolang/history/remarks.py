@@ -1,0 +1,100 @@
+"""What a recording says of an operation besides what is checked: its caller, and its row.
+
+A recording of an application has at the end of a completion ``:callers ["app.py:12" …]`` and
+``:rows ["{balance: 100 → 90}" …]``, one text for each operation. They are for people, and no part
+of the history that is checked.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from msgspec import DecodeError, Struct, json
+
+_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
+_NAMES: Final = (b", :callers [", b", :rows [")
+_MARKED: Final = {
+    name: re.compile(re.escape(name) + rb"((?:%s ?)*)\]" % _STRING) for name in _NAMES
+}
+_TEXT: Final = re.compile(_STRING)
+_OPERATION: Final = re.compile(rb"\[:([\w-]+) (%s) ([^\s\]]+)\]" % _STRING)
+
+Named: TypeAlias = tuple[str, str, str]
+"""An operation as a recording has it: ``("r", "account/a", "nil")``."""
+
+
+class Remark(Struct, frozen=True):
+    """What is known of one operation.
+
+    Attributes:
+        caller: the ``file:line`` of the application that it comes from; empty if not known.
+        row: the columns that were read, or changed; empty if not known.
+    """
+
+    caller: str = ""
+    row: str = ""
+
+
+NOTHING: Final = Remark()
+
+
+def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
+    """Read the remarks of a recording, by line and operation.
+
+    Of several equal operations of a transaction the first one's remark is kept.
+
+    Args:
+        path: of the history; a file that cannot be read, or has none, has no remarks.
+    """
+    try:
+        about = Path(path).stat()
+        regular = stat.S_ISREG(about.st_mode)  # a pipe has been read already
+        return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
+    except (OSError, ValueError):
+        return {}
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, changed: int, size: int) -> Mapping[int, Mapping[Named, Remark]]:
+    return {number: _remarks(line) for number, line in _marked_lines(path)}
+
+
+def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    with Path(path).open("rb") as file:
+        # The files of most histories have none, and are large.
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            if all(text.find(name) < 0 for name in _NAMES):
+                return
+        for number, line in enumerate(file, 1):
+            if any(name in line for name in _NAMES):
+                yield number, line
+
+
+def _remarks(line: bytes) -> dict[Named, Remark]:
+    begin = min(at for name in _NAMES if (at := line.find(name)) >= 0)
+    operations = _OPERATION.findall(line, 0, begin)
+    callers, rows = (
+        [_decoded(one) for one in _TEXT.findall(found[1])]
+        if (found := _MARKED[name].search(line, begin))
+        else [""] * len(operations)
+        for name in _NAMES
+    )
+    remarks: dict[Named, Remark] = {}
+    if len(operations) == len(callers) == len(rows):
+        for (kind, key, value), caller, row in zip(operations, callers, rows, strict=True):
+            named = (kind.decode(), _decoded(key), value.decode())
+            remarks.setdefault(named, Remark(caller, row))
+    return remarks
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return json.decode(text, type=str)
+    except DecodeError:  # an escape that JSON does not have
+        return ""

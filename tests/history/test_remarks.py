@@ -1,0 +1,90 @@
+"""What recordings say for people beside what is checked: callers and rows."""
+
+import os
+import random
+
+import pytest
+
+import isolang
+from isolang.history.remarks import Remark, remarks_of
+from isolang.run.recorder import Recorder
+
+LINE = (
+    "{:index 1, :type :ok, :process 0, :time 3, :f :txn, "
+    ':value [[:r "user/7" nil] [:w "user/7" 765]], '
+    r':callers ["a, \"b\" [c].py:1" ""], :rows ["{age: 4}" "{age: 4 → 5}"], '
+    ':error "E: , :rows [x]"}\n'
+)
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write a history, and read it."""
+
+    def read(text):
+        path = tmp_path / "history.edn"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return isolang.load_history(path)
+
+    return read
+
+
+def test_operations_are_shown_with_their_rows(read):
+    """Keys of rows stand without quotes, and the columns in place of the value."""
+    history = read(LINE)
+    assert [history.describe_op(op) for op in range(2)] == [
+        "r(user/7 {age: 4})",
+        "w(user/7 {age: 4 → 5})",
+    ]
+    assert history.op_value(1) == "{age: 4 → 5}"
+    assert history.remark(0) == Remark('a, "b" [c].py:1', "{age: 4}")
+    assert history.value_object(int(history.columns.op_value[1])) == 765
+
+
+def test_remarks_change_no_verdict(read, tmp_path):
+    """The same history without them has the same transactions, and the same outcome."""
+    with Recorder(tmp_path / "recorded.edn") as recorder:
+        for session in range(2):
+            with recorder.transaction(session) as t:
+                t.read("user/7", None)
+                t.write("user/7", session)
+                t.callers, t.rows = ["a.py:1", "a.py:2"], ["{age: 4}", "{age: 4 → 5}"]
+        history = recorder.history()
+    lines = (tmp_path / "recorded.edn").read_text().splitlines()
+    bare = read("".join(line.split(", :callers")[0].removesuffix("}") + "}\n" for line in lines))
+    assert bare.remarks() == {} != history.remarks()
+    assert list(bare.transactions()) == list(history.transactions())
+    verdicts = [isolang.check(one, "si") for one in (bare, history)]
+    assert {verdict.outcome for verdict in verdicts} == {"invalid"}
+    assert ["{age: 4 → 5}" in str(verdict) for verdict in verdicts] == [False, True]
+    assert ["a.py:2 " in str(verdict) for verdict in verdicts] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (' "{age: 4 → 5}"', ""),  # one too few
+        ('"{age: 4 → 5}"', '"{age: 4 → 5}" "{}"'),
+        ('"user/7" 765', '"user/7" [7 6 5]'),
+        ("[:w", '["w"'),
+    ],
+)
+def test_remarks_of_other_operations_are_none(tmp_path, old, new):
+    """What may belong to another operation is not shown."""
+    path = tmp_path / "history.edn"
+    path.write_text(LINE.replace(old, new))
+    assert not remarks_of(str(path)).get(1)
+
+
+def test_damaged_files_are_no_reason_to_fail(tmp_path):
+    """Whatever bytes there are, remarks are found or not; a pipe is not opened."""
+    random_ = random.Random(3)
+    path = tmp_path / "history.edn"
+    for _ in range(300):
+        text = bytearray(LINE.encode())
+        for _ in range(random_.randrange(1, 4)):
+            text[random_.randrange(len(text))] = random_.randrange(256)
+        path.write_bytes(bytes(text[: random_.randrange(len(text) + 1)]))
+        assert isinstance(remarks_of(str(path)), dict)
+    os.mkfifo(tmp_path / "pipe")
+    assert remarks_of(str(tmp_path / "pipe")) == remarks_of(str(tmp_path)) == {}
