@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
@@ -11,7 +12,7 @@ from isolang.certify.translate import judged
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.meaning.core import Spec
+    from isolang.language.meaning.core import Check, Spec
 
 _NOT_CERTIFIED = "not certified: "
 
@@ -24,10 +25,12 @@ def native_checks(spec: Spec) -> list[tuple[str, str, str, tuple[NameOf, ...]]]:
     Raises:
         NotCertifiedError: a check is outside event graphs.
     """
-    return [
-        (check.name, check.kind, prefix_text(check.expr), numbered(check.expr)[1])
-        for check in judged(spec)
-    ]
+    return [_as_taken(check) for check in judged(spec)]
+
+
+@lru_cache(maxsize=256)  # one level judges many histories
+def _as_taken(check: Check) -> tuple[str, str, str, tuple[NameOf, ...]]:
+    return check.name, check.kind, prefix_text(check.expr), numbered(check.expr)[1]
 
 
 def check_natively(

@@ -139,7 +139,7 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
-    if ":f" in edn or '"f"' in edn:
+    if (":f" in edn or '"f"' in edn) and not _TRANSACTIONS.search(edn):
         clients = _of_clients(edn)
         if _is_workload(clients):
             what = "operations of one of Jepsen's workloads"
@@ -156,6 +156,7 @@ def _detect_text(text: str) -> Guess:
 _CLIENT = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+\d")
 _OTHERS = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+[:\"][a-z]")
 _FUNCTION = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)")
+_TRANSACTIONS = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?txn(?![\w-])")
 _OF_OBJECTS = frozenset({"cas", "acquire", "release", "get", "put"})
 _OF_REGISTERS = _OF_OBJECTS | {"read", "write", "append"}
 _OTHER_VALUES = re.compile(r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)")
@@ -204,7 +205,7 @@ def _is_workload(text: str) -> bool:
     """Whether clients transfer, add, or write and read collections."""
     clients = [part for part in text.split("{") if not _OTHERS.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
-    if not functions or "txn" in functions or _TRANSACTION.search(text):
+    if not functions or _TRANSACTION.search(text):
         return False
     if functions & {"transfer", "add"}:
         return not functions & _OF_OBJECTS
