@@ -447,7 +447,14 @@ void Search::sort_writers(std::int32_t key) {
   const std::int32_t first = p_.key_start[key], last = p_.key_start[key + 1];
   const auto here = [&](std::int32_t writer) { return rank(graph_.order_node(writer)); };
   const auto begin = writers_.begin() + first, end = writers_.begin() + last;
-  if (!std::ranges::is_sorted(begin, end, {}, here)) std::ranges::sort(begin, end, {}, here);
+  if (!std::ranges::is_sorted(begin, end, {}, here)) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> ranked;
+    ranked.reserve(idx(last - first));
+    for (const std::int32_t writer : std::ranges::subrange(begin, end))
+      ranked.emplace_back(here(writer), writer);
+    std::ranges::sort(ranked);
+    std::ranges::transform(ranked, begin, [](const auto& one) { return one.second; });
+  }
   for (std::int32_t i = first; i < last; ++i) place_[writers_[i]] = i;
   if (read_key_[key] == 0) return;
   std::size_t step = 0;
