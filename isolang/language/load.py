@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -72,8 +73,15 @@ def load_spec(
     for folder in folders:
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (given as a place for includes)")
-    gathered = gather(source, path=path, include_path=folders)
-    return _lowered(gathered, notes)
+    if source.name.startswith("library:"):  # its includes are the library's, whatever the folders
+        return _of_library(source, tuple(notes))
+    return _lowered(gather(source, path=path, include_path=folders), notes)
+
+
+@lru_cache(maxsize=256)
+def _of_library(source: Source, notes: tuple[str, ...]) -> Spec:
+    """A level of the library is loaded once: its routes are kept by identity."""
+    return _lowered(gather(source, path=None), notes)
 
 
 def load_texts(texts: Mapping[str, str]) -> Spec:
