@@ -53,10 +53,6 @@ MIXED = {
             "snapshots",
             union(so, wr, ww, seq(union(so, wr, ww), one_of("level", "si", "ser"), rw)),
         ),
-        acyclic(
-            "serializable",
-            union(so, wr, ww, seq(one_of("level", "ser"), rw, one_of("level", "ser"))),
-        ),
     ),
     "mixed-levels": (
         acyclic(
