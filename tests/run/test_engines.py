@@ -22,6 +22,7 @@ NEEDS = {
     "derby": ("jpype", "/usr/share/java/derby.jar"),
     "firebird": ("firebird", "/usr/lib/x86_64-linux-gnu/libfbclient.so.2"),
     "turso": ("turso", ""),
+    "seekdb": ("pylibseekdb", ""),
     "slatedb": ("slatedb", ""),
     "zodb": ("ZODB", ""),
     "lmdb": ("lmdb", ""),

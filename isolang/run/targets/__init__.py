@@ -39,6 +39,7 @@ BUILT_IN: Final = {
     "deltalake": "deltalake:DeltaLake",
     "pyiceberg": "pyiceberg:PyIceberg",
     "turso": "turso:Turso",
+    "seekdb": "seekdb:SeekDB",
     "firebird": "firebird:Firebird",
 }
 

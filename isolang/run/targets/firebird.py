@@ -21,6 +21,7 @@ _BEGINS: Final = {
     "read committed": "READ_COMMITTED_RECORD_VERSION",
 }
 _WAIT: Final = 3  # seconds for a lock
+_SOURCE: Final = "Firebird Language Reference, SET TRANSACTION: Isolation Level"
 
 
 def _commit(raw: Any) -> None:
@@ -53,15 +54,25 @@ class Firebird(SqlTarget):
     """A database."""
 
     name: ClassVar = "firebird"
-    levels: ClassVar = (
-        Level(name="snapshot", claims="si", says="SET TRANSACTION SNAPSHOT"),
-        Level(
-            name="snapshot table stability",
-            claims="ser",
-            says="SET TRANSACTION SNAPSHOT TABLE STABILITY",
-        ),
-        Level(name="read committed", claims="pl-2", says="READ COMMITTED RECORD_VERSION"),
-    )
+    levels: ClassVar = tuple(
+        Level(name=name, claims=claims, says=begin, promise=said, source=_SOURCE)
+        for name, claims, begin, said in (
+            (
+                "snapshot", "si", "SET TRANSACTION SNAPSHOT",
+                "allows the transaction to see only those changes that were committed before it "
+                "was started",
+            ),
+            (
+                "snapshot table stability", "si", "SET TRANSACTION SNAPSHOT TABLE STABILITY",
+                "no other transactions can make any changes to any table in the database that has "
+                "changes pending for this transaction",
+            ),
+            (
+                "read committed", "pl-2", "SET TRANSACTION READ COMMITTED RECORD_VERSION",
+                "Uncommitted changes are not visible to a READ COMMITTED transaction.",
+            ),
+        )
+    )  # fmt: skip
     mixes = ""
     lacks: ClassVar = frozenset({"processes"})
     dialect = Dialect(

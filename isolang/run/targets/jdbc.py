@@ -143,6 +143,11 @@ class H2(Jdbc):
 
 
 _HSQLDB: Final = "https://hsqldb.org/doc/2.0/guide/sessions-chapt.html"
+_HSQLDB_KEPT: Final = "These levels keep both read and write locks on tables until commit."
+_HSQLDB_RELEASED: Final = (
+    "It keeps write locks on tables until commit, but releases the read locks after each operation."
+)
+_HSQLDB_UPDATES: Final = "It works the same way as normal 2PL as far as updates are concerned."
 
 
 class HsqldbClient(JdbcClient):
@@ -175,11 +180,11 @@ class Hsqldb(Jdbc):
         for model, level, claims, said in (
             ("mvcc", "serializable", "si", ""),
             ("mvcc", "read committed", "pl-2", ""),
-            ("locks", "serializable", "sser", ""),
-            ("locks", "repeatable read", "sser", ""),
-            ("locks", "read committed", "pl-2", ""),
-            ("mvlocks", "serializable", "sser", ""),
-            ("mvlocks", "read committed", "pl-2", ""),
+            ("locks", "serializable", "sser", _HSQLDB_KEPT),
+            ("locks", "repeatable read", "sser", _HSQLDB_KEPT),
+            ("locks", "read committed", "pl-2", _HSQLDB_RELEASED),
+            ("mvlocks", "serializable", "sser", _HSQLDB_UPDATES),
+            ("mvlocks", "read committed", "pl-2", _HSQLDB_UPDATES),
         )
     )
     begins: ClassVar = {level.name: level.says.partition("; ")[2] for level in levels}
@@ -197,7 +202,7 @@ class Hsqldb(Jdbc):
         super().setup(registers, lists)
 
 
-_DERBY: Final = "https://db.apache.org/derby/docs/10.14/devguide/cdevconcepts15366.html"
+_DERBY: Final = "https://docs.oracle.com/javadb/10.6.2.1/devguide/rdevconcepts8424.html"
 
 
 class Derby(Jdbc):
@@ -209,10 +214,25 @@ class Derby(Jdbc):
     levels: ClassVar = tuple(
         Level(name=name, claims=claims, says=f"SET ISOLATION {begin}", promise=said, source=_DERBY)
         for name, begin, claims, said in (
-            ("serializable", "SERIALIZABLE", "sser", ""),
-            ("repeatable read", "RS", "locking-repeatable-read", ""),
-            ("read committed", "CS", "pl-2", ""),
-            ("read uncommitted", "UR", "pl-1", ""),
+            (
+                "serializable",
+                "SERIALIZABLE",
+                "sser",
+                "Derby locks the whole set before the application begins stepping through",
+            ),
+            (
+                "repeatable read",
+                "RS",
+                "locking-repeatable-read",
+                "the locks are released at the end of the transaction",
+            ),
+            (
+                "read committed",
+                "CS",
+                "pl-2",
+                "Derby locks rows only as the application steps through the rows in the result",
+            ),
+            ("read uncommitted", "UR", "pl-1", "no row locks are requested"),
         )
     )
     mixes = ""

@@ -1,11 +1,9 @@
 // etcd's JSON gateway: reads of one revision, and a commit that compares what was read.
-// go build etcd.go && isocheck run exec:"./etcd http://127.0.0.1:2379"
+// go build -o etcd-client etcd.go protocol.go && isocheck run exec:"./etcd-client http://127.0.0.1:2379"
 package main
 
-import ("bufio"; "bytes"; "encoding/json"; "fmt"; "net/http"; "os")
+import ("bytes"; "encoding/json"; "fmt"; "net/http"; "os")
 
-type object = map[string]any
-type request struct { Id, Value int; Do, Key string; List bool; Registers, Lists []string }
 var made []string            // the keys that setup has made
 var own, seen map[string]any // what the transaction has written; the revision of what it has read
 var revision any             // of all its reads, from the first one on
@@ -36,18 +34,16 @@ func read(key string, list bool) (value any) {
 	return
 }
 
-func do(r request) (kind string, value any) {
-	defer func() { // before the commit nothing is applied
-		if err := recover(); err != nil { kind, value = map[bool]string{true: "info", false: "fail"}[r.Do == "commit"], err }
-	}()
+func do(r request) (value any, err error) {
+	defer func() { if why := recover(); why != nil { err = fmt.Errorf("%v", why) } }()
 	switch r.Do {
-	case "hello": return "ok", object{"name": "etcd through Go", "steps": true, "levels": [][]string{{"serializable", "sser"}},
-		"lacks": []string{"rows", "range reads", "savepoints"}}
+	case "hello": return object{"name": "etcd through Go", "steps": true, "levels": [][]string{{"serializable", "sser"}},
+		"lacks": []string{"rows", "range reads", "savepoints"}}, nil
 	case "setup", "remove":
 		for _, key := range append(made, append(r.Registers, r.Lists...)...) { post("deleterange", object{"key": []byte("isocheck/" + key)}) }
 		made = append(r.Registers, r.Lists...)
 	case "begin": own, seen, revision = object{}, object{}, 0
-	case "read": return "ok", read(r.Key, r.List)
+	case "read": return read(r.Key, r.List), nil
 	case "write": own[r.Key] = r.Value
 	case "append": own[r.Key] = append(append([]any{}, read(r.Key, true).([]any)...), r.Value)
 	case "rollback":
@@ -55,20 +51,8 @@ func do(r request) (kind string, value any) {
 		compare, success := []object{}, []object{}
 		for key, at := range seen { compare = append(compare, object{"key": []byte("isocheck/" + key), "target": "MOD", "mod_revision": at}) }
 		for key, value := range own { text, _ := json.Marshal(value); success = append(success, object{"request_put": object{"key": []byte("isocheck/" + key), "value": text}}) }
-		if post("txn", object{"compare": compare, "success": success})["succeeded"] != true { return "fail", "a key that was read has changed" }
-	default: return "error", "not known"
+		if post("txn", object{"compare": compare, "success": success})["succeeded"] != true { return nil, refused("a key that was read has changed") }
+	default: return nil, unknown(r.Do)
 	}
-	return "ok", true
-}
-
-func main() {
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var r request
-		json.Unmarshal(lines.Bytes(), &r)
-		kind, value := do(r)
-		answer, _ := json.Marshal(object{"id": r.Id, "type": kind, "value": value, "error": fmt.Sprint(value)})
-		fmt.Println(string(answer))
-	}
+	return true, nil
 }
