@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -228,15 +227,15 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
             run_job(job, reports.append, bar.phase)
             yield reports
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     from isolang.jobs.child import Children
     from isolang.jobs.pool import run_apart
 
     children = Children()
     executor = ThreadPoolExecutor(parallel)
     try:
-        futures: list[Future[list[Report]]] = [
-            executor.submit(run_apart, children, job, bar.phase) for job in jobs
-        ]
+        futures = [executor.submit(run_apart, children, job, bar.phase) for job in jobs]
         for future in futures:
             yield future.result()
     finally:

@@ -2,7 +2,7 @@
 
 A command is a function in a module of its own; its docstring is its help, its parameters are those
 of :mod:`isolang.cli.parameters`, and what it returns is the exit code. The module is imported when
-the command is called, or the help that lists it is shown.
+the command is called.
 """
 
 from __future__ import annotations
@@ -16,16 +16,23 @@ from importlib import import_module
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from isolang.cli.choices import near
 from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
 
 
 class Line(NamedTuple):
-    """A command: where its function or its Typer group is, and the panel of help that shows it."""
+    """A command, as the help of its group lists it, which imports none of them.
+
+    Attributes:
+        where: its function or its Typer group is.
+        about: the first sentence of its own help.
+        panel: the panel that shows it.
+    """
 
     where: str
+    about: str
     panel: str = "Commands"
 
 
@@ -34,32 +41,92 @@ HANDLE: Final = "Handle histories"
 SPECIFY: Final = "Specifications and solvers"
 
 ISOCHECK: Final[Mapping[str, Line]] = {
-    "check": Line("isolang.cli.check:check", JUDGE),
-    "levels": Line("isolang.cli.levels:levels", JUDGE),
-    "watch": Line("isolang.cli.watch:watch", JUDGE),
-    "run": Line("isolang.cli.run:run", JUDGE),
-    "litmus": Line("isolang.cli.litmus:litmus", JUDGE),
-    "verify": Line("isolang.cli.verify:verify", JUDGE),
-    "stats": Line("isolang.cli.stats:stats", HANDLE),
-    "convert": Line("isolang.cli.convert:convert", HANDLE),
-    "generate": Line("isolang.cli.generate:generate", HANDLE),
-    "spec": Line("isolang.cli.commands:spec", SPECIFY),
-    "outcomes": Line("isolang.cli.outcomes:outcomes", SPECIFY),
-    "compare": Line("isolang.cli.compare:compare", SPECIFY),
-    "encode": Line("isolang.cli.encode:encode", SPECIFY),
-    "lsp": Line("isolang.cli.lsp:lsp", SPECIFY),
-    "schema": Line("isolang.cli.schema:schema", SPECIFY),
+    "check": Line("isolang.cli.check:check", "Check histories against isolation levels.", JUDGE),
+    "levels": Line(
+        "isolang.cli.levels:levels",
+        "Find the strongest levels that a history satisfies, and the weakest it violates.",
+        JUDGE,
+    ),
+    "watch": Line(
+        "isolang.cli.watch:watch",
+        "Judge a history while it is being written, in bounded memory.",
+        JUDGE,
+    ),
+    "run": Line(
+        "isolang.cli.run:run",
+        "Test a real database: run a workload on it, and judge what it did.",
+        JUDGE,
+    ),
+    "litmus": Line(
+        "isolang.cli.litmus:litmus",
+        "Play what tells two levels apart on a database, in every interleaving.",
+        JUDGE,
+    ),
+    "verify": Line(
+        "isolang.cli.verify:verify",
+        "Check a certificate again, natively and by the definition of its checks.",
+        JUDGE,
+    ),
+    "stats": Line("isolang.cli.stats:stats", "Say what a history contains.", HANDLE),
+    "convert": Line("isolang.cli.convert:convert", "Write a history in another format.", HANDLE),
+    "generate": Line(
+        "isolang.cli.generate:generate", "Write a simulated history whose truth is known.", HANDLE
+    ),
+    "spec": Line(
+        "isolang.cli.commands:spec",
+        "List, show, explain, compare, check and format specifications.",
+        SPECIFY,
+    ),
+    "outcomes": Line(
+        "isolang.cli.outcomes:outcomes",
+        "List all outcomes of a small program, and which levels allow each of them.",
+        SPECIFY,
+    ),
+    "compare": Line(
+        "isolang.cli.compare:compare",
+        "Run every encoding with every solver on the same histories.",
+        SPECIFY,
+    ),
+    "encode": Line(
+        "isolang.cli.encode:encode",
+        "Write what a solver would get, for any solver there is.",
+        SPECIFY,
+    ),
+    "lsp": Line(
+        "isolang.cli.lsp:lsp",
+        "Serve editors: errors as you type, hover, completion, definitions, layout.",
+        SPECIFY,
+    ),
+    "schema": Line(
+        "isolang.cli.schema:schema",
+        "Print the JSON Schema of what a command prints with --output json.",
+        SPECIFY,
+    ),
 }
 SPEC: Final[Mapping[str, Line]] = {
-    "list": Line("isolang.cli.spec_library:list_levels"),
-    "show": Line("isolang.cli.spec_library:show_level"),
-    "explain": Line("isolang.cli.spec_explain:explain"),
-    "lint": Line("isolang.cli.spec_lint:lint"),
-    "compare": Line("isolang.cli.spec_compare:compare"),
-    "place": Line("isolang.cli.spec_place:place"),
-    "lattice": Line("isolang.cli.spec_place:lattice"),
-    "try": Line("isolang.cli.spec_try:try_spec"),
-    "format": Line("isolang.cli.spec_format:format_files"),
+    "list": Line("isolang.cli.spec_library:list_levels", "List the levels of the library."),
+    "show": Line("isolang.cli.spec_library:show_level", "Print the text of a level or a file."),
+    "explain": Line(
+        "isolang.cli.spec_explain:explain", "Say what kind of level it is, and what decides it."
+    ),
+    "lint": Line("isolang.cli.spec_lint:lint", "Say what is wrong, or probably not meant."),
+    "compare": Line(
+        "isolang.cli.spec_compare:compare",
+        "Tell which of two specifications is stronger, by a proof or a history.",
+    ),
+    "place": Line(
+        "isolang.cli.spec_place:place",
+        "Tell where a specification lies among the levels of the library.",
+    ),
+    "lattice": Line(
+        "isolang.cli.spec_place:lattice",
+        "Compare all levels of the library, and prove or witness each edge.",
+    ),
+    "try": Line("isolang.cli.spec_try:try_spec", "Watch a file, and say at each save what it is."),
+    "format": Line(
+        "isolang.cli.spec_format:format_files",
+        "Bring files into the usual layout; `-` is standard input to standard output.",
+    ),
 }
 
 
@@ -77,6 +144,13 @@ class LazyGroup(WithoutPydantic, TyperGroup):
         if cmd_name in self.lines and cmd_name not in self.commands:
             self.commands[cmd_name] = _command(cmd_name, self.lines[cmd_name])
         return self.commands.get(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, from the table alone."""
+        for name, line in self.lines.items():
+            self.commands[name] = TyperCommand(name, help=line.about, rich_help_panel=line.panel)
+        super().format_help(ctx, formatter)
+        self.commands.clear()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Show the help as an error where nothing was asked for."""

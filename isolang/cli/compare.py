@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from isolang.cli import choices
 from isolang.cli.parameters import (
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from isolang.solvers.registry import Pair
 
 COLUMNS: Final = Row.__struct_fields__
+_SHOWN: Final = (
+    "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
+    "clauses", "edges", "conflicts", "MB",
+)  # fmt: skip
+_WIDE: Final = 132  # columns of a terminal: a table that is wrapped cannot be read
 
 
 def compare(
@@ -230,23 +236,17 @@ def _show(rows: Sequence[Row], output: str) -> None:
 def _table(rows: Sequence[Row]) -> None:
     import sys
 
-    from rich.table import Table
-
+    from isolang.output.layout import Grid, Styled
     from isolang.output.terminal import console
 
     out = console(sys.stdout)
-    out.width = max(out.width, 132)
+    out = replace(out, width=max(out.width, _WIDE))
     for history in dict.fromkeys(row.history for row in rows):
-        table = Table(title=history, title_justify="left", box=None, pad_edge=False)
-        for name in ("encoding", "solver", "pruned", "verdict"):
-            table.add_column(name, no_wrap=True)
-        for name in ("seconds", "prune", "encode", "solve", "variables", "clauses", "edges"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("conflicts", justify="right", no_wrap=True)
-        table.add_column("MB", justify="right", no_wrap=True)
+        table = Grid(space=1, right=frozenset(range(4, len(_SHOWN))))
+        table.add(*(Styled(name, "bold") for name in _SHOWN))
         mine = [row for row in rows if row.history == history]
         for row in sorted(mine, key=lambda r: (r.total is None, r.total or 0.0)):
-            table.add_row(
+            table.add(
                 row.encoding,
                 row.solver,
                 row.prune_stage or "",
@@ -255,7 +255,8 @@ def _table(rows: Sequence[Row]) -> None:
                 *(_number(x, 0) for x in (row.variables, row.clauses, row.edges, row.conflicts)),
                 _number(row.peak_mb, 0),
             )
-        out.print(table)
+        out.line(history)
+        out.show(table)
         for row in mine:
             if row.verdict not in ("valid", "invalid"):
                 pair = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))

@@ -7,7 +7,6 @@ command. The keys are the options of the records that a command takes, without t
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -107,8 +106,10 @@ def _table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
             text = file.read_bytes()
         except OSError:
             continue
-        if b"tool.isocheck" not in text:
+        if b"tool.isocheck" not in text:  # TOML takes long to import, and most have none
             return None  # the project has no such section: those around it do not count
+        import tomllib
+
         try:
             table = tomllib.loads(text.decode()).get("tool", {}).get("isocheck")
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -19,11 +19,8 @@ from msgspec import DecodeError, Struct, json
 
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
 _NAMES: Final = (b", :callers [", b", :rows [")
-_MARKED: Final = {
-    name: re.compile(re.escape(name) + rb"((?:%s ?)*)\]" % _STRING) for name in _NAMES
-}
-_TEXT: Final = re.compile(_STRING)
-_OPERATION: Final = re.compile(rb"\[:([\w-]+) (%s) ([^\s\]]+)\]" % _STRING)
+_TEXTS: Final = rb"((?:%s ?)*)\]" % _STRING
+_OPERATION: Final = rb"\[:([\w-]+) (%s) ([^\s\]]+)\]" % _STRING
 
 Named: TypeAlias = tuple[str, str, str]
 """An operation as a recording has it: ``("r", "account/a", "nil")``."""
@@ -78,10 +75,10 @@ def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
 def _remarks(line: bytes) -> dict[Named, Remark]:
     begin = min(at for name in _NAMES if (at := line.find(name)) >= 0)
-    operations = _OPERATION.findall(line, 0, begin)
+    operations = re.findall(_OPERATION, line[:begin])
     callers, rows = (
-        [_decoded(one) for one in _TEXT.findall(found[1])]
-        if (found := _MARKED[name].search(line, begin))
+        [_decoded(one) for one in re.findall(_STRING, found[1])]
+        if (found := re.search(re.escape(name) + _TEXTS, line[begin:]))
         else [""] * len(operations)
         for name in _NAMES
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from isolang.language.library import SPECS, library_source, near_names
 from isolang.language.syntax import ast
 from isolang.language.syntax.parser import begins_like_a_specification, parse
 from isolang.language.syntax.source import Source, Span, error_at
+from isolang.language.trees import parsed
 
 MAX_BYTES = 1 << 20
 """No specification is larger; a history given by mistake is."""
@@ -65,10 +65,6 @@ def gather_carried(sources: Sequence[Source]) -> Gathered:
             library.
     """
     return _Walk(_Carried(tuple(sources))).gathered(_Found(sources[0], None))
-
-
-_parsed = lru_cache(maxsize=256)(parse)
-"""By identity of the source: only the library's, which are made once, are found again."""
 
 
 def read_source(path: Path, *, span: Span | None = None) -> Source:
@@ -175,13 +171,14 @@ class _Walk:
 
     def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
         source = found.source
-        if not (include is None or found.in_library or begins_like_a_specification(source)):
+        unknown = not (found.in_library or begins_like_a_specification(source))
+        if include is not None and unknown:
             # Its content is nobody's business: a text of unknown origin may include any file.
             what = f"{source.name} is no specification: it does not begin like one"
             raise error_at(include.span, what)
         self._seen.add(found.identity)
         self._sources.append(source)
-        file = _parsed(source) if found.in_library else parse(source)
+        file = parsed(source) if found.in_library else parse(source)
         for item in file.items:
             if not isinstance(item, ast.Include):
                 self._items.append(item)

@@ -37,6 +37,8 @@ Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 _HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
 _INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
 _ASSUMPTION = re.compile(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
+# A comment, a string or a name, as the grammar has them: the parser itself would be imported.
+_TOKEN = re.compile(r'//[^\n]*|\(\*.*?\*\)|"[^"\r\n]*"|[A-Za-z_]\w*(?:-\w+)*', re.DOTALL | re.ASCII)
 _COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
 _REASON = """\
 // {name} without sessions: {name} with `init` in place of `so`. The library makes this text of the suffix.
@@ -176,10 +178,14 @@ def library_source(name: str) -> Source | None:
     return Source(f"library:{wanted}.iso", _text(wanted)) if _is_name(wanted) else None
 
 
+def names_of_texts() -> list[str]:
+    """All names that ``library_source`` knows, those of fragments and profiles, too."""
+    return [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
+
+
 def near_names(name: str) -> list[str]:
     """The library's names that resemble ``name``, best first."""
-    wanted = normalise(name)
-    names = [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
+    wanted, names = normalise(name), names_of_texts()
     close = difflib.get_close_matches(wanted, names, 4, 0.6)
     return close or [known for known in names if wanted and wanted in known][:4]
 
@@ -254,11 +260,7 @@ def _has_no_session_form(name: str) -> bool:
 
 def _sessions(text: str) -> list[int]:
     """Where ``so`` stands in a text."""
-    from isolang.language.syntax.parser import tokens
-
-    if not re.search(r"\bso\b", text):
-        return []
-    return [token.start_pos or 0 for token in tokens(Source("", text)) if token == "so"]
+    return [found.start() for found in _TOKEN.finditer(text) if found[0] == "so"]
 
 
 def _without_sessions(name: str) -> str:

@@ -12,15 +12,13 @@ import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from isolang.output.layout import Sheet, sheet
 
-_PLAIN_WIDTH = 80
 # Control characters (C0, DEL, C1), the line separators of Unicode, marks that change the direction
 # of text or have no width, tags, and halves of characters (file names that are not UTF-8).
 _HIDDEN: Final = (
@@ -100,29 +98,12 @@ def use_color(choice: str) -> None:
     _COLOR["choice"] = choice
 
 
-def console(stream: IO[str]) -> Console:
-    """A console that colours on a terminal only, or as `use_color` says, and is 80 columns wide.
+def console(stream: IO[str]) -> Sheet:
+    """What reports are written with: as wide as the terminal, and coloured as `use_color` says.
 
-    On a terminal it is as wide as that. What it is given to print is :func:`visible` already: it
-    cannot tell colours from other escapes.
+    What it is given to print is :func:`visible` already.
     """
-    from rich.console import Console
-
-    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
-    colours: dict[str, Any] = {}
-    if _COLOR["choice"] == "always":
-        colours = {"force_terminal": True, "color_system": "standard", "no_color": False}
-    elif _COLOR["choice"] == "never":
-        colours = {"color_system": None}
-    return Console(
-        file=stream,
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=False,
-        **colours,
-    )
+    return sheet(stream, _COLOR["choice"])
 
 
 # --- the streams themselves ---

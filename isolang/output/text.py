@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
@@ -18,11 +18,10 @@ from isolang.explain.violation import (
     TransactionView,
     Violation,
 )
+from isolang.output.layout import Grid, Sheet, Styled
 from isolang.output.terminal import visible_record
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
     from isolang.output.report import Report
     from isolang.verdict import AnomalyCount, Verdict
 
@@ -43,72 +42,52 @@ def text_of_report(report: Report) -> str:
     """A report, 100 columns wide, without colours."""
     from io import StringIO
 
-    from rich.console import Console
-
     out = StringIO()
-    console = Console(
-        file=out, width=100, highlight=False, markup=False, emoji=False, color_system=None
-    )
-    render(report, console)
+    render(report, Sheet(file=out, width=100))
     return out.getvalue().rstrip()
 
 
-def render(report: Report, out: Console) -> None:
+def render(report: Report, out: Sheet) -> None:
     """Print one report, with an empty line after it."""
-    _print(out, lambda: _render(visible_record(report), out))
+    _render(visible_record(report), out)
 
 
-def render_violation(report: Report, out: Console) -> None:
+def render_violation(report: Report, out: Sheet) -> None:
     """Print of a report only why the history violates the specification."""
     shown = visible_record(report)
-
-    def parts() -> None:
-        for part in _violation(shown.violation, shown):
-            out.print(part)
-        out.print()
-
-    _print(out, parts)
+    for part in _violation(shown.violation, shown):
+        out.show(part)
+    out.line()
 
 
-def _print(out: Console, parts: Callable[[], None]) -> None:
-    with out.capture() as captured:
-        parts()
-    # Rich fills lines up with blanks, which only get in the way when people copy them.
-    for line in captured.get().splitlines():
-        out.file.write(line.rstrip() + "\n")
-
-
-def _render(report: Report, out: Console) -> None:
-    from rich.text import Text
-
-    verdict = report.verdict
-    head = Text()
-    head.append(verdict.upper(), style=_COLOUR[verdict])
-    head.append(f"  {report.history}", style="bold")
-    head.append(f"  {report.spec}")
-    level = report.level
-    if level and level.title:
-        head.append(f" ({level.title})", style="dim")
-    out.print(head, soft_wrap=True)
+def _render(report: Report, out: Sheet) -> None:
+    verdict, level = report.verdict, report.level
+    title = f" ({level.title})" if level and level.title else ""
+    out.line(
+        Styled(verdict.upper(), _COLOUR[verdict]),
+        Styled(f"  {report.history}", "bold"),
+        f"  {report.spec}",
+        Styled(title, "dim"),
+    )
     violation = report.violation
     if report.reason:
-        out.print(_indented(report.reason, 2, style="bold" if violation else ""))
+        out.show(_indented(report.reason, 2, style="bold" if violation else ""))
     if violation:
         for part in _violation(violation, report):
-            out.print(part)
+            out.show(part)
     elif report.anomalies:
-        out.print()
-        out.print(_indented("the spec allows these, but they are there:", 2))
+        out.line()
+        out.show(_indented("the spec allows these, but they are there:", 2))
     if report.anomalies and not (violation and _sole(report)):
         for part in _anomalies(report.anomalies):
-            out.print(part)
+            out.show(part)
     if report.findings:
         for part in _findings(report.findings, report):
-            out.print(part)
+            out.show(part)
     if report.input:
-        out.print()
-        out.print(_facts(report))
-    out.print()
+        out.line()
+        out.show(_facts(report))
+    out.line()
 
 
 def _sole(report: Report) -> bool:
@@ -125,14 +104,14 @@ def _cycles(argument: ArgumentView) -> bool:
 # --- the violation ---
 
 
-def _violation(violation: Violation, report: Report) -> Iterator[RenderableType]:
+def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     spec = report.spec
-    yield ""
+    yield Grid(rows=[("",)])
     yield from _transactions(violation, report)
-    yield ""
+    yield Grid(rows=[("",)])
     yield from _argument(violation.argument, 2)
     if violation.relaxed:
-        yield ""
+        yield Grid(rows=[("",)])
         for how, outcome in violation.relaxed.items():
             says = {
                 "valid": f"{how.capitalize()}, the history satisfies {spec}.",
@@ -143,16 +122,14 @@ def _violation(violation: Violation, report: Report) -> Iterator[RenderableType]
             yield _indented(says[outcome], 2)
 
 
-def _transactions(
-    violation: Violation, report: Report, indent: int = 2
-) -> Iterator[RenderableType]:
+def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iterator[Grid]:
     transactions: Sequence[TransactionView] = violation.transactions
     others: list[TransactionView] = []
     if len(transactions) > _LONGEST:
         named = _named(violation.argument)
         others = [txn for txn in transactions if txn.name not in named]
         transactions = [txn for txn in transactions if txn.name in named]
-    grid = _grid(2)
+    grid = Grid(indent=indent)
     for txn in transactions:
         about = [_place(txn.where, report)]
         about += [f"session {txn.session}"] * bool(txn.session)
@@ -161,15 +138,15 @@ def _transactions(
         status = f" {txn.status}" if txn.status != "committed" else ""
         operations = "  ".join(op.text for op in txn.operations if not op.caller)
         more = f"  (+{txn.omitted} more)" if txn.omitted else ""
-        grid.add_row(
-            _styled(txn.name + status, "bold"),
-            _styled(", ".join(filter(None, about)), "dim"),
+        grid.add(
+            Styled(txn.name + status, "bold"),
+            Styled(", ".join(filter(None, about)), "dim"),
             operations + more,
         )
         for op in txn.operations:
             if op.caller:
-                grid.add_row("", _styled(op.caller, "dim"), op.text)
-    yield _padded(grid, indent)
+                grid.add("", Styled(op.caller, "dim"), op.text)
+    yield grid
     if others:
         places = (f"{txn.name} ({_place(txn.where, report)})" for txn in others)
         yield _indented(f"and {_count(len(others), 'other')}: {', '.join(places)}", indent, hang=4)
@@ -213,7 +190,7 @@ def _place(where: str, report: Report) -> str:
     return where
 
 
-def _argument(argument: ArgumentView, indent: int) -> Iterator[RenderableType]:
+def _argument(argument: ArgumentView, indent: int) -> Iterator[Grid]:
     for lemma in argument.lemmas:
         reason = lemma.reason
         number = f"({lemma.number}) "
@@ -226,9 +203,7 @@ def _argument(argument: ArgumentView, indent: int) -> Iterator[RenderableType]:
     yield from _node(argument.conclusion, indent)
 
 
-def _node(
-    node: ArgumentView | CycleView | SplitView | PlainReason, indent: int
-) -> Iterator[RenderableType]:
+def _node(node: ArgumentView | CycleView | SplitView | PlainReason, indent: int) -> Iterator[Grid]:
     match node:
         case ArgumentView():
             yield from _argument(node, indent)
@@ -243,7 +218,7 @@ def _node(
                 yield from _argument(case.argument, indent + 6)
 
 
-def _cycle(cycle: CycleView, indent: int) -> Iterator[RenderableType]:
+def _cycle(cycle: CycleView, indent: int) -> Iterator[Grid]:
     first, left_out, last = _parts(cycle.edges)
     if left_out:
         yield _indented(f"a cycle of {len(cycle.edges)} edges:", indent)
@@ -254,13 +229,13 @@ def _cycle(cycle: CycleView, indent: int) -> Iterator[RenderableType]:
         yield _edges(last, indent)
 
 
-def _edges(edges: Sequence[EdgeView], indent: int) -> RenderableType:
-    grid = _grid(2)
+def _edges(edges: Sequence[EdgeView], indent: int) -> Grid:
+    grid = Grid(indent=indent)
     for edge in edges:
         label = f"{edge.relation} {edge.key}".rstrip()
         text = edge.text + (" (assumed)" if edge.assumed else _because(edge.because))
-        grid.add_row(f"{_short(edge.source)} -{label}-> {_short(edge.target)}", text)
-    return _padded(grid, indent)
+        grid.add(f"{_short(edge.source)} -{label}-> {_short(edge.target)}", text)
+    return grid
 
 
 def _short(name: str) -> str:
@@ -274,8 +249,8 @@ def _because(lemmas: Sequence[int]) -> str:
 # --- the rest ---
 
 
-def _anomalies(anomalies: Sequence[AnomalyCount]) -> Iterator[RenderableType]:
-    yield ""
+def _anomalies(anomalies: Sequence[AnomalyCount]) -> Iterator[Grid]:
+    yield Grid(rows=[("",)])
     for anomaly in anomalies:
         times = "once" if anomaly.count == 1 else f"{anomaly.count} times"
         yield _indented(f"{anomaly.name}, {times}:", 2)
@@ -293,30 +268,30 @@ _COUNTED = {
 _UNITS = {"reads": "read", "components": "strongly connected component", "levels": "level"}
 
 
-def _findings(findings: Findings, report: Report) -> Iterator[RenderableType]:
+def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
     """Every kind of anomaly, each with its example."""
-    yield ""
+    yield Grid(rows=[("",)])
     found = findings.anomalies
-    yield _styled(f"  all kinds of anomalies: {len(found) or 'none'}", "bold")
+    yield _indented(f"all kinds of anomalies: {len(found) or 'none'}", 2, style="bold")
     yield from _each_finding(found, report)
     if findings.behind:
-        yield ""
+        yield Grid(rows=[("",)])
         yield _indented(
             "besides these reads, if what nobody wrote was there before (--unwritten-initial):", 2
         )
         yield from _each_finding(findings.behind, report)
-    yield ""
+    yield Grid(rows=[("",)])
     yield _indented(f"not       {', '.join(findings.weakest_violated) or 'none'}", 2, hang=10)
     yield _indented(f"also not  {', '.join(findings.also_violated) or 'none'}", 2, hang=10)
     if findings.not_finished:
         yield _indented(findings.not_finished, 2)
 
 
-def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[RenderableType]:
+def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[Grid]:
     for one in found:
         counted = _COUNTED[one.counted].format(_count(one.count, _UNITS[one.counted]))
         proved = "" if one.certified else ", not certified"
-        yield ""
+        yield Grid(rows=[("",)])
         yield _indented(f"{one.anomaly}: {counted}; {one.level} forbids it{proved}", 2, hang=4)
         yield from _transactions(one.violation, report, 6)
         yield from _argument(one.violation.argument, 6)
@@ -336,7 +311,7 @@ def _standing(report: Report) -> str:
     return f"strongest that holds: {strongest}; weakest that does not: {weakest}{more}"
 
 
-def _facts(report: Report) -> RenderableType:
+def _facts(report: Report) -> Grid:
     known = report.input
     assert known is not None
     by_status = ", ".join(
@@ -366,11 +341,11 @@ def _facts(report: Report) -> RenderableType:
         *(("cross-check", line) for line in _cross_check(report)),
         ("time", _time(report)),
     ]
-    grid = _grid(2)
+    grid = Grid(indent=2)
     for name, value in rows:
         if value and (name != "certified" or report.certified_reason):
-            grid.add_row(_styled(name, "dim"), value)
-    return _padded(grid, 2)
+            grid.add(Styled(name, "dim"), value)
+    return grid
 
 
 def _decided(report: Report) -> str:
@@ -403,27 +378,8 @@ def _count(number: int | None, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-def _styled(text: str, style: str) -> RenderableType:
-    from rich.text import Text
-
-    return Text(text, style=style)
-
-
-def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> RenderableType:
-    if not hang:
-        return _padded(_styled(text, style), indent)
-    grid = _grid(0)
-    grid.add_row(text[:hang], text[hang:])
-    return _padded(grid, indent)
-
-
-def _padded(inner: RenderableType, indent: int) -> RenderableType:
-    from rich.padding import Padding
-
-    return Padding(inner, (0, 0, 0, indent))
-
-
-def _grid(space: int) -> Any:
-    from rich.table import Table
-
-    return Table.grid(padding=(0, space, 0, 0))
+def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> Grid:
+    """A paragraph; with ``hang`` its lines but the first have so many blanks more."""
+    if hang:
+        return Grid(rows=[(text[:hang], text[hang:])], indent=indent, space=0)
+    return Grid(rows=[(Styled(text, style),)], indent=indent)

@@ -1,0 +1,83 @@
+"""The syntax trees of the library's texts, from a table that comes with the package.
+
+To parse the levels that a small check asks for takes longer than the check, so ``trees.json`` holds
+what ``parse`` makes of every text of the library. A tree is found by the whole text: a text that is
+another one is parsed. After a change of a level, the grammar or the tree ``python -m
+isolang.language.trees`` writes the table again; a test compares them.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Raw, Struct, json
+
+from isolang.language.syntax import ast
+from isolang.language.syntax.parser import parse
+from isolang.language.syntax.source import Source, Span
+
+TABLE: Final = Path(__file__).with_name("trees.json")
+
+
+@lru_cache(maxsize=256)
+def parsed(source: Source) -> ast.File:
+    """Parse a text of the library; by the identity of the source, so that each is parsed once.
+
+    Raises:
+        SpecError: as of ``parse``.
+    """
+    packed = _table().get(source.text)
+    return parse(source) if packed is None else _unpacked(json.decode(packed), source)
+
+
+@cache
+def _table() -> dict[str, Raw]:
+    try:
+        return json.decode(TABLE.read_bytes(), type=dict[str, Raw])
+    except FileNotFoundError:  # the table is being made
+        return {}
+
+
+def _packed(value: Any) -> Any:
+    """A tree in JSON: a node is a list that begins with its class, a tuple an object."""
+    if isinstance(value, Span):
+        return list(value[1:])
+    if isinstance(value, Struct):
+        fields = [getattr(value, name) for name in value.__struct_fields__ if name != "source"]
+        return [type(value).__name__, *map(_packed, fields)]
+    return {"": [_packed(one) for one in value]} if isinstance(value, tuple) else value
+
+
+def _unpacked(data: Any, source: Source) -> Any:
+    match data:
+        case [str() as name, *fields]:
+            parts = [_unpacked(field, source) for field in fields]
+            return ast.File(source, *parts) if name == "File" else getattr(ast, name)(*parts)
+        case [*numbers]:
+            return Span(source, *numbers)
+        case {"": parts}:
+            return tuple(_unpacked(part, source) for part in parts)
+    return data
+
+
+def table() -> dict[str, Any]:
+    """What ``trees.json`` should hold: the tree of each text of the library."""
+    from isolang.language.library import library_source, names_of_texts
+
+    sources = [library_source(name) for name in names_of_texts()]
+    return {one.text: _packed(parse(one)) for one in sources if one is not None}
+
+
+def write() -> None:
+    """Write ``trees.json``, a text a line."""
+    rows = (
+        f"{json.encode(text).decode()}:{json.encode(tree).decode()}"
+        for text, tree in table().items()
+    )
+    TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

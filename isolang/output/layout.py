@@ -1,0 +1,198 @@
+r"""Text for people in columns: wrapped at words, indented, coloured on a terminal.
+
+A report is made of a few of these, and everyone who starts the program waits for what they import.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import zip_longest
+from typing import IO, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+PLAIN_WIDTH: Final = 80
+_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+_WORD: Final = re.compile(r"\s*\S+\s*")
+
+
+class Styled(NamedTuple):
+    """A text in a style: ``bold``, ``dim``, the name of a colour, or several of them."""
+
+    text: str
+    style: str = ""
+
+
+Cell: TypeAlias = Styled | str
+
+
+class Grid(Struct, kw_only=True):
+    """Rows of cells, in columns as wide as they must be; a paragraph is one of a single cell.
+
+    Attributes:
+        rows: from above to below; cells that are missing are empty.
+        indent: blanks before each line.
+        space: blanks between two columns.
+        right: the columns that are aligned at the right.
+    """
+
+    rows: list[Sequence[Cell]] = field(default_factory=list)
+    indent: int = 0
+    space: int = 2
+    right: frozenset[int] = frozenset()
+
+    def add(self, *cells: Cell) -> None:
+        """Add a row."""
+        self.rows.append(cells)
+
+
+class Sheet(Struct, frozen=True, kw_only=True):
+    """Where text for people is written.
+
+    Attributes:
+        file: the stream.
+        width: of its lines, in characters of a terminal.
+        coloured: whether styles are shown.
+    """
+
+    file: IO[str]
+    width: int = PLAIN_WIDTH
+    coloured: bool = False
+
+    def line(self, *parts: Cell) -> None:
+        """Write a line as long as it is."""
+        self._write("".join(self._painted(part) for part in parts))
+
+    def show(self, grid: Grid) -> None:
+        """Write a grid, its lines as long as the sheet is wide."""
+        rows = [
+            [one if isinstance(one, Styled) else Styled(one) for one in row] for row in grid.rows
+        ]
+        widths = _widths([[cell.text for cell in row] for row in rows], grid, self.width)
+        for row in rows:
+            cells = [
+                list(wrapped(cell.text, width)) for cell, width in zip(row, widths, strict=False)
+            ]
+            for texts in zip_longest(*cells, fillvalue=""):
+                line = " " * grid.indent
+                for number, (text, cell) in enumerate(zip(texts, row, strict=True)):
+                    blanks = " " * (widths[number] - cells_of(text))
+                    painted = self._painted(Styled(text, cell.style))
+                    line += blanks + painted if number in grid.right else painted + blanks
+                    line += " " * grid.space
+                self._write(line)
+
+    def _painted(self, part: Cell) -> str:
+        if isinstance(part, str):
+            return part
+        if not (self.coloured and part.style and part.text):
+            return part.text
+        codes = ";".join(_CODES[name] for name in part.style.split())
+        return f"\x1b[{codes}m{part.text}\x1b[0m"
+
+    def _write(self, line: str) -> None:
+        # Blanks at the end only get in the way when people copy lines.
+        self.file.write(line.rstrip() + "\n")
+
+
+def sheet(stream: IO[str], colour: str) -> Sheet:
+    """What writes to a stream: as wide as the terminal, 80 columns where it is none.
+
+    Args:
+        stream: where to.
+        colour: ``always``, ``never``, or ``auto``: on terminals, as NO_COLOR and FORCE_COLOR say.
+    """
+    terminal = stream.isatty()
+    columns, width = os.environ.get("COLUMNS", ""), PLAIN_WIDTH
+    if columns.isdecimal() and int(columns):
+        width = int(columns)
+    elif terminal:
+        with suppress(OSError, ValueError):
+            width = os.get_terminal_size(stream.fileno()).columns or PLAIN_WIDTH
+    if colour == "auto":
+        shows = terminal and os.environ.get("TERM", "") not in ("dumb", "unknown")
+        shows = (shows or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
+    else:
+        shows = colour == "always"
+    return Sheet(file=stream, width=width, coloured=shows)
+
+
+def cells_of(text: str) -> int:
+    """How many characters of a terminal a text takes.
+
+    >>> cells_of("née"), cells_of("日本"), cells_of("e\u0301")
+    (3, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(_cells(character) for character in text)
+
+
+def _cells(character: str) -> int:
+    import unicodedata
+
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """Break a text into lines between words, and words that are longer than a line within.
+
+    >>> list(wrapped("one two  three", 8)), list(wrapped("abcdef gh", 4)), list(wrapped("", 4))
+    (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
+    """
+    for line in text.split("\n"):
+        if cells_of(line) <= width:
+            yield line
+            continue
+        taken, length = "", 0
+        for word in _WORD.findall(line):
+            if taken and length + cells_of(word.rstrip()) > width:
+                yield taken.rstrip()
+                taken, length = "", 0
+            rest = word
+            while cells_of(rest.rstrip()) > width:
+                part = _fitting(rest, width)
+                yield part
+                rest = rest[len(part) :]
+            taken += rest
+            length += cells_of(rest)
+        yield taken.rstrip()
+
+
+def _fitting(word: str, width: int) -> str:
+    """The beginning of a word that fits, at least a character."""
+    taken = 0
+    for place, character in enumerate(word):
+        taken += _cells(character)
+        if taken > width and place:
+            return word[:place]
+    return word
+
+
+def _widths(rows: Sequence[Sequence[str]], grid: Grid, width: int) -> list[int]:
+    """How wide each column is: the widest ones give way until all fit."""
+    columns = max(map(len, rows), default=0)
+    widths = [
+        max(
+            (cells_of(line) for row in rows for line in row[i : i + 1] and row[i].split("\n")),
+            default=0,
+        )
+        for i in range(columns)
+    ]
+    left = max(width - grid.indent - grid.space * (columns - 1), columns)
+    while sum(widths) > left:
+        most = max(widths)
+        widest = [i for i, one in enumerate(widths) if one == most]
+        next_ = max((one for one in widths if one < most), default=1)
+        excess = sum(widths) - left
+        share = -(-excess // len(widest))
+        for i in widest:
+            less = min(share, most - next_, excess)
+            widths[i] -= less
+            excess -= less
+    return widths
