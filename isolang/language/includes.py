@@ -171,8 +171,7 @@ class _Walk:
 
     def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
         source = found.source
-        unknown = not (found.in_library or begins_like_a_specification(source))
-        if include is not None and unknown:
+        if not (include is None or found.in_library or begins_like_a_specification(source)):
             # Its content is nobody's business: a text of unknown origin may include any file.
             what = f"{source.name} is no specification: it does not begin like one"
             raise error_at(include.span, what)
