@@ -57,7 +57,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -72,7 +72,7 @@ from oracle.expressions import (
     random_operation_spec,
     spec_text,
 )
-from oracle.forging import tampered_arrays, tampered_history, tampered_steps
+from oracle.forging import tampered_arrays, tampered_history, tampered_snapshots, tampered_steps
 from oracle.generate import (
     any_history,
     every_small_history,
@@ -201,6 +201,8 @@ class Setting(Struct, frozen=True, kw_only=True):
         threads: how many.
         pair: encoding, solver and stage of pruning of the whole tool; empty for the engine alone.
         twice: whether the checker in Python has to accept the proof, too.
+        implicit: whether set-reads of predicate reads are, until an order contradicts one; such a
+            pair goes through the whole tool.
     """
 
     style: str
@@ -210,6 +212,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     threads: int = 1
     pair: tuple[str, ...] = ()
     twice: bool = False
+    implicit: bool = False
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -267,16 +270,46 @@ class Judges:
         self.oracle = Levels(self.styles)
         self.checks = {n: native_checks(plan.spec) for n, plan in self.levels.plans.items()}
         self.beyond: Counter[str] = Counter()
+        self.implicit: Counter[str] = Counter()
         self.pairs = {n: list(fitting(plan)) for n, plan in self.levels.plans.items()}
 
     def got(self, given: ToolHistory, setting: Setting, problem: Problem | None = None) -> str:
         """``valid``, ``invalid``, or whatever else happens."""
         try:
+            if setting.implicit:
+                return self._implicit(given, setting)
             if setting.pair:
                 return self._whole_tool(given, setting)
             return self._engine(given, problem or build_problem(given), setting)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
+
+    def _implicit(self, given: ToolHistory, setting: Setting) -> str:
+        """Of the history with as few set-reads as operations as there may be."""
+        columns = given.columns.implied()
+        verdict = check(
+            given if columns is None else replace(given, columns=columns),
+            self.levels.plans[setting.style],
+            timeout=SECONDS,
+            seed=setting.seed,
+            threads=setting.threads,
+        )
+        if verdict.outcome == "unknown":
+            return f"unknown: {verdict.reason}"
+        if not verdict.certified:
+            return f"{verdict.outcome}, not certified: {verdict.certified_reason}"
+        rest = "some" if verdict.history.columns.implicit else "no"
+        self.implicit[f"{verdict.outcome} with {rest} implicit set-reads"] += 1
+        proof = verdict.certificate().proof
+        try:
+            check_proof(
+                verdict.history, written_spec(self.levels.plans[setting.style]), proof, SECONDS
+            )
+        except CertificateRejected as error:
+            return f"{verdict.outcome}, not certified: by definition: {error}"
+        except NotCertifiedError:
+            self.beyond[f"{verdict.outcome} beyond the checker by definition"] += 1
+        return str(verdict.outcome)
 
     def _whole_tool(self, given: ToolHistory, setting: Setting) -> str:
         encoding, solver, prune = setting.pair
@@ -324,7 +357,12 @@ class Judges:
         if isinstance(proof, Witness):
             outcome = "valid"
             reason = verify_witness(
-                given.columns, checks, proof.source, proof.order_start, proof.order_txn, SECONDS
+                given.columns,
+                checks,
+                proof.source,
+                proof.order_start,
+                proof.order_txn,
+                seconds=SECONDS,
             )
         else:
             outcome = "invalid"
@@ -356,7 +394,7 @@ class Judges:
         except NotCertifiedError:
             python = EXHAUSTION
         if isinstance(proof, Witness):
-            arrays = (proof.source, proof.order_start, proof.order_txn)
+            arrays = (proof.source, proof.order_start, proof.order_txn, proof.commits, proof.seen)
             native = verify_witness(given.columns, checks, *arrays, SECONDS)
         else:
             steps = proof if isinstance(proof, list) else proof.plain()
@@ -469,8 +507,16 @@ class Night:
         for level, verdict in expected.items():
             setting = self.judges.draw(rng, level)
             if twice:
-                setting = msgspec.structs.replace(setting, twice=True)
+                setting = replace(setting, twice=True)
             self.compare(setting, verdict, given, problem, number)
+        if len(given.columns.statement_start) and given.columns.implied() is not None:
+            for level, verdict in expected.items():
+                setting = self.judges.draw(rng, level)
+                setting = replace(setting, implicit=True)
+                self.compare(setting, verdict, given, problem, number)
+            for what, count in self.judges.implicit.items():
+                add(totals.counts, what, count)
+            self.judges.implicit.clear()
         add(totals.counts, "histories")
         add(totals.counts, f"histories of {kind}")
         for pair in pairs_of_features(features(Crossed(history, initial, error))):
@@ -499,7 +545,10 @@ class Night:
         got = self.judges.got(given, setting, problem)
         if got == verdict:
             return
-        if "timeout" in got:
+        if got.startswith("unknown: unsupported"):
+            add(self.totals.counts, "refused")
+            return
+        if "timeout" in got or "the time ran out" in got:
             add(self.totals.counts, "undecided")
             return
         if got.startswith(UnsupportedError.__name__):  # of an encoding that needs more than others
@@ -630,6 +679,7 @@ class Forger:
         given = [to_tool(h, initial_of(h, initial), error) for h, _ in both]
         for level in both[0][1]:
             setting = self.judges.draw(rng, level)
+            self.implicit(rng, number, setting, level, given, [found for _, found in both])
             with suppress(IsolangError):  # it has had no time
                 proof = self.judges.proof(given[0], build_problem(given[0]), setting)
                 if not isinstance(proof, (Witness, Refutation)):
@@ -638,6 +688,39 @@ class Forger:
                     if level in expected:
                         self.show(rng, number, setting, proof, shown, expected[level])
         return len(both[0][1])
+
+    def implicit(  # noqa: PLR0917 - histories, and what is true
+        self,
+        rng: random.Random,
+        number: int,
+        setting: Setting,
+        level: str,
+        given: Sequence[ToolHistory],
+        expected: Sequence[dict[str, str]],
+    ) -> None:
+        """The proof where set-reads are implicit, for both histories with the same of them."""
+        import numpy as np
+
+        if not len(given[0].columns.statement_start):
+            return
+        implied = [h.columns.implied() for h in given]
+        if implied[0] is None:
+            return
+        plan = self.judges.levels.plans[setting.style]
+        with suppress(IsolangError):
+            verdict = check(replace(given[0], columns=implied[0]), plan, timeout=SECONDS)
+            if verdict.outcome == "unknown" or not verdict.history.columns.implicit:
+                return
+            proof = verdict.certificate().proof
+            pairs = np.array(verdict.history.set_reads, np.int32).reshape(-1, 2)
+            for columns, h, found in zip(implied, given, expected, strict=True):
+                if columns is None or level not in found:
+                    continue
+                with suppress(ValueError):  # it has no such predicate read
+                    shown = replace(h, columns=columns).with_set_reads(pairs)
+                    if isinstance(proof, (Witness, Refutation)):
+                        self.counts["implicit"] += 1
+                        self.show(rng, number, setting, proof, shown, found[level])
 
     def show(  # noqa: PLR0917 - a proof, a history, and what is true
         self,
@@ -670,7 +753,14 @@ def tampered(rng: random.Random, transactions: int, proof: Witness | Refutation)
     """A witness, or a refutation in plain form, with changes."""
     if isinstance(proof, Witness):
         arrays = (proof.source, proof.order_start, proof.order_txn)
-        return Witness.of(*tampered_arrays(rng, transactions, *arrays))
+        if proof.commits is None or proof.seen is None:
+            return Witness.of(*tampered_arrays(rng, transactions, *arrays))
+        if rng.random() < 0.3:
+            snapshots = (proof.commits, proof.seen)
+            return Witness.of(*tampered_arrays(rng, transactions, *arrays), *snapshots)
+        return Witness.of(
+            *arrays, *tampered_snapshots(rng, transactions, proof.commits, proof.seen)
+        )
     return tampered_steps(rng, transactions, list(proof.plain()))
 
 
@@ -739,7 +829,7 @@ def again(arguments: argparse.Namespace) -> int:
     given = to_tool(history, initial_of(history, case.initial), case.error)
     got = judges.got(given, case.setting)
     expected = judges.expected(history, case.initial, case.setting.style, case.error)
-    print(describe(msgspec.structs.replace(case, got=got, expected=expected)))
+    print(describe(replace(case, got=got, expected=expected)))
     return 0 if got == expected else 1
 
 

@@ -1,15 +1,21 @@
-"""Predicate reads and writes: Vbox's BlindW-Pred, by size.
+"""Predicate reads and writes, by size.
 
-    python benchmarks/predicates.py --sizes 10000 30000 100000 [--rows N]
+    python benchmarks/predicates.py --sizes 10000 20000 40000
+    python benchmarks/predicates.py --shapes "1000 rows, 1 %, 2 writes" --phantom --sizes 100000
+    python benchmarks/predicates.py --shapes BlindW-Pred --levels ser si --recorded overlapping
 
-A table of rows with two columns; half of the transactions read by a random range of one of them,
-half write the rows that they find so, and each range matches ten rows. They are played one after
-another, in 24 sessions. Without ``--rows`` there is a row for each transaction. With a fixed number
-of rows a range matches ever more rows that once were there: what a predicate read did not return
-grows with the history.
+Tables that stay: half of the transactions read a random range of one column, the other half write
+a few rows. A shape says how many rows there are, how many of them a range matches, and how many a
+writer writes. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
+rows, and writers write what they find. With ``--phantom`` one predicate read misses a row.
 
-Each check is a process of its own, which reads a file: the seconds are those of solving and
-certifying, of the clock and of the processor; the peak is that of the whole process.
+Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
+that: their order (``in turn``), invocations and answers between which others take place
+(``overlapping``), or each session by itself (``by session``).
+
+Each check is a process of its own, which reads a file: the seconds are of the processor, those of
+the whole with start and reading; the peak is that of the whole process. Growth is that of the whole
+from the size before.
 """
 
 from __future__ import annotations
@@ -19,13 +25,14 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from report import table
 
-COLUMNS = ("v1", "v2")
-MATCHING = 10
 SESSIONS = 24
 _DOMAIN = 10**9
 
@@ -33,47 +40,149 @@ _CHECK = """
 import resource, sys, time
 import isolang
 history = isolang.load_history(sys.argv[1], initial=1)
-cpu = time.process_time()
+read = time.process_time()
 verdict = isolang.check(history, sys.argv[2])
-cpu = time.process_time() - cpu
 assert verdict.certified, verdict
-spent = verdict.seconds
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-print(verdict.outcome, f"{spent.prepare:.2f}", f"{spent.solve:.2f}", f"{spent.certify:.2f}",
-      f"{cpu:.2f}", f"{peak} MB", sep="\\t")
+made = verdict.history.set_reads
+print(verdict.outcome, len(made) if made != "all" else made, f"{read:.2f}",
+      f"{time.process_time() - read:.2f}", f"{time.process_time():.2f}", peak, sep="\\t")
 """
 
 
-def write(target: Path, transactions: int, rows: int, *, seed: int = 1) -> None:
-    """Play the transactions, and write what their clients saw as EDN."""
+class Shape(NamedTuple):
+    """A table: its rows (0: one for each transaction), those that a range matches, and writes.
+
+    ``writes`` is the number of rows that a writer writes; 0 for those that its own read finds.
+    """
+
+    rows: int
+    matching: int
+    writes: int
+    columns: int = 1
+
+
+SHAPES = {
+    "1000 rows, 1 %, 2 writes": Shape(1_000, 10, 2),
+    "1000 rows, 1 %, 10 writes": Shape(1_000, 10, 10),
+    "100 rows, 10 %, 2 writes": Shape(100, 10, 2),
+    "BlindW-Pred": Shape(0, 10, 0, columns=2),
+}
+
+
+class Table:
+    """The rows as they are, with their texts and an index of each column."""
+
+    def __init__(self, rng: random.Random, rows: int, columns: int) -> None:
+        """Random rows."""
+        self._random = rng.random
+        self.columns = columns
+        self.held = [self._row() for _ in range(rows)]
+        self.text = [self._text(row) for row in self.held]
+        self.index = [
+            sorted((row[c], k) for k, row in enumerate(self.held)) for c in range(columns)
+        ]
+
+    def _row(self) -> tuple[int, ...]:
+        return tuple(int(self._random() * _DOMAIN) for _ in range(self.columns))
+
+    def _text(self, row: tuple[int, ...]) -> str:
+        return "{" + " ".join([f":v{c} {value}" for c, value in enumerate(row)]) + "}"
+
+    def write(self, key: int) -> str:
+        """Another row for the key; the operation."""
+        row, old = self._row(), self.held[key]
+        for index, was, value in zip(self.index, old, row, strict=True):
+            del index[bisect_left(index, (was, key))]
+            insort(index, (value, key))
+        self.held[key], text = row, self._text(row)
+        self.text[key] = f"{key} {text}"
+        return f"[:w {key} {text}]"
+
+    def find(self, column: int, low: int, high: int) -> list[int]:
+        """The keys whose rows match."""
+        index = self.index[column]
+        first, last = bisect_left(index, (low, -1)), bisect_right(index, (high, len(self.held)))
+        return [key for _, key in index[first:last]]
+
+
+def play(transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 1) -> Iterator[str]:
+    """The operations of each transaction, as its client saw them; first those that load the rows.
+
+    Each is played when it is asked for.
+    """
     rng = random.Random(seed)
-    held = [tuple(rng.randrange(_DOMAIN) for _ in COLUMNS) for _ in range(rows)]
-    index = [sorted((row[c], k) for k, row in enumerate(held)) for c in range(len(COLUMNS))]
-    width = _DOMAIN * MATCHING // rows
+    rows = shape.rows or transactions
+    width = _DOMAIN * shape.matching // rows
+    now = Table(rng, rows, shape.columns)
+    yield " ".join([f"[:w {k} {text}]" for k, text in enumerate(now.text)])
+    now.text = [f"{k} {text}" for k, text in enumerate(now.text)]
+    for number in range(transactions):
+        writes = rng.random() < 0.5
+        ops = []
+        found: list[int] = []
+        if not (writes and shape.writes):
+            column = int(rng.random() * shape.columns)
+            low = int(rng.random() * (_DOMAIN - width))
+            found = now.find(column, low, low + width - 1)
+            rows_found = ", ".join([now.text[key] for key in found])
+            if phantom and number > transactions // 2 and len(found) > 1:
+                missed = rng.randrange(len(found))
+                rows_found = ", ".join([now.text[k] for k in found if k != found[missed]])
+                phantom = False
+            ops = [f"[:rp [:between :v{column} {low} {low + width - 1}] {{{rows_found}}}]"]
+        if writes:
+            keys = {int(rng.random() * rows) for _ in range(shape.writes)} or found
+            ops += [now.write(key) for key in keys]
+        yield " ".join(ops)
 
-    def text(key: int) -> str:
-        columns = " ".join(f":{c} {x}" for c, x in zip(COLUMNS, held[key], strict=True))
-        return f"{{{columns}}}"
 
-    with target.open("w", encoding="utf-8") as out:
-        loaded = " ".join(f"[:w {k} {text(k)}]" for k in range(rows))
-        out.write(f"{{:type :ok, :process {SESSIONS}, :value [{loaded}]}}\n")
-        for number in range(transactions):
-            c = rng.randrange(len(COLUMNS))
-            low = rng.randrange(_DOMAIN - width)
-            high = low + width - 1
-            first, last = bisect_left(index[c], (low, -1)), bisect_right(index[c], (high, rows))
-            found = [key for _, key in index[c][first:last]]
-            returned = ", ".join(f"{k} {text(k)}" for k in found)
-            ops = [f"[:rp [:between :{COLUMNS[c]} {low} {high}] {{{returned}}}]"]
-            for key in found if rng.random() < 0.5 else ():
-                row = tuple(rng.randrange(_DOMAIN) for _ in COLUMNS)
-                for i, value in enumerate(row):
-                    index[i].pop(bisect_left(index[i], (held[key][i], key)))
-                    insort(index[i], (value, key))
-                held[key] = row
-                ops.append(f"[:w {key} {text(key)}]")
-            out.write(f"{{:type :ok, :process {number % SESSIONS}, :value [{' '.join(ops)}]}}\n")
+def _line(kind: str, session: int, ops: str) -> str:
+    return f"{{:type :{kind}, :process {session}, :value [{ops}]}}\n"
+
+
+def in_turn(played: Iterator[str]) -> Iterator[str]:
+    """One after another."""
+    for number, ops in enumerate(played):
+        yield _line("ok", (number - 1) % SESSIONS if number else SESSIONS, ops)
+
+
+def by_session(played: Iterator[str], seed: int = 2) -> Iterator[str]:
+    """Session after session, each of them whole: the file says nothing of how they overlap."""
+    rng = random.Random(seed)
+    yield _line("ok", SESSIONS, next(played))
+    lines: list[list[str]] = [[] for _ in range(SESSIONS)]
+    for ops in played:
+        session = int(rng.random() * SESSIONS)
+        lines[session].append(_line("ok", session, ops))
+    for of_session in lines:
+        yield from of_session
+
+
+def overlapping(played: Iterator[str], seed: int = 2) -> Iterator[str]:
+    """Sessions at the same time: each transaction takes place between invocation and answer."""
+    rng = random.Random(seed)
+    yield _line("ok", SESSIONS, next(played))
+    seen: dict[int, str | None] = {}
+    while True:
+        session = int(rng.random() * SESSIONS)
+        if session not in seen:
+            seen[session] = None
+            yield _line("invoke", session, "")
+        elif (answer := seen[session]) is not None:
+            del seen[session]
+            yield _line("ok", session, answer)
+        else:
+            ops = next(played, None)
+            if ops is None:
+                break
+            seen[session] = ops
+    for session, answer in seen.items():
+        if answer is not None:
+            yield _line("ok", session, answer)
+
+
+RECORDED = {"in turn": in_turn, "by session": by_session, "overlapping": overlapping}
 
 
 def measure(history: Path, level: str) -> list[str]:
@@ -87,18 +196,31 @@ def measure(history: Path, level: str) -> list[str]:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000])
-    parser.add_argument("--rows", type=int, help="of the table (default: one a transaction)")
-    parser.add_argument("--levels", nargs="+", default=["ser", "si"])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 20_000, 40_000])
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--levels", nargs="+", default=["ser"])
+    parser.add_argument("--recorded", choices=RECORDED, default="in turn")
+    parser.add_argument("--phantom", action="store_true", help="one read misses a row")
     chosen = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for size in chosen.sizes:
-            history = Path(folder) / f"blindw-pred-{size}.edn"
-            write(history, size, chosen.rows or size)
-            rows += [[f"{size:,}", level, *measure(history, level)] for level in chosen.levels]
-    columns = "transactions", "level", "verdict", "prepare, s", "solve, s", "certify, s", "CPU, s"
-    print(table([*columns, "peak"], rows))
+        for shape in chosen.shapes:
+            before: dict[str, float] = {}
+            for size in chosen.sizes:
+                history = Path(folder) / "history.edn"
+                start = time.process_time()
+                played = play(size, SHAPES[shape], phantom=chosen.phantom)
+                with history.open("w", encoding="utf-8") as out:
+                    out.writelines(RECORDED[chosen.recorded](played))
+                each = (time.process_time() - start) / size
+                for level in chosen.levels:
+                    *told, whole, peak = measure(history, level)
+                    growth = f"{float(whole) / before[level]:.1f}" if level in before else ""
+                    before[level] = float(whole)
+                    made = [whole, growth, f"{peak} MB", f"{1e6 * each:.0f}"]
+                    rows.append([shape, f"{size:,}", level, *told, *made])
+    columns = "shape", "transactions", "level", "verdict", "set-reads", "read, s", "check, s"
+    print(table([*columns, "whole, s", "growth", "peak", "playing, µs each"], rows))
 
 
 if __name__ == "__main__":

@@ -154,7 +154,16 @@ class Columns:
     def deleted_atom(self) -> int: ...
     def begin_statement(self, predicate: str, position: int, known: bool = True) -> None: ...
     def end_statement(self) -> None: ...
+    @property
+    def implicit(self) -> bool: ...
     def lower_predicates(self) -> None: ...
+    def implied(self) -> Columns | None: ...
+    def written_out(self) -> Columns: ...
+    def with_set_reads(self, missed: NDArray[np.int32]) -> Columns: ...
+    def missed_by(self, statements: NDArray[np.int32], most: int) -> NDArray[np.int32]: ...
+    def contradicted(
+        self, commits: NDArray[np.int32], seen: NDArray[np.int64]
+    ) -> NDArray[np.int32]: ...
     def add_list(self, atoms: list[int]) -> int: ...
     def set_operation_times(self, op: int, begin: int, end: int) -> None: ...
     def set_statement_times(self, s: int, begin: int, end: int) -> None: ...
@@ -379,6 +388,20 @@ def operation_sources(
 ) -> NDArray[np.int32]:
     """Per operation the transaction that it reads from, or -1; ``source``: per read a writer."""
 
+def commit_order(
+    problem: Problem,
+    source: NDArray[np.int32],
+    order_start: NDArray[np.int64],
+    order_txn: NDArray[np.int32],
+    *,
+    so: bool,
+    rt: bool,
+    serial: bool,
+    versions_only: bool = False,
+    seconds: float = 0.0,
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
+    """An order of what is included, per transaction how many its reads see, version orders."""
+
 # --- known ---
 
 class KnownGraph:
@@ -509,6 +532,8 @@ def verify_witness(
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],
     order_txn: NDArray[np.int32],
+    commits: NDArray[np.int32] | None = None,
+    seen: NDArray[np.int64] | None = None,
     seconds: float = 0.0,
 ) -> str: ...
 def verify_refutation(

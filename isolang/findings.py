@@ -122,7 +122,7 @@ class _Search:
         progress: Callable[[str], object],
         deadline: Deadline,
     ) -> None:
-        self._history = history
+        self._history = history = history.written_out()
         self._options = options
         self._progress = progress
         self._deadline = deadline

@@ -85,6 +85,7 @@ INCLUDES = {
         "certify/",
         "core/history.hpp",
         "core/budget.hpp",
+        "core/implicit.hpp",
         "core/index.hpp",
         "core/prefetch.hpp",
         "core/relations.def",

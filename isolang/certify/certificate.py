@@ -45,6 +45,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         history_sha256: of the bytes that were read.
         history_format: the format's name, as ``--from`` takes it.
         history_options: what else is needed to read it the same way.
+        set_reads: which of its implicit set-reads became operations, as ``History.set_reads``.
         spec_name: the spec's name.
         spec_sha256: over all texts of the spec.
         spec_texts: file name to text, in the order of reading.
@@ -59,6 +60,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
     spec_sha256: str
     spec_texts: Mapping[str, str]
     history_options: Mapping[str, Any] = field(default_factory=dict)
+    set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
     tool: str = ""
 
     @property
@@ -80,11 +82,29 @@ class Certificate(Struct, frozen=True, kw_only=True):
             history_sha256=history.sha256,
             history_format=history.format,
             history_options=dict(history.options),
+            set_reads=history.set_reads,
             spec_name=spec.name,
             spec_sha256=spec.sha256,
             spec_texts=dict(spec.texts),
             tool=signature("isolang"),
         )
+
+    def about(self, history: History) -> History:
+        """The history as the proof speaks of it, with the set-reads that it names as operations.
+
+        Raises:
+            CertificateRejected: it has no such set-reads.
+        """
+        import numpy as np
+
+        if self.set_reads == "all":
+            return history.written_out()
+        if self.set_reads in ((), history.set_reads):
+            return history
+        try:
+            return history.with_set_reads(np.array(self.set_reads, np.int32))
+        except (ValueError, OverflowError) as error:
+            raise CertificateRejected(f"set_reads: {error}") from None
 
     def to_json(self) -> str:
         """The text of the file: one JSON object."""
@@ -97,6 +117,9 @@ class Certificate(Struct, frozen=True, kw_only=True):
                     "order_txn": self.proof.order_txn.tolist(),
                 }
             }
+            if self.proof.commits is not None and self.proof.seen is not None:
+                proof["witness"]["commits"] = self.proof.commits.tolist()
+                proof["witness"]["seen"] = self.proof.seen.tolist()
         elif isinstance(self.proof, Relations):
             proof = {"relations": self.proof.plain()}
         elif isinstance(self.proof, Exhaustion):
@@ -113,6 +136,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                     "sha256": self.history_sha256,
                     "format": self.history_format,
                     "options": dict(self.history_options),
+                    **({"set_reads": self.set_reads} if self.set_reads else {}),
                 },
                 "spec": {
                     "name": self.spec_name,
@@ -198,6 +222,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
                     source=numbers_of(witness["source"]),
                     order_start=numbers_of(witness["order_start"]),
                     order_txn=numbers_of(witness["order_txn"]),
+                    commits=numbers_of(witness["commits"]) if "commits" in witness else None,
+                    seen=numbers_of(witness["seen"]) if "seen" in witness else None,
                 )
             elif verdict == "invalid":
                 proof = Refutation.of(data["refutation"])
@@ -211,6 +237,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 history_sha256=text_of(history["sha256"]),
                 history_format=text_of(history["format"]),
                 history_options=dict(history["options"]),
+                set_reads=_set_reads(history.get("set_reads", ())),
                 spec_name=text_of(spec["name"]),
                 spec_sha256=text_of(spec["sha256"]),
                 spec_texts={text_of(k): text_of(v) for k, v in spec["texts"].items()},
@@ -253,7 +280,14 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
             f"{spec.source}: not the spec of this certificate (got sha256 {spec.sha256 or 'none'}, "
             f"expected {certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
-    return accept(history, spec, certificate.proof)
+    return accept(certificate.about(history), spec, certificate.proof)
+
+
+def _set_reads(raw: Any) -> tuple[tuple[int, int], ...] | Literal["all"]:
+    if raw == "all":
+        return "all"
+    pairs = [numbers_of(pair) for pair in raw]
+    return tuple((s, key) for s, key in pairs)
 
 
 def _written(path: Path, text: str) -> Path:

@@ -53,7 +53,14 @@ def check_natively(
     checks = native_checks(spec)
     if isinstance(proof, Witness):
         reason = verify_witness(
-            history.columns, checks, proof.source, proof.order_start, proof.order_txn, seconds
+            history.columns,
+            checks,
+            proof.source,
+            proof.order_start,
+            proof.order_txn,
+            proof.commits,
+            proof.seen,
+            seconds,
         )
     else:
         reason = verify_refutation(history.columns, checks, proof.plain(), seconds)

@@ -28,11 +28,16 @@ class Witness(Struct, frozen=True, eq=False):
         order_start: int64 per key, where its writers begin in ``order_txn``; one entry more than
             keys.
         order_txn: int32, the included writers of each key in version order, T0 left out.
+        commits: int32, only where set-reads are implicit: the included transactions as they commit.
+        seen: int64 per predicate read, likewise: of so many of them, the first, it sees the writes;
+            -1 if its rows are not judged.
     """
 
     source: NDArray[np.int32]
     order_start: NDArray[np.int64]
     order_txn: NDArray[np.int32]
+    commits: NDArray[np.int32] | None = None
+    seen: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -40,6 +45,8 @@ class Witness(Struct, frozen=True, eq=False):
         source: Sequence[int] | NDArray[np.integer[Any]],
         order_start: Sequence[int] | NDArray[np.integer[Any]],
         order_txn: Sequence[int] | NDArray[np.integer[Any]],
+        commits: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+        seen: Sequence[int] | NDArray[np.integer[Any]] | None = None,
     ) -> Witness:
         """A witness from any sequences of whole numbers.
 
@@ -52,6 +59,8 @@ class Witness(Struct, frozen=True, eq=False):
             np.ascontiguousarray(source, dtype=np.int32),
             np.ascontiguousarray(order_start, dtype=np.int64),
             np.ascontiguousarray(order_txn, dtype=np.int32),
+            None if commits is None else np.ascontiguousarray(commits, dtype=np.int32),
+            None if seen is None else np.ascontiguousarray(seen, dtype=np.int64),
         )
 
 
@@ -145,7 +154,15 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
     from isolang.certify.witness import check_witness
 
     if isinstance(proof, Witness):
-        check_witness(history, spec, proof.source, proof.order_start, proof.order_txn)
+        check_witness(
+            history,
+            spec,
+            proof.source,
+            proof.order_start,
+            proof.order_txn,
+            commits=proof.commits,
+            seen=proof.seen,
+        )
     elif isinstance(proof, Relations):
         check_relations(history, spec, proof.included, proof.chosen)
     elif isinstance(proof, Exhaustion):

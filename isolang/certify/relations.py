@@ -51,6 +51,8 @@ def check_relations(
             f"not certified: {len(included)} transactions (chosen relations are checked up to "
             f"{LARGEST})"
         )
+    if history.columns.implicit:
+        raise NotCertifiedError("not certified: relations say nothing of implicit set-reads")
     facts = Facts(history)
     facts.require(mentioned(spec))
     world = _world(facts, spec, included, relations)

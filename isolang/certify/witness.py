@@ -11,6 +11,7 @@ from isolang.certify.evaluator import holds
 from isolang.certify.facts import COMMITTED, Facts
 from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
 from isolang.certify.relations import LARGEST, ordered, outside_bounds
+from isolang.certify.snapshots import see, written_out
 from isolang.certify.statements import check_statements
 from isolang.certify.versions import first_contradiction, keeps_stated
 from isolang.certify.world import World
@@ -40,6 +41,8 @@ def check_witness(
     order_txn: Numbers,
     *,
     only: Sequence[Check] | None = None,
+    commits: Numbers | None = None,
+    seen: Numbers | None = None,
 ) -> World:
     """Check that a witness shows the history to meet the spec.
 
@@ -53,6 +56,9 @@ def check_witness(
             included are skipped.
         only: some of the checks, over sources and version orders alone; ``None`` for all that
             count.
+        commits: where set-reads are implicit, the included transactions in an order of their
+            COMMITs.
+        seen: likewise, per predicate read of how many of these it sees the writes.
 
     Returns:
         The assignment that the witness is.
@@ -61,6 +67,10 @@ def check_witness(
         CertificateRejected: the witness is wrong; the message says where.
         NotCertifiedError: the spec or the history is beyond this checker.
     """
+    implicit = history.columns.implicit
+    if implicit:
+        # Whether all set-reads are there is judged below.
+        history, source = written_out(history, source)
     facts = Facts(history)
     largest = LARGEST if only is None else LARGEST_IN_PARTS
     if len(facts.could_be_included) > largest:
@@ -72,6 +82,8 @@ def check_witness(
     facts.require(mentioned(spec))
     rules = rules_of(spec) if only is None else None
     sources = [int(u) for u in source]
+    if implicit:
+        see(facts, history, sources, commits, seen)
     if len(sources) != facts.operations:
         raise CertificateRejected(
             f"source has {len(sources)} entries (expected one per operation: {facts.operations})"

@@ -87,6 +87,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
         fit = [name for name, e in there.items() if set(e.makers) & set(THEORIES[to])]
         msg = f"{to} cannot say {encoding} (got {encoding}, expected {', '.join(fit)})"
         raise SolverError(msg)
+    history = history.written_out()
     problem = build_problem(history)
     if contradiction(problem, route) is not None:
         msg = f"{history.name}: the pre-pass alone refutes it; `isocheck check` says why"

@@ -67,7 +67,7 @@ def verify(
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
-            about = read(history, _reading(proof))
+            about = proof.about(read(history, _reading(proof)))
             accepted = check(proof, about, spec)
             if by_definition and accepted.beyond_definition:
                 raise NotCertifiedError(

@@ -52,6 +52,8 @@ class History(Struct, frozen=True, kw_only=True):
         levels: those of the library that it can be judged by; empty if by any.
         options: what else than the format was said of how to read it (``per_key``, ``clock_error``
             …): a certificate has them, so that it is read in the same way again.
+        set_reads: of a history whose set-reads are implicit (``columns.implicit``), those that were
+            written out since it was read: predicate reads and keys.
     """
 
     columns: Columns
@@ -68,6 +70,7 @@ class History(Struct, frozen=True, kw_only=True):
     session_names: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
     _lazy: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -117,6 +120,26 @@ class History(Struct, frozen=True, kw_only=True):
             sha256=hashlib.sha256(repr((given, initial, versions)).encode()).hexdigest(),
             session_names=built.session_names,
         )
+
+    # --- predicate reads whose set-reads are implicit ---
+
+    def with_set_reads(self, missed: NDArray[np.int32]) -> History:
+        """The history with some of its implicit set-reads as operations.
+
+        Args:
+            missed: int32[n, 2], predicate reads and keys that they did not return, ascending.
+
+        Raises:
+            ValueError: one of them is there, or no version of the key matches.
+        """
+        pairs = tuple((int(s), int(key)) for s, key in missed.tolist())
+        return replace(self, columns=self.columns.with_set_reads(missed), set_reads=pairs, _lazy={})
+
+    def written_out(self) -> History:
+        """The history with all set-reads of its predicate reads as operations."""
+        if not self.columns.implicit:
+            return self
+        return replace(self, columns=self.columns.written_out(), set_reads="all", _lazy={})
 
     # --- sizes ---
 

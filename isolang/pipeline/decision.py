@@ -19,6 +19,7 @@ from isolang.language.meaning.facts import mentioned, uses_groups
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options
+from isolang.pipeline.implicit import Implicit, may_stay_implicit
 from isolang.pipeline.names import names_without_effect, without_levels
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
@@ -93,6 +94,8 @@ def decide(
             "history names one; hint: `:group` of operation maps, `group` of transactions"
         )
         raise HistoryError(msg)
+    if history.columns.implicit and not may_stay_implicit(route):
+        history, problem = history.written_out(), None
     open_choice = {options.encoding, options.solver, options.prune} == {"auto"}
     if route.kind == "relational" and open_choice:
         from isolang.language.classify.relational import Relational
@@ -117,6 +120,7 @@ def decide(
         from isolang.language.classify.relational import relational
 
         route = relational(written_spec(route), route.reasons)
+        history, problem = history.written_out(), None
     run = Run(
         history,
         route,
@@ -161,18 +165,25 @@ def _verdict(run: Run) -> Verdict:
     timed = run.history.columns.has_operation_times
     if not timed and mentioned(run.written_spec) & _COMPARE_OPERATIONS:
         run.notes.append(_NO_MOMENTS)
-    with run.deadline.during("prepare"):
-        run.progress("prepare")
-        contradiction = run.contradiction()
-    if contradiction is not None:
-        return _refuted(run, contradiction)
-    run.deadline.remaining()
-    # What was found counts, also if the deadline has passed meanwhile.
-    with run.deadline.during("solve", to_the_end=True):
-        run.progress("solve")
-        answer = run.solve()
-        if isinstance(answer.says, Relations):
-            _judge_flags(run, answer)
+    implicit = Implicit(run) if run.history.columns.implicit else None
+    while True:
+        with run.deadline.during("prepare"):
+            run.progress("prepare")
+            contradiction = run.contradiction()
+        if contradiction is not None:
+            return _refuted(run, contradiction)
+        run.deadline.remaining()
+        # What was found counts, also if the deadline has passed meanwhile.
+        with run.deadline.during("solve", to_the_end=True):
+            run.progress("solve")
+            answer = run.solve()
+            if isinstance(answer.says, Relations):
+                _judge_flags(run, answer)
+        if implicit is None or not isinstance(answer.says, Witness):
+            break
+        if (whole := implicit.complete(answer.says)) is not None:
+            answer = replace(answer, says=whole)
+            break
     match answer.says:
         case Witness() | Relations():
             return _valid(run, answer.says)
@@ -237,7 +248,13 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
         assert isinstance(run.route, Relational)
         run.notes += took_effect(run.history, run.route, proof.included)
     keys = not run.history.levels  # else what was observed is in what the keys stand for
-    if keys and isinstance(found, Witness) and not _observed(run.history, found):
+    # Implicit set-reads miss rows that others wrote.
+    if (
+        keys
+        and isinstance(found, Witness)
+        and not run.history.columns.implicit
+        and not _observed(run.history, found)
+    ):
         run.notes.append(_NOTHING_OBSERVED)
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of, shown_of_witness

@@ -134,11 +134,17 @@ class Run:
         self.notes: list[str] = []
         self._problem = problem
         self._prepared = False
+        self._accepted: tuple[Proof, Certification] | None = None
 
     @property
     def written_spec(self) -> Spec:
         """The specification as the user wrote it, where a theorem replaced it by another."""
         return written_spec(self.route)
+
+    def restart(self, history: History) -> None:
+        """Go on with the same history, in which more is written out."""
+        self.history = history
+        self._problem, self._prepared = None, False
 
     # --- what is known before a solver is asked ---
 
@@ -362,7 +368,7 @@ class Run:
         except TimeoutError:
             return witness
         soon = left is None or n * n * _SECONDS_PER_PAIR < left / 2
-        if n > LARGEST or not soon:
+        if n > LARGEST or not soon or self.history.columns.implicit:
             return witness
         with self.deadline.during("certify", to_the_end=True):
             self.progress("certify")
@@ -384,6 +390,8 @@ class Run:
         """
         if not self.options.certify and not needed:
             return UNCHECKED
+        if self._accepted is not None and self._accepted[0] is proof:
+            return self._accepted[1]
         with self.deadline.during("certify", to_the_end=True):
             self.progress("certify")
             try:
@@ -400,7 +408,8 @@ class Run:
                 reason = out_of_memory(error, "certify")
                 return Certification(outcome="not certified", reason=reason)
         reason = f"an independent checker accepted the {_WHAT[type(proof)]}"
-        return Certification(outcome="accepted", reason=reason)
+        self._accepted = proof, Certification(outcome="accepted", reason=reason)
+        return self._accepted[1]
 
     def _check(self, proof: Proof, seconds: float | None) -> None:
         """Have a proof checked: natively where there is a native checker for it."""

@@ -1,5 +1,7 @@
 #include "certify/certify.hpp"
+#include "certify/snapshots.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings/bindings.hpp"
@@ -182,16 +184,23 @@ void register_certify(nb::module_& m) {
   m.def(
       "verify_witness",
       [](const History& columns, nb::sequence checks, Array<std::int32_t> source,
-         Array<std::int64_t> order_start, Array<std::int32_t> order_txn, double seconds) {
+         Array<std::int64_t> order_start, Array<std::int32_t> order_txn,
+         std::optional<Array<std::int32_t>> commits, std::optional<Array<std::int64_t>> seen, double seconds) {
         const std::vector<CheckText> texts = check_texts(checks);
         Budget budget = interruptible_budget(seconds);
         return verdict([&] {
-          verify_witness(columns, texts, {source.data(), source.size()},
-                         {order_start.data(), order_start.size()},
-                         {order_txn.data(), order_txn.size()}, budget);
+          const std::span sources(source.data(), source.size());
+          const std::span starts(order_start.data(), order_start.size());
+          const std::span order(order_txn.data(), order_txn.size());
+          if (commits && seen)
+            verify_implicit_witness(columns, texts, sources, starts, order,
+                                    {commits->data(), commits->size()}, {seen->data(), seen->size()}, budget);
+          else
+            verify_witness(columns, texts, sources, starts, order, budget);
         });
       },
-      "columns"_a, "checks"_a, "source"_a, "order_start"_a, "order_txn"_a, "seconds"_a = 0.0,
+      "columns"_a, "checks"_a, "source"_a, "order_start"_a, "order_txn"_a,
+      "commits"_a = nb::none(), "seen"_a = nb::none(), "seconds"_a = 0.0,
       "Check a witness; returns an empty string if it is right, else the reason.");
   m.def(
       "verify_refutation",

@@ -1,13 +1,16 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "bindings/bindings.hpp"
 #include "core/faults.hpp"
+#include "core/implicit.hpp"
 #include "core/large_pages.hpp"
 #include "core/append.hpp"
 #include "core/part.hpp"
@@ -45,6 +48,17 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
   auto* const kept = new std::vector<T>(std::move(numbers));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return {kept->data(), {kept->size()}, owner};
+}
+
+using Pairs = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Two numbers for each: predicate read and key.
+nb::ndarray<nb::numpy, std::int32_t, nb::shape<-1, 2>> table(const std::vector<Missed>& missed) {
+  auto* const rows = new std::vector<std::int32_t>;
+  nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
+  for (const Missed& m : missed) rows->insert(rows->end(), {m.statement, m.key});
+  return {rows->data(), {missed.size(), 2}, owner};
 }
 
 // Calls f with each column, in a fixed order.
@@ -323,13 +337,50 @@ void register_history(nb::module_& m) {
     if (h.statement_end.empty()) throw nb::value_error("no statement begun");
     h.end_statement();
   });
-  c.def("lower_predicates", [](History& h) {
+  // The message is the transaction, the position, and what is wrong.
+  const auto told = [](auto&& body) {
     try {
-      lower_predicates(h);
+      nb::gil_scoped_release released;
+      return body();
     } catch (const PredicateError& e) {
-      throw nb::value_error((std::to_string(e.txn) + " " + std::to_string(e.position) + " " + e.what).c_str());
+      throw std::invalid_argument(std::to_string(e.txn) + " " + std::to_string(e.position) + " " + e.what);
     }
-  });
+  };
+  c.def_prop_ro("implicit", [](const History& h) { return is_implicit(h); });
+  c.def("lower_predicates", [told](History& h) { told([&] { lower_predicates(h); }); });
+  c.def("implied", [told](const History& h) {
+    return told([&] {
+      std::optional<History> copy(h);
+      return leave_implicit(*copy) ? copy : std::nullopt;
+    });
+  }, "With implicit set-reads; nothing if some predicate cannot be judged of some row.");
+  c.def("written_out", [told](const History& h) {
+    return told([&] {
+      History copy(h);
+      write_out_all(copy);
+      return copy;
+    });
+  }, "With all set-reads of predicate reads as operations.");
+  c.def("with_set_reads", [told](const History& h, Pairs missed) {
+    return told([&] {
+      std::vector<Missed> all;
+      for (std::size_t i = 0; i < missed.shape(0); ++i) all.push_back({missed(i, 0), missed(i, 1)});
+      History copy(h);
+      write_out(copy, all);
+      return copy;
+    });
+  }, "missed"_a, "With these as operations: predicate reads and keys, ascending.");
+  c.def("missed_by", [told](const History& h, Array<std::int32_t> statements, std::int64_t most) {
+    return table(told([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
+  }, "statements"_a, "most"_a, "All implicit set-reads of these predicate reads, of the first ones if they are too many.");
+  c.def("contradicted", [told](const History& h, Array<std::int32_t> commits, Array<std::int64_t> seen) {
+    if (seen.shape(0) != h.statement_start.size()) throw nb::value_error("seen: one entry per predicate read");
+    return table(told([&] {
+      for (std::size_t i = 0; i < commits.shape(0); ++i)
+        if (commits(i) < 0 || commits(i) >= h.transactions()) throw std::invalid_argument("no such transaction");
+      return contradicted(h, {commits.data(), commits.shape(0)}, {seen.data(), seen.shape(0)});
+    }));
+  }, "commits"_a, "seen"_a, "The implicit set-reads that a matching row contradicts: predicate reads and keys, ascending.");
   c.def("add_list", &History::add_list, "atoms"_a);
   c.def("set_operation_times", [](History& h, std::int64_t op, std::int64_t begin, std::int64_t end) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");

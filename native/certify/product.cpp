@@ -9,6 +9,7 @@
 #include "certify/product.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -28,8 +29,9 @@ constexpr double kVisitLimit = 4e8;  // edge visits, when every transaction is a
 
 class Product {
  public:
-  Product(const History& history, const Choice& choice, const Machine& machine, Budget& budget)
-      : h_(history), c_(choice), apart_(choice.apart), m_(machine), budget_(budget) {
+  Product(const History& history, const Choice& choice, const Machine& machine, Budget& budget,
+          const Snapshots* snapshots = nullptr)
+      : h_(history), c_(choice), apart_(choice.apart), m_(machine), budget_(budget), snapshots_(snapshots) {
     sort_members();
     lay_out();
     build();
@@ -44,6 +46,9 @@ class Product {
   const Statements& apart_;
   const Machine& m_;
   Budget& budget_;
+  const Snapshots* const snapshots_;
+  // Of each step of wr or pwr, and of rw or prw, its chain over the commits.
+  std::vector<std::pair<Step, Node>> into_snapshots_, out_of_snapshots_;
   std::vector<std::int32_t> by_session_;  // included transactions, session by session
   std::vector<std::int32_t> by_begin_;    // included transactions
   std::vector<std::int64_t> begins_;      // their begins, ascending
@@ -381,6 +386,43 @@ class Product {
       each_step(r, [&](const Step& s, int name) {
         if (!continues_by_ww(s, name)) reserve(key_tree_[s.second], 2 * c_.order.size());
       });
+    if (snapshots_ == nullptr) return;
+    const auto chains = [&](std::initializer_list<Relation> relations, auto& steps) {
+      for (const Relation r : relations)
+        for (const Step& s : m_.of(r)) {
+          steps.emplace_back(s, -1);
+          reserve(steps.back().second, snapshots_->commits.size() + 1);
+        }
+    };
+    // mutant: checker-no-implicit-wr, checker-no-implicit-rw
+    chains({Relation::wr, Relation::pwr}, into_snapshots_);
+    chains({Relation::rw, Relation::prw}, out_of_snapshots_);
+  }
+
+  // The i-th node of a chain stands for what is seen of the first i that commit, by wr; or for what is
+  // not, by rw. A reader comes first of those that it does not see, or precedes itself.
+  template <typename F>
+  void snapshots(F&& edge) {
+    if (snapshots_ == nullptr) return;
+    const Snapshots& s = *snapshots_;
+    const auto count = static_cast<Node>(s.commits.size());
+    for (const auto& [step, chain] : into_snapshots_)
+      for (Node i = 0; i < count; ++i) {
+        budget_.poll();
+        const std::int32_t t = s.commits[i];
+        edge(node(t, step.first), chain + i + 1);
+        edge(chain + i, chain + i + 1);
+        if (s.most[t] >= 0) edge(chain + static_cast<Node>(s.most[t]), node(t, step.second));
+      }
+    for (const auto& [step, chain] : out_of_snapshots_)
+      for (Node i = 0; i < count; ++i) {
+        budget_.poll();
+        const std::int32_t t = s.commits[i];
+        edge(chain + i, node(t, step.second));
+        edge(chain + i, chain + i + 1);
+        if (s.least[t] >= 0)
+          edge(node(t, step.first), chain + static_cast<Node>(s.least[t] + (s.least[t] == s.place[t] ? 1 : 0)));
+      }
   }
 
   void build() {
@@ -418,6 +460,7 @@ class Product {
       });
     for (const Relation relation : kOverwriting)
       each_step(relation, [&](const Step& s, int name) { anti_dependencies(relation, s, name, edge); });
+    snapshots(edge);
     tails(
         session_tail_, by_session_,
         [&](std::size_t i) {
@@ -835,8 +878,9 @@ ProductGraph product(const History& history, const Choice& choice, const Machine
   return Product(history, choice, machine, budget).graph();
 }
 
-bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget) {
-  return Product(history, choice, machine, budget).breaks();
+bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget,
+            const Snapshots* snapshots) {
+  return Product(history, choice, machine, budget, snapshots).breaks();
 }
 
 }  // namespace isolang::certify

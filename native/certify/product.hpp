@@ -2,6 +2,7 @@
 #pragma once
 #include "certify/choice.hpp"
 #include "certify/expression.hpp"
+#include "certify/snapshots.hpp"
 
 namespace isolang::certify {
 
@@ -15,6 +16,8 @@ ProductGraph product(const History& history, const Choice& choice, const Machine
                      Budget& budget);
 
 // Throws NotCertified when the graph is too large to decide.
-bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget);
+// With the pairs that implicit set-reads may have, if there are snapshots.
+bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget,
+            const Snapshots* snapshots = nullptr);
 
 }  // namespace isolang::certify

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "certify/snapshots.hpp"
+#include "core/implicit.hpp"
 #include "core/index.hpp"
 
 namespace isolang::certify {
@@ -295,10 +298,24 @@ class StatementChecker {
     sort_once(held_);
     rows_.resize(idx(h_.values.size()));
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s)
-      if (h_.statement_predicate[s] != kJudged && h_.statement_known[s] == 1 && live(h_.statement_txn[s])) {
+      if (is_judged(h_, s)) {
         budget_.poll();
         statement(s);
       }
+  }
+
+  // The rows at each moment, one table and one column of numbers at a time.
+  void replay(const Snapshots& snapshots) {
+    std::map<std::pair<Table*, std::string>, std::vector<std::size_t>> asked;
+    for (std::size_t s = 0; s < snapshots.seen.size(); ++s)
+      if (snapshots.seen[s] >= 0) {
+        const Predicate& p = predicate(h_.statement_predicate[s]);
+        asked[{p.table, p.interval.column}].push_back(s);
+      }
+    for (auto& [of, statements] : asked) {
+      std::ranges::stable_sort(statements, {}, [&](std::size_t s) { return snapshots.seen[s]; });
+      replay(*of.first, of.second, statements, snapshots);
+    }
   }
 
  private:
@@ -438,6 +455,65 @@ class StatementChecker {
     for (const Version* other : beside) judge(*other);
   }
 
+  // Rows in the order of one column, each with its key; those without a number there stand first.
+  using Standing = std::map<std::pair<double, std::int32_t>, std::int32_t>;
+
+  void replay(const Table& table, const std::string& of, const std::vector<std::size_t>& statements,
+              const Snapshots& snapshots) {
+    constexpr double kNoNumber = -std::numeric_limits<double>::infinity();
+    Standing rows;
+    std::unordered_map<std::int32_t, double> at;  // where the row of a key stands
+    const auto write = [&](std::int32_t key, std::int32_t value, bool gone) {
+      const auto known = table.keys.find(key);
+      if (known == table.keys.end()) return;
+      if (const auto old = at.find(key); old != at.end()) {
+        rows.erase({old->second, key});
+        at.erase(old);
+      }
+      // mutant: checker-deleted-stays
+      if (gone) return;
+      const Value* const cell = of.empty() ? nullptr : column(row(value), known->second, of);
+      const double place = cell != nullptr && cell->number ? cell->real : kNoNumber;
+      at[key] = place;
+      rows[{place, key}] = value;
+    };
+    for (std::int32_t key = 0; key < h_.n_keys(); ++key)
+      write(key, h_.initial_value[key], h_.initial_value[key] == kNil);
+    auto done = snapshots.commits.begin();
+    for (const std::size_t s : statements) {
+      budget_.poll();
+      for (; done - snapshots.commits.begin() < snapshots.seen[s]; ++done)
+        for (std::int64_t op = h_.op_start[*done]; op < h_.op_start[*done + 1]; ++op)
+          if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)
+            write(h_.op_key[op], h_.op_value[op], h_.op_value[op] == h_.deleted);
+      const Predicate& p = predicate(h_.statement_predicate[s]);
+      const auto judge = [&](Standing::iterator first, const auto& last) {
+        for (; first != rows.end() && !last(first->first.first); ++first)
+          if (holds(p, row(first->second), table.keys.at(first->first.second)) &&
+              !is_told(s, first->first.second))
+            throw Rejected{"predicate read " + std::to_string(s) + " sees a row of key " +
+                           std::to_string(first->first.second) + ", which matches, and did not return it"};
+      };
+      constexpr std::int32_t kFirst = std::numeric_limits<std::int32_t>::min();
+      if (of.empty()) {
+        judge(rows.begin(), [](double) { return false; });
+        continue;
+      }
+      judge(rows.begin(), [](double place) { return place != kNoNumber; });
+      const Interval& within = p.interval;
+      judge(within.has_low ? rows.lower_bound({within.low.real, kFirst}) : rows.upper_bound({kNoNumber, std::numeric_limits<std::int32_t>::max()}),
+            [&](double place) { return within.has_high && place > within.high.real; });
+    }
+  }
+
+  // By an operation of the predicate read, or by what its transaction wrote before.
+  bool is_told(std::size_t s, std::int32_t key) const {
+    for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_end[s]; ++op)
+      if (h_.op_key[op] == key && (op >= h_.statement_start[s] || (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)))
+        return true;
+    return false;
+  }
+
   void statement(std::size_t s) {
     const std::int32_t t = h_.statement_txn[s];
     const std::int64_t start = h_.statement_start[s], end = h_.statement_end[s];
@@ -449,8 +525,6 @@ class StatementChecker {
     std::vector<Held> missed;  // what the set-reads say was not there
     std::ptrdiff_t set_reads = 0;
     for (std::int64_t op = start; op < end; ++op) {
-      // mutant: checker-failed-predicate-read
-      if (h_.op_ok[op] == 0) return;  // it failed
       const std::int32_t key = h_.op_key[op];
       if (!p.table->keys.contains(key)) bad("has a row of another table");
       const std::int32_t value = h_.op_value[op];
@@ -476,12 +550,28 @@ class StatementChecker {
     for (std::int64_t op = h_.op_start[t]; op < start; ++op)
       if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0) own[h_.op_key[op]] = h_.op_value[op];
     std::vector<Held> expected;
-    each_match(p, [&](const Held& held) {
+    const auto expect = [&](const Held& held) {
       if (std::ranges::binary_search(returned, held.key)) return;
       const auto mine = own.find(held.key);
       // mutant: checker-own-rows
       if (mine == own.end() || mine->second == held.value) expected.push_back(held);
-    });
+    };
+    if (h_.statement_known[s] == kImplicit) {
+      // Of the keys that it tells of, or its transaction wrote.
+      std::vector<std::int32_t> told;
+      for (const Held& held : missed) told.push_back(held.key);
+      for (const auto& [key, value] : own) told.push_back(key);
+      std::ranges::sort(told);
+      told.erase(std::unique(told.begin(), told.end()), told.end());
+      for (const std::int32_t key : told) {
+        const auto known = p.table->keys.find(key);
+        if (known == p.table->keys.end()) continue;
+        for (auto v = std::ranges::lower_bound(held_, key, {}, &Held::key); v != held_.end() && v->key == key; ++v)
+          if (holds(p, row(v->value), known->second)) expect(*v);
+      }
+    } else {
+      each_match(p, expect);
+    }
     sort_once(expected);
     // mutant: checker-missed-rows
     if (missed != expected) bad("does not say of which rows it says that they were not there");
@@ -497,8 +587,22 @@ class StatementChecker {
 
 }  // namespace
 
-void check_statements(const History& history, Budget& budget) {
-  if (!history.statement_start.empty()) StatementChecker(history, budget).run();
+bool is_judged(const History& h, std::size_t s) {
+  const auto status = static_cast<Status>(h.txn_status[h.statement_txn[s]]);
+  if (h.statement_predicate[s] == kJudged || (h.statement_known[s] != 1 && h.statement_known[s] != kImplicit) ||
+      (status != Status::committed && status != Status::indeterminate))
+    return false;
+  for (std::int64_t op = h.statement_start[s]; op < h.statement_end[s]; ++op)
+    // mutant: checker-failed-predicate-read
+    if (h.op_ok[op] == 0) return false;
+  return true;
+}
+
+void check_statements(const History& history, Budget& budget, const Snapshots* snapshots) {
+  if (history.statement_start.empty()) return;
+  StatementChecker checker(history, budget);
+  checker.run();
+  if (snapshots != nullptr) checker.replay(*snapshots);
 }
 
 }  // namespace isolang::certify

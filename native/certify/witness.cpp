@@ -7,7 +7,9 @@
 #include "certify/one_key.hpp"
 #include "certify/product.hpp"
 #include "certify/return_paths.hpp"
+#include "certify/snapshots.hpp"
 #include "certify/statements.hpp"
+#include "core/implicit.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -23,6 +25,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
                     std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
                     std::span<const std::int32_t> order_txn, Budget& budget) {
   const std::vector<ReadCheck> checks = read_checks(history, texts);
+  if (is_implicit(history)) throw Rejected{"the witness says not what predicate reads saw"};
   check_statements(history, budget);
   const bool apart = std::ranges::any_of(checks, &ReadCheck::by_statement);
   const Choice choice = read_choice(history, source, order_start, order_txn, judges_reads(checks),
@@ -68,6 +71,23 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};
     }
+}
+
+void verify_implicit_witness(const History& history, const std::vector<CheckText>& texts,
+                             std::span<const std::int32_t> source,
+                             std::span<const std::int64_t> order_start,
+                             std::span<const std::int32_t> order_txn,
+                             std::span<const std::int32_t> commits,
+                             std::span<const std::int64_t> seen, Budget& budget) {
+  const std::vector<ReadCheck> checks = read_checks(history, texts);
+  const Choice choice =
+      read_choice(history, source, order_start, order_txn, judges_reads(checks), false, budget);
+  const Snapshots snapshots = read_snapshots(history, choice, commits, seen);
+  check_statements(history, budget, &snapshots);
+  for (const ReadCheck& check : checks)
+    if (breaks(history, choice, machine(without_cycles(check), true), budget, &snapshots))
+      throw NotCertified{"not certified: check " + check.name +
+                         ": the order of snapshots does not show that it holds"};
 }
 
 }  // namespace isolang::certify

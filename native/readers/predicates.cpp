@@ -1,474 +1,23 @@
 #include "readers/predicates.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
+#include "core/implicit.hpp"
 #include "core/index.hpp"
+#include "readers/predicate.hpp"
+#include "readers/rows_in_time.hpp"
 
 namespace isolang {
+namespace predicates {
 namespace {
-
-[[noreturn]] void wrong(const std::string& what) { throw std::invalid_argument(what); }
-std::string in_quotes(std::string_view text) {
-  return "'" + std::string(text.substr(0, 60)) + (text.size() > 60 ? "…" : "") + "'";
-}
-
-// --- canonical texts of forms ---
-
-// The elements of a vector or a map in canonical text.
-class Elements {
- public:
-  explicit Elements(std::string_view inside) : left_(inside) {}
-  bool next(std::string_view& form) {
-    if (left_.empty()) return false;
-    const std::size_t size = length(left_);
-    form = left_.substr(0, size);
-    left_.remove_prefix(std::min(size + 1, left_.size()));
-    return true;
-  }
-
- private:
-  // Of the first form: to the blank that is in no string and no bracket.
-  static std::size_t length(std::string_view text) {
-    int depth = 0;
-    bool tagged = text[0] == '#' && text.size() > 1 && text[1] != '{' && text[1] != '"';
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      if (c == '"') {
-        for (++i; i < text.size() && text[i] != '"'; ++i)
-          if (text[i] == '\\') ++i;
-      } else if (c == '\\') {
-        ++i;
-      } else if (c == '[' || c == '{') {
-        ++depth;
-      } else if (c == ']' || c == '}') {
-        --depth;
-      } else if (c == ' ' && depth == 0) {
-        if (!tagged) return i;
-        tagged = false;  // the form after the tag
-      }
-    }
-    return text.size();
-  }
-  std::string_view left_;
-};
-
-std::vector<std::string_view> elements(std::string_view form) {
-  std::vector<std::string_view> found;
-  Elements inside(form.substr(1, form.size() - 2));
-  for (std::string_view e; inside.next(e);) found.push_back(e);
-  return found;
-}
-
-// The name that a keyword or a string says; JSON has strings only.
-std::string_view name_of(std::string_view form) {
-  if (form.size() > 1 && form[0] == ':') return form.substr(1);
-  if (form.size() > 2 && form[0] == '"') return form.substr(1, form.size() - 2);
-  return {};
-}
-
-// --- values ---
-
-struct Cell {
-  // odd: a number that is not exact here
-  enum class Kind : std::uint8_t { null, number, text, odd } kind = Kind::null;
-  bool whole = false;      // an integer of 64 bits, or a float that equals one
-  bool real = false;       // a float
-  __int128 integer = 0;    // if whole
-  double number = 0;       // as a float, perhaps rounded
-  std::string_view text;   // canonical
-};
-
-bool is_number(std::string_view form) {
-  const std::size_t sign = !form.empty() && (form[0] == '-' || form[0] == '+') ? 1 : 0;
-  return form.size() > sign && form[sign] >= '0' && form[sign] <= '9';
-}
-
-// A float that is an integer of 64 bits, signed or not.
-bool is_whole(double real) { return real >= -0x1p63 && real < 0x1p64 && std::floor(real) == real; }
-
-Cell cell_of(std::string_view form) {
-  Cell cell;
-  if (form == "nil") return cell;
-  cell.text = form;
-  cell.kind = Cell::Kind::text;
-  if (!is_number(form)) return cell;
-  const char *first = form.data(), *last = first + form.size();
-  const auto read = [&](auto& number) {
-    const auto [end, error] = std::from_chars(first, last, number);
-    return error == std::errc{} && end == last;
-  };
-  std::int64_t integer = 0;
-  std::uint64_t natural = 0;
-  cell.kind = Cell::Kind::number;
-  cell.whole = true;
-  if (read(integer)) {
-    cell.integer = integer;
-    cell.number = static_cast<double>(integer);
-  } else if (read(natural)) {
-    cell.integer = natural;
-    cell.number = static_cast<double>(natural);
-  } else if (form.find_first_of(".eE") != std::string_view::npos && read(cell.number)) {
-    cell.real = true;
-    cell.whole = is_whole(cell.number);
-    if (cell.whole) cell.integer = static_cast<__int128>(cell.number);
-  } else {
-    cell.kind = Cell::Kind::odd;
-  }
-  return cell;
-}
-
-void comparable(const Cell& cell) {
-  if (cell.kind == Cell::Kind::odd)
-    wrong("a number that predicates cannot compare exactly (got " + in_quotes(cell.text) +
-          ", expected an integer of 64 bits or a float); hint: write decimals as integers of a unit");
-}
-
-template <typename Number>
-int order(const Number& a, const Number& b) {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-// -1, 0, 1 for less, equal, greater, of numbers. None of an integer and a float where it matters
-// whether the integer is first rounded to a float: databases differ in that.
-std::optional<int> compare(const Cell& a, const Cell& b) {
-  const int rounded = order(a.number, b.number);
-  if (a.real == b.real) return a.real ? rounded : order(a.integer, b.integer);
-  if (rounded != 0 || (a.whole && b.whole && a.integer == b.integer)) return rounded;
-  return std::nullopt;
-}
-
-// --- predicates ---
-
-enum class Truth : std::uint8_t { no, unknown, yes };
-enum class Test : std::uint8_t { all, any, negation, null, equal, unequal, less, less_equal, greater, greater_equal, mod };
-
-struct Node {
-  Test test;
-  std::vector<Node> parts;
-  std::string column;
-  std::vector<std::string> constants;  // canonical texts; `cells` view them
-  std::vector<Cell> cells;
-};
-
-Node comparison(Test test, std::string_view column, std::string_view constant) {
-  return {test, {}, std::string(column), {std::string(constant)}, {}};
-}
-
-struct Parser {
-  static constexpr std::pair<std::string_view, Test> kComparisons[] = {
-      {"=", Test::equal},       {"!=", Test::unequal},     {"not=", Test::unequal},
-      {"<>", Test::unequal},    {"<", Test::less},         {"<=", Test::less_equal},
-      {">", Test::greater},     {">=", Test::greater_equal}};
-
-  static Node parse(std::string_view form, int depth = 0) {
-    if (depth > 64) wrong("a predicate nested more than 64 deep");
-    if (name_of(form) == "true" || form == "true") return {Test::all, {}, {}, {}, {}};
-    if (form.size() < 2 || form[0] != '[')
-      wrong("not a predicate (got " + in_quotes(form) + ", expected [:= :column value] or the like)");
-    const auto parts = elements(form);
-    const std::string_view head = parts.empty() ? std::string_view{} : name_of(parts[0]);
-    const auto arguments = [&](std::size_t least, std::size_t most) {
-      if (parts.size() - 1 < least || parts.size() - 1 > most)
-        wrong("a predicate with " + std::to_string(parts.size() - 1) + " arguments (got " +
-              in_quotes(form) + ", expected " + std::to_string(least) + ")");
-    };
-    if (head == "and" || head == "or" || head == "not") {
-      if (head == "not") arguments(1, 1);
-      Node node{head == "and" ? Test::all : head == "or" ? Test::any : Test::negation, {}, {}, {}, {}};
-      for (std::size_t i = 1; i < parts.size(); ++i) node.parts.push_back(parse(parts[i], depth + 1));
-      return node;
-    }
-    for (const auto& [name, test] : kComparisons)
-      if (head == name) {
-        arguments(1, 2);  // one: of the value itself, as Elle has it
-        return comparison(test, parts.size() == 2 ? "value" : column(parts[1]), parts.back());
-      }
-    if (head == "null") {
-      arguments(1, 1);
-      return {Test::null, {}, std::string(column(parts[1])), {}, {}};
-    }
-    if (head == "between") {
-      arguments(3, 3);
-      const std::string_view of = column(parts[1]);
-      return {Test::all, {comparison(Test::greater_equal, of, parts[2]), comparison(Test::less_equal, of, parts[3])}, {}, {}, {}};
-    }
-    if (head == "in") {
-      arguments(2, 2);
-      if (parts[2].empty() || parts[2][0] != '[')
-        wrong("not a list of values (got " + in_quotes(parts[2]) + ", expected [value …])");
-      Node node{Test::any, {}, {}, {}, {}};
-      for (const std::string_view value : elements(parts[2]))
-        node.parts.push_back(comparison(Test::equal, column(parts[1]), value));
-      return node;
-    }
-    if (head == "mod") {
-      arguments(2, 3);
-      const auto at = parts.size() - 2;
-      return {Test::mod, {}, std::string(at == 1 ? "value" : column(parts[1])), {std::string(parts[at]), std::string(parts[at + 1])}, {}};
-    }
-    if (head == "like" || head == "ilike" || head == "similar" || head == "regex")
-      wrong("a predicate on patterns, which a collation decides (got " + in_quotes(form) + "); hint: " + kHint);
-    if (head == "limit" || head == "top" || head == "offset" || head == "order-by")
-      wrong("a read of some of the rows that match, which says nothing of those that it did not return (got " +
-            in_quotes(form) + "); hint: record the rows as item reads");
-    if (head == "count" || head == "sum" || head == "min" || head == "max" || head == "avg" || head == "exists")
-      wrong("an aggregate, which no row by itself decides (got " + in_quotes(form) + "); hint: " + kHint);
-    wrong("an unknown predicate (got " + in_quotes(form) +
-          ", expected :=, :!=, :<, :<=, :>, :>=, :between, :in, :null, :mod, :and, :or or :not)");
-  }
-
-  static std::string_view column(std::string_view form) {
-    const std::string_view name = name_of(form);
-    if (name.empty()) wrong("not a column (got " + in_quotes(form) + ", expected :name)");
-    return name;
-  }
-  static constexpr const char* kHint = "record the rows that it returned as item reads";
-};
-
-void show(const Node& n, std::string& out) {
-  const auto parts = [&](const char* head) {
-    out += head;
-    for (const Node& part : n.parts) {
-      out += ' ';
-      show(part, out);
-    }
-    out += ']';
-  };
-  const auto values = [&](std::string head) {
-    const bool plain = n.column.find_first_of(" \"\\[]{}:") == std::string::npos;
-    out += "[:" + head + " " + (plain ? ":" + n.column : "\"" + n.column + "\"");
-    for (const std::string& value : n.constants) out += " " + value;
-    out += ']';
-  };
-  switch (n.test) {
-    case Test::all: return parts("[:and");
-    case Test::any: return parts("[:or");
-    case Test::negation: return parts("[:not");
-    case Test::null: return values("null");
-    case Test::equal: return values("=");
-    case Test::unequal: return values("!=");
-    case Test::less: return values("<");
-    case Test::less_equal: return values("<=");
-    case Test::greater: return values(">");
-    case Test::greater_equal: return values(">=");
-    case Test::mod: return values("mod");
-  }
-}
-
-// Constants are looked at once; what cannot be compared is refused.
-void settle(Node& n) {
-  for (Node& part : n.parts) settle(part);
-  for (const std::string& constant : n.constants) {
-    n.cells.push_back(cell_of(constant));
-    comparable(n.cells.back());
-    const bool order = n.test != Test::equal && n.test != Test::unequal;
-    if (order && n.cells.back().kind == Cell::Kind::text)
-      wrong("an order of values that are no numbers, which a collation decides (got " +
-            in_quotes(constant) + ", expected a number)");
-  }
-  if (n.test == Test::mod && (!n.cells[0].whole || n.cells[0].integer < 1))
-    wrong("a modulus that is no positive integer of 64 bits (got " + in_quotes(n.constants[0]) + ")");
-  if (n.test == Test::mod && n.cells[1].kind != Cell::Kind::null && !n.cells[1].whole)
-    wrong("a remainder that is no integer of 64 bits (got " + in_quotes(n.constants[1]) + ")");
-}
-
-struct Predicate {
-  std::string table;  // canonical text of the first part of its keys; empty for all keys
-  Node where;
-};
-
-Predicate parse_predicate(std::string_view form) {
-  Predicate p{{}, {Test::all, {}, {}, {}, {}}};
-  if (form.empty() || form[0] != '{') {
-    p.where = Parser::parse(form);
-  } else {
-    const auto parts = elements(form);
-    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
-      const std::string_view name = name_of(parts[i]);
-      if (name == "table") {
-        p.table = parts[i + 1];
-      } else if (name == "where") {
-        p.where = Parser::parse(parts[i + 1]);
-      } else if (name == "limit" || name == "order-by" || name == "offset" || name == "group-by") {
-        wrong("a read of some of the rows that match, which says nothing of those that it did not return (got " +
-              in_quotes(form) + "); hint: record the rows as item reads");
-      } else {
-        wrong("not a predicate read (got " + in_quotes(form) + ", expected {:table T :where P})");
-      }
-    }
-  }
-  settle(p.where);
-  return p;
-}
-
-// --- rows ---
-
-struct Row {
-  std::vector<std::pair<std::string_view, Cell>> columns;
-  std::string text;  // that of the atom, where `columns` point into
-};
-
-std::string text_of(const Atoms& atoms, std::int32_t atom) {
-  switch (atoms.kind(atom)) {
-    case AtomKind::nil: return "nil";
-    case AtomKind::integer: return std::to_string(atoms.number(atom));
-    case AtomKind::natural: return std::to_string(static_cast<std::uint64_t>(atoms.number(atom)));
-    case AtomKind::keyword: return ":" + std::string(atoms.text(atom));
-    case AtomKind::other: return std::string(atoms.text(atom));
-    case AtomKind::string: break;
-  }
-  std::string text = "\"";
-  for (const char c : atoms.text(atom)) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-  }
-  return text += '"';
-}
-
-class Rows {
- public:
-  explicit Rows(const History& h) : h_(h) {}
-  const Row& of(std::int32_t value) {
-    auto& row = rows_[value];
-    if (row != nullptr) return *row;
-    row = std::make_unique<Row>();
-    row->text = text_of(h_.values, value);
-    if (row->text[0] == '{') {
-      const auto parts = elements(row->text);
-      for (std::size_t i = 0; i + 1 < parts.size(); i += 2) row->columns.emplace_back(name_of(parts[i]), cell_of(parts[i + 1]));
-    } else {
-      row->columns.emplace_back("value", cell_of(row->text));
-    }
-    return *row;
-  }
-
- private:
-  const History& h_;
-  std::unordered_map<std::int32_t, std::unique_ptr<Row>> rows_;
-};
-
-// Of what is true of a row: the least and the most that it may be. They differ where a part cannot
-// be decided, `why` says which; that does no harm if the other parts decide the matter.
-struct Judged {
-  Truth least, most;
-};
-
-Judged known(Truth truth) { return {truth, truth}; }
-Truth of(bool yes) { return yes ? Truth::yes : Truth::no; }
-Truth negated(Truth t) {
-  // mutant: unknown-negated
-  return t == Truth::unknown ? t : of(t == Truth::no);
-}
-
-Judged compared(const Node& n, const Row& row, const Cell& key, std::string& why) {
-  const auto open = [&](const auto&... parts) {
-    if (why.empty()) (why += ... += parts);
-    return Judged{Truth::no, Truth::yes};
-  };
-  const Cell* found = n.column == "key" ? &key : nullptr;
-  for (const auto& [column, cell] : row.columns)
-    if (found == nullptr && column == n.column) found = &cell;
-  if (found == nullptr)
-    return open("the row ", in_quotes(row.text), " has no column ", in_quotes(n.column),
-                " (hint: name the table of the predicate, or give all columns of a row)");
-  const Cell& cell = *found;
-  if (n.test == Test::null) return known(of(cell.kind == Cell::Kind::null));
-  const Cell& constant = n.cells[n.test == Test::mod ? 1 : 0];
-  // mutant: null-compared
-  if (cell.kind == Cell::Kind::null || constant.kind == Cell::Kind::null) return known(Truth::unknown);
-  try {
-    comparable(cell);
-  } catch (const std::invalid_argument& e) {
-    return open(e.what());
-  }
-  if (n.test == Test::mod) {
-    if (!cell.whole) return open("a remainder of what is no integer of 64 bits (got ", in_quotes(cell.text), ")");
-    const __int128 by = n.cells[0].integer;
-    return known(of((cell.integer % by + by) % by == constant.integer));
-  }
-  const bool numbers = cell.kind == Cell::Kind::number && constant.kind == Cell::Kind::number;
-  if (n.test == Test::equal || n.test == Test::unequal) {
-    if (!numbers) return known(of((cell.kind == constant.kind && cell.text == constant.text) == (n.test == Test::equal)));
-  } else if (!numbers) {
-    return open("an order of values that are no numbers, which a collation decides (got ", in_quotes(cell.text),
-                " in column ", in_quotes(n.column), ")");
-  }
-  const std::optional<int> c = compare(cell, constant);
-  if (!c)
-    return open("an integer and a float that are equal in databases that round the integer (got ",
-                in_quotes(cell.text), " and ", in_quotes(constant.text), ")");
-  switch (n.test) {
-    case Test::equal: return known(of(*c == 0));
-    case Test::unequal: return known(of(*c != 0));
-    case Test::less: return known(of(*c < 0));
-    case Test::less_equal: return known(of(*c <= 0));
-    case Test::greater: return known(of(*c > 0));
-    default: return known(of(*c >= 0));
-  }
-}
-
-Judged truth(const Node& n, const Row& row, const Cell& key, std::string& why) {
-  if (n.test == Test::all || n.test == Test::any) {
-    Judged found = known(of(n.test == Test::all));
-    for (const Node& part : n.parts) {
-      const Judged t = truth(part, row, key, why);
-      found = n.test == Test::all ? Judged{std::min(found.least, t.least), std::min(found.most, t.most)}
-                                  : Judged{std::max(found.least, t.least), std::max(found.most, t.most)};
-    }
-    return found;
-  }
-  if (n.test != Test::negation) return compared(n, row, key, why);
-  const Judged t = truth(n.parts[0], row, key, why);
-  return {negated(t.most), negated(t.least)};
-}
-
-bool matches(const Node& n, const Row& row, const Cell& key) {
-  std::string why;
-  const Judged t = truth(n, row, key, why);
-  if (t.least != Truth::yes && t.most == Truth::yes) wrong(why);
-  return t.least == Truth::yes;
-}
-
-// What a matching row must have in one column, so that an index finds it; as floats, perhaps
-// rounded, as the index has them: rounding keeps the order, so that nothing is missed.
-struct Bounds {
-  std::string_view column;
-  double low = -std::numeric_limits<double>::infinity(), high = -low;
-};
-std::optional<Bounds> bounds(const Node& n) {
-  if (n.test == Test::all) {
-    std::optional<Bounds> best;
-    for (const Node& part : n.parts) {
-      const auto found = bounds(part);
-      if (!found) continue;
-      if (!best) {
-        best = found;
-      } else if (best->column == found->column) {
-        best->low = std::max(best->low, found->low);
-        best->high = std::min(best->high, found->high);
-      }
-    }
-    return best;
-  }
-  if (n.cells.empty() || n.cells[0].kind != Cell::Kind::number) return std::nullopt;
-  Bounds b{n.column};
-  const double constant = n.cells[0].number;
-  if (n.test == Test::equal || n.test == Test::greater || n.test == Test::greater_equal) b.low = constant;
-  if (n.test == Test::equal || n.test == Test::less || n.test == Test::less_equal) b.high = constant;
-  if (n.test == Test::unequal || n.test == Test::mod) return std::nullopt;
-  return b;
-}
-
-// --- lowering ---
 
 // The rows that the keys of one table ever held, with an index for each column that is asked.
 class Table {
@@ -477,7 +26,7 @@ class Table {
     std::int32_t key, value;
     const Row* row;
   };
-  std::vector<Version> versions;
+  std::vector<Version> versions;  // ascending
   std::unordered_map<std::int32_t, Cell> cell_of_key;
 
   template <typename Visit>
@@ -507,9 +56,7 @@ class Table {
     const auto [at, fresh] = indexes_.try_emplace(std::string(column));
     if (!fresh) return at->second;
     for (std::size_t i = 0; i < versions.size(); ++i) {
-      const Cell* cell = column == "key" ? &cell_of_key.at(versions[i].key) : nullptr;
-      for (const auto& [name, found] : versions[i].row->columns)
-        if (cell == nullptr && name == column) cell = &found;
+      const Cell* const cell = predicates::column(*versions[i].row, cell_of_key.at(versions[i].key), column);
       if (cell != nullptr && cell->kind == Cell::Kind::number)
         at->second.sorted.emplace_back(cell->number, i);
       else if (cell == nullptr || cell->kind != Cell::Kind::null)
@@ -530,48 +77,166 @@ class Lowering {
  public:
   explicit Lowering(History& h) : h_(h), rows_(h), key_texts_(idx(h.n_keys())) {
     for (std::int32_t k = 0; k < h.n_keys(); ++k) key_texts_[k] = text_of(h.key_atoms, h.key_atom[k]);
+    collect_versions();
+    added_.resize(h_.statement_start.size());
   }
 
-  void run() {
-    forget();
-    collect_versions();
-    for (std::size_t s = 0; s < h_.statement_start.size(); ++s) {
-      try {
-        statement(s);
-      } catch (const std::invalid_argument& e) {
-        throw PredicateError{h_.statement_txn[s], h_.statement_position[s], e.what()};
+  void lower(std::int64_t most) {
+    const auto listed = [&] { return static_cast<std::ptrdiff_t>(h_.list_values.size()); };
+    each_statement([&](std::size_t s) { judge_returned(s); });
+    const auto lists = static_cast<std::ptrdiff_t>(h_.list_start.size());
+    const auto atoms = static_cast<std::ptrdiff_t>(h_.list_values.size());
+    bool implicit = false;
+    each_statement([&](std::size_t s) {
+      if (!implicit) miss_all(s);
+      if (implicit || most == kNever || (set_reads_ <= most && listed() - atoms <= kRowsEach * most)) return;
+      if (!decided()) {
+        most = kNever;
+        return;
       }
+      implicit = true;
+      h_.list_start.resize(idx(lists));
+      h_.list_values.resize(idx(atoms));
+      for (auto& added : added_) added.clear();
+    });
+    if (implicit) each_statement([&](std::size_t s) { miss_own(s); });
+    // What an earlier lowering added goes: T0 may hold other rows now.
+    rebuild([&](std::int64_t op) { return !is_missed(op); });
+    set_implicit(implicit);
+  }
+
+  void write_out(std::span<const Missed> missed) {
+    auto next = missed.begin();
+    each_statement([&](std::size_t s) {
+      for (; next != missed.end() && idx(next->statement) == s; ++next) miss(s, next->key);
+    });
+    if (next != missed.end()) wrong("a set-read of no predicate read that is judged here, or of none in order");
+    rebuild([](std::int64_t) { return true; });
+  }
+
+  void write_out_all() {
+    each_statement([&](std::size_t s) { miss_all(s); });
+    rebuild([&](std::int64_t op) { return !is_missed(op); });
+    set_implicit(false);
+  }
+
+  std::vector<Missed> missed_by(std::span<const std::int32_t> statements, std::int64_t most) {
+    std::vector<Missed> found;
+    each_statement([&](std::size_t s) {
+      if (!std::ranges::binary_search(statements, static_cast<std::int32_t>(s)) || most <= 0) return;
+      const std::vector<std::int32_t> spoken = spoken_of(s);
+      std::vector<std::int32_t> keys;
+      table_of(s).matching(predicate_of(s), [&](const Table::Version& v) {
+        if (!std::ranges::binary_search(spoken, v.key)) keys.push_back(v.key);
+      });
+      std::ranges::sort(keys);
+      const auto repeated = std::ranges::unique(keys);
+      keys.erase(repeated.begin(), repeated.end());
+      keys.resize(std::min(keys.size(), static_cast<std::size_t>(most)));
+      most -= static_cast<std::int64_t>(keys.size());
+      for (const std::int32_t key : keys) found.push_back({static_cast<std::int32_t>(s), key});
+    });
+    return found;
+  }
+
+  bool leave_implicit() {
+    each_statement([](std::size_t) {});  // all tables
+    if (!decided()) return false;
+    each_statement([&](std::size_t s) { miss_own(s); });
+    rebuild([&](std::int64_t op) { return !is_missed(op); });
+    set_implicit(true);
+    return true;
+  }
+
+  std::vector<Missed> contradicted(std::span<const std::int32_t> commits, std::span<const std::int64_t> seen) {
+    std::map<const Table*, std::unique_ptr<RowsInTime>> now;
+    std::vector<std::size_t> asked;
+    each_statement([&](std::size_t s) {
+      if (seen[s] < 0) return;
+      asked.push_back(s);
+      auto& rows = now[&table_of(s)];
+      if (rows == nullptr) rows = std::make_unique<RowsInTime>(rows_, table_of(s).cell_of_key);
+      rows->prepare(predicate_of(s));
+    });
+    const auto put = [&](std::int32_t key, std::int32_t value) {
+      for (auto& [table, rows] : now)
+        if (rows->holds_key(key)) rows->put(key, value);
+    };
+    for (std::int32_t k = 0; k < h_.n_keys(); ++k) put(k, h_.initial_value[k] == kNil ? kNoAtom : h_.initial_value[k]);
+    std::ranges::stable_sort(asked, {}, [&](std::size_t s) { return seen[s]; });
+    std::vector<Missed> found;
+    std::size_t done = 0;
+    for (const std::size_t s : asked) {
+      for (; done < commits.size() && done < idx(seen[s]); ++done) {
+        const std::int32_t t = commits[done];
+        for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+          if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)
+            put(h_.op_key[op], h_.op_value[op] == h_.deleted ? kNoAtom : h_.op_value[op]);
+      }
+      const std::vector<std::int32_t> spoken = spoken_of(s);
+      now.at(&table_of(s))->each_match(predicate_of(s), [&](std::int32_t key) {
+        if (!std::ranges::binary_search(spoken, key)) found.push_back({static_cast<std::int32_t>(s), key});
+      });
     }
-    insert();
+    std::ranges::sort(found);
+    return found;
   }
 
  private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kRowsEach = 4;  // that match, of a set-read, in the mean
   struct Added {
     std::int32_t key, list;
   };
 
-  // What an earlier lowering added goes: T0 may hold other rows now.
-  void forget() {
-    std::vector<std::uint8_t> gone(h_.op_kind.size(), 0);
+  bool is_known(std::size_t s) const { return h_.statement_known[s] == 1 || h_.statement_known[s] == kImplicit; }
+  void set_implicit(bool implicit) {
+    for (std::size_t s = 0; s < h_.statement_known.size(); ++s)
+      if (is_known(s) && h_.statement_predicate[s] != kJudged) h_.statement_known[s] = implicit ? kImplicit : 1;
+  }
+
+  // Those that are judged here.
+  template <typename Visit>
+  void each_statement(const Visit& visit) {
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s) {
-      if (h_.statement_known[s] != 1 || h_.statement_predicate[s] == kJudged) continue;
-      for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op)
-        if (h_.kind(op) == OpKind::read_none_of) gone[op] = 1;
+      if (!is_known(s) || h_.statement_predicate[s] == kJudged || !may_be_included(h_, h_.statement_txn[s]))
+        continue;
+      bool failed = false;
+      for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) failed |= h_.op_ok[op] == 0;
+      if (failed) continue;
+      try {
+        auto& p = predicates_[h_.statement_predicate[s]];
+        if (!p) p = parse_predicate(h_.predicates[idx(h_.statement_predicate[s])]);
+        table(p->table);
+        visit(s);
+      } catch (const std::invalid_argument& e) {
+        throw PredicateError{h_.statement_txn[s], h_.statement_position[s], e.what()};
+      }
     }
-    if (std::ranges::find(gone, 1) == gone.end()) return;
-    std::vector<std::int64_t> now(gone.size() + 1, 0);
-    for (std::size_t op = 0; op < gone.size(); ++op) now[op + 1] = now[op] + (1 - gone[op]);
-    const auto keep = [&](auto& column) {
-      for (std::size_t op = 0; op < column.size(); ++op) column[now[op]] = column[op];
-      if (!column.empty()) column.resize(idx(now.back()));
-    };
-    for (auto* column : {&h_.op_kind, &h_.op_ok}) keep(*column);
-    for (auto* column : {&h_.op_key, &h_.op_value, &h_.op_version}) keep(*column);
-    for (auto* column : {&h_.op_source, &h_.op_position, &h_.op_begin, &h_.op_end}) keep(*column);
-    for (auto* column : {&h_.op_start, &h_.statement_start, &h_.statement_end})
-      for (std::int64_t& op : *column) op = now[op];
-    for (std::int64_t& source : h_.op_source)
-      if (source >= 0) source = now[source];
+  }
+  const Predicate& predicate_of(std::size_t s) { return *predicates_.at(h_.statement_predicate[s]); }
+  Table& table_of(std::size_t s) { return table(predicate_of(s).table); }
+
+  // Whether each predicate is true of a row, or is not, whatever databases make of its numbers.
+  bool decided() {
+    each_statement([](std::size_t) {});
+    std::map<std::pair<const Table*, std::string_view>, bool> ordered;  // columns; whether they must be numbers
+    for (const auto& [number, p] : predicates_)
+      if (!ask(p->where, tables_.at(p->table).get(), ordered)) return false;
+    return std::ranges::all_of(ordered, [](const auto& asked) {
+      const auto& [of, numbers] = asked;
+      return std::ranges::all_of(of.first->versions, [&](const Table::Version& v) {
+        const Cell* const cell = column(*v.row, of.first->cell_of_key.at(v.key), of.second);
+        return cell != nullptr && exact(*cell) && !(numbers && cell->kind == Cell::Kind::text);
+      });
+    });
+  }
+  static bool exact(const Cell& cell) { return cell.kind != Cell::Kind::odd && !cell.real; }
+  static bool ask(const Node& n, const Table* of, std::map<std::pair<const Table*, std::string_view>, bool>& ordered) {
+    if (!std::ranges::all_of(n.cells, exact)) return false;
+    if (!n.column.empty())
+      ordered[{of, n.column}] |= n.test != Test::null && n.test != Test::equal && n.test != Test::unequal;
+    return std::ranges::all_of(n.parts, [&](const Node& part) { return ask(part, of, ordered); });
   }
 
   // Every row that may have been there: a value that is never a last write only excludes itself.
@@ -611,36 +276,64 @@ class Lowering {
     return *table;
   }
 
-  void statement(std::size_t s) {
-    added_.emplace_back();
-    const std::int32_t t = h_.statement_txn[s];
-    if (h_.statement_known[s] != 1 || h_.statement_predicate[s] == kJudged || !may_be_included(h_, t))
-      return;
-    auto& p = predicates_[h_.statement_predicate[s]];
-    if (!p) p = parse_predicate(h_.predicates[idx(h_.statement_predicate[s])]);
-    Table& of = table(p->table);
-    std::unordered_map<std::int32_t, std::int32_t> own;  // the last write of each key so far
-    for (std::int64_t op = h_.op_start[t]; op < h_.statement_start[s]; ++op)
-      if (is_write(h_.kind(op)) && h_.op_ok[op] != 0) own[h_.op_key[op]] = h_.op_value[op];
+  // A row that was returned and does not match says so: nothing explains it.
+  void judge_returned(std::size_t s) {
+    const Predicate& p = predicate_of(s);
+    const Table& of = table_of(s);
     std::vector<std::int32_t> returned;
     for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) {
-      if (h_.op_ok[op] == 0) return;
+      if (is_missed(op)) continue;
       const std::int32_t key = h_.op_key[op];
       returned.push_back(key);
       const auto cell = of.cell_of_key.find(key);
       if (cell == of.cell_of_key.end())
-        wrong("a returned row of another table (got " + in_quotes(key_texts_[key]) + ", expected a key [" + p->table + " …])");
-      if (h_.kind(op) == OpKind::read &&
-          !matches(p->where, rows_.of(h_.op_value[op]), cell->second)) {
+        wrong("a returned row of another table (got " + in_quotes(key_texts_[key]) + ", expected a key [" + p.table + " …])");
+      if (h_.kind(op) == OpKind::read && !matches(p.where, rows_.of(h_.op_value[op]), cell->second)) {
         h_.op_kind[op] = static_cast<std::uint8_t>(OpKind::read_one_of);
         h_.op_value[op] = h_.add_list({h_.op_value[op]});
       }
     }
     std::ranges::sort(returned);
-    if (std::ranges::adjacent_find(returned) != returned.end())
-      wrong("a row that was returned twice (got " + in_quotes(key_texts_[*std::ranges::adjacent_find(returned)]) + ")");
+    if (const auto twice = std::ranges::adjacent_find(returned); twice != returned.end())
+      wrong("a row that was returned twice (got " + in_quotes(key_texts_[*twice]) + ")");
+  }
+
+  // What its transaction wrote of each key before.
+  std::map<std::int32_t, std::int32_t> own_writes(std::size_t s) const {
+    std::map<std::int32_t, std::int32_t> own;
+    for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_start[s]; ++op)
+      if (is_write(h_.kind(op)) && h_.op_ok[op] != 0) own[h_.op_key[op]] = h_.op_value[op];
+    return own;
+  }
+  std::vector<std::int32_t> returned_by(std::size_t s) const {
+    std::vector<std::int32_t> keys;
+    for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op)
+      if (!is_missed(op)) keys.push_back(h_.op_key[op]);
+    std::ranges::sort(keys);
+    return keys;
+  }
+  // The keys of which another operation says what the predicate read saw.
+  std::vector<std::int32_t> spoken_of(std::size_t s) const {
+    std::vector<std::int32_t> keys;
+    for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) keys.push_back(h_.op_key[op]);
+    for (const auto& [key, value] : own_writes(s)) keys.push_back(key);
+    std::ranges::sort(keys);
+    return keys;
+  }
+  bool is_missed(std::int64_t op) const {
+    const std::int32_t s = h_.kind(op) == OpKind::read_none_of ? h_.statement_of(op) : -1;
+    return s >= 0 && is_known(idx(s)) && h_.statement_predicate[s] != kJudged;
+  }
+
+  void add(std::size_t s, std::int32_t key, const std::vector<std::int32_t>& values) {
+    added_[s].push_back({key, h_.add_list(values)});
+    ++set_reads_;
+  }
+  void miss_all(std::size_t s) {
+    const std::vector<std::int32_t> returned = returned_by(s);
+    const auto own = own_writes(s);
     std::vector<std::pair<std::int32_t, std::int32_t>> missed;
-    of.matching(*p, [&](const Table::Version& v) {
+    table_of(s).matching(predicate_of(s), [&](const Table::Version& v) {
       if (std::ranges::binary_search(returned, v.key)) return;
       const auto mine = own.find(v.key);
       // mutant: own-rows-missed
@@ -651,30 +344,61 @@ class Lowering {
     for (std::size_t i = 0; i < missed.size(); ++i) {
       values.push_back(missed[i].second);
       if (i + 1 < missed.size() && missed[i + 1].first == missed[i].first) continue;
-      added_.back().push_back({missed[i].first, h_.add_list(values)});
+      add(s, missed[i].first, values);
       values.clear();
     }
   }
+  // What an own write decides.
+  void miss_own(std::size_t s) {
+    const auto own = own_writes(s);
+    if (own.empty()) return;
+    const std::vector<std::int32_t> returned = returned_by(s);
+    const Table& of = table_of(s);
+    for (const auto& [key, value] : own) {
+      if (std::ranges::binary_search(returned, key)) continue;
+      // An element of a list is no row.
+      auto v = std::ranges::lower_bound(of.versions, key, {}, &Table::Version::key);
+      while (v != of.versions.end() && v->key == key && v->value != value) ++v;
+      if (v != of.versions.end() && v->key == key && matches(predicate_of(s).where, *v->row, of.cell_of_key.at(key)))
+        add(s, key, {value});
+    }
+  }
+  void miss(std::size_t s, std::int32_t key) {
+    if (std::ranges::binary_search(spoken_of(s), key)) wrong("a set-read of a key that is spoken of");
+    const Table& of = table_of(s);
+    std::vector<std::int32_t> values;
+    for (auto v = std::ranges::lower_bound(of.versions, key, {}, &Table::Version::key); v != of.versions.end() && v->key == key; ++v)
+      if (matches(predicate_of(s).where, *v->row, of.cell_of_key.at(key))) values.push_back(v->value);
+    if (values.empty()) wrong("a set-read of a key that never matched");
+    add(s, key, values);
+  }
 
-  // The columns with the new operations, each at the end of its statement.
-  void insert() {
-    std::size_t total = h_.op_kind.size();
+  // The columns with the operations that are kept, and the new ones at the ends of their statements.
+  template <typename Keep>
+  void rebuild(const Keep& keep) {
+    std::vector<std::uint8_t> kept(h_.op_kind.size());
+    for (std::size_t op = 0; op < kept.size(); ++op) kept[op] = keep(static_cast<std::int64_t>(op)) ? 1 : 0;
+    std::size_t total = static_cast<std::size_t>(std::ranges::count(kept, 1));
+    const bool all = total == kept.size();
     for (const auto& added : added_) total += added.size();
-    if (total == h_.op_kind.size()) return;
-    History old = std::move(h_);
-    h_ = old;  // everything else as it was
-    for (auto* column : {&h_.op_kind, &h_.op_ok}) column->clear();
-    for (auto* column : {&h_.op_key, &h_.op_value, &h_.op_version}) column->clear();
-    for (auto* column : {&h_.op_source, &h_.op_position, &h_.op_begin, &h_.op_end}) column->clear();
+    if (all && total == h_.op_kind.size()) return;
+    History old;
+    for (auto column : {&History::op_kind, &History::op_ok}) (old.*column).swap(h_.*column);
+    for (auto column : {&History::op_key, &History::op_value, &History::op_version}) (old.*column).swap(h_.*column);
+    for (auto column : {&History::op_source, &History::op_position, &History::op_begin, &History::op_end, &History::op_start,
+                        &History::statement_start, &History::statement_end})
+      (old.*column).swap(h_.*column);
+    for (auto column : {&History::op_start, &History::statement_start, &History::statement_end}) h_.*column = old.*column;
     h_.reserve_operations(total);
     std::vector<std::int64_t> now(old.op_kind.size());
     std::size_t s = 0;
-    const bool timed = old.has_operation_times();
+    const bool timed = !old.op_begin.empty();
+    std::int64_t first = 0;  // of the kept operations of a statement
     const auto add_times = [&](std::int64_t begin, std::int64_t end) {
       h_.op_begin.push_back(begin);
       h_.op_end.push_back(end);
     };
-    const auto add = [&](OpKind kind, std::int32_t key, std::int32_t value, std::int64_t source, std::int64_t position, std::uint8_t ok) {
+    const auto put = [&](OpKind kind, std::int32_t key, std::int32_t value, std::int64_t source, std::int64_t position, std::uint8_t ok) {
       h_.op_kind.push_back(static_cast<std::uint8_t>(kind));
       h_.op_ok.push_back(ok);
       h_.op_key.push_back(key);
@@ -683,29 +407,32 @@ class Lowering {
       h_.op_position.push_back(position);
     };
     const auto finish = [&](std::int64_t op, std::int32_t t) {  // statements that end before it
-      for (; s < added_.size() && old.statement_txn[s] == t && old.statement_end[s] <= op; ++s) {
-        h_.statement_start[s] = h_.operations() - (old.statement_end[s] - old.statement_start[s]);
+      for (; s < added_.size() && h_.statement_txn[s] == t && old.statement_end[s] <= op; ++s) {
+        first = 0;
+        for (std::int64_t i = old.statement_start[s]; i < old.statement_end[s]; ++i) first += kept[idx(i)];
+        h_.statement_start[s] = h_.operations() - first;
         for (const Added& a : added_[s]) {
-          add(OpKind::read_none_of, a.key, a.list, kSourceByValue, old.statement_position[s], 1);
-          if (timed) add_times(old.statement_sent[s], old.statement_answered[s]);
+          put(OpKind::read_none_of, a.key, a.list, kSourceByValue, h_.statement_position[s], 1);
+          if (timed) add_times(h_.statement_sent[s], h_.statement_answered[s]);
         }
         h_.statement_end[s] = h_.operations();
       }
     };
-    for (std::int32_t t = 0; t < old.transactions(); ++t) {
+    for (std::int32_t t = 0; t < h_.transactions(); ++t) {
       h_.op_start[t] = h_.operations();
       for (std::int64_t op = old.op_start[t]; op < old.op_start[t + 1]; ++op) {
         finish(op, t);
         now[op] = h_.operations();
-        add(old.kind(op), old.op_key[op], old.op_value[op], old.op_source[op], old.op_position[op], old.op_ok[op]);
-        if (old.has_versions() && old.op_version[idx(op)] != kNoVersion)
+        if (kept[idx(op)] == 0) continue;
+        put(old.kind(op), old.op_key[op], old.op_value[op], old.op_source[op], old.op_position[op], old.op_ok[op]);
+        if (!old.op_version.empty() && old.op_version[idx(op)] != kNoVersion)
           h_.set_version(h_.operations() - 1, old.op_version[idx(op)]);
         if (timed) add_times(old.op_begin[op], old.op_end[op]);
       }
       finish(old.op_start[t + 1], t);
     }
-    h_.op_start[old.transactions()] = h_.operations();
-    if (old.has_versions()) h_.op_version.resize(h_.op_kind.size(), kNoVersion);
+    h_.op_start[h_.transactions()] = h_.operations();
+    if (!old.op_version.empty()) h_.op_version.resize(h_.op_kind.size(), kNoVersion);
     for (std::int64_t& source : h_.op_source)
       if (source >= 0) source = now[source];
   }
@@ -717,20 +444,43 @@ class Lowering {
   std::map<std::string, std::unique_ptr<Table>> tables_;
   std::unordered_map<std::int32_t, std::optional<Predicate>> predicates_;
   std::vector<std::vector<Added>> added_;
+  std::int64_t set_reads_ = 0;
 };
 
 }  // namespace
+}  // namespace predicates
+
+using predicates::Lowering;
 
 std::string canonical_predicate(std::string_view form) {
-  const Predicate p = parse_predicate(form);
-  std::string text = p.table.empty() ? "{:where " : "{:table " + p.table + " :where ";
-  show(p.where, text);
+  const predicates::Predicate p = predicates::parse_predicate(form);
+  std::string text = "{";
+  if (!p.table.empty()) (text += ":table ") += p.table + " ";
+  text += ":where ";
+  predicates::show(p.where, text);
   return text += '}';
 }
 
-void lower_predicates(History& history) {
-  if (history.statement_start.empty()) return;
-  Lowering(history).run();
+void lower_predicates(History& history, std::int64_t most) {
+  if (!history.statement_start.empty()) Lowering(history).lower(most);
+}
+
+void write_out(History& history, std::span<const Missed> missed) { Lowering(history).write_out(missed); }
+
+void write_out_all(History& history) { Lowering(history).write_out_all(); }
+
+std::vector<Missed> missed_by(const History& history, std::span<const std::int32_t> statements, std::int64_t most) {
+  return Lowering(const_cast<History&>(history)).missed_by(statements, most);  // NOLINT
+}
+
+bool leave_implicit(History& history) {
+  return !history.statement_start.empty() && Lowering(history).leave_implicit();
+}
+
+std::vector<Missed> contradicted(const History& history, std::span<const std::int32_t> commits,
+                                 std::span<const std::int64_t> seen) {
+  // Nothing of it is changed.
+  return Lowering(const_cast<History&>(history)).contradicted(commits, seen);  // NOLINT
 }
 
 }  // namespace isolang

@@ -184,6 +184,7 @@ def test_out_of_time_is_not_certified():
     h = history(*(txn(f"w(x,{i})", 1) for i in range(3000)))
     w = Witness.of([-1] * 3000, [0, 3000], list(range(3000)))
     checks = native_checks(SER)
-    slow = verify_witness(h.columns, checks, w.source, w.order_start, w.order_txn, 1e-7)
+    slow = verify_witness(h.columns, checks, w.source, w.order_start, w.order_txn, seconds=1e-7)
     assert slow == "not certified: timeout"
-    assert verify_witness(h.columns, checks, w.source, w.order_start, w.order_txn, 60.0) == ""
+    enough = verify_witness(h.columns, checks, w.source, w.order_start, w.order_txn, seconds=60.0)
+    assert enough == ""

@@ -61,6 +61,24 @@ def tampered_arrays(
     return source, start, order
 
 
+def tampered_snapshots(
+    rng: random.Random, transactions: int, commits: Any, seen: Any
+) -> tuple[Any, Any]:
+    """An order of snapshots with a change."""
+    commits, seen = commits.copy(), seen.copy()
+    what = rng.randrange(4)
+    if what == 0 and len(seen):
+        seen[rng.randrange(len(seen))] = rng.randint(-2, transactions + 1)
+    elif what == 1 and len(commits) > 1:
+        i = rng.randrange(len(commits) - 1)
+        commits[[i, i + 1]] = commits[[i + 1, i]]
+    elif what == 2 and len(commits):
+        commits[rng.randrange(len(commits))] = rng.randint(-1, transactions + 1)
+    elif what == 3:
+        commits = commits[: rng.randint(0, len(commits))]
+    return commits, seen
+
+
 def tampered_steps(rng: random.Random, transactions: int, steps: list[Any]) -> list[Any]:
     """A refutation in plain form with a step, a field or an edge changed."""
     steps = _lists(steps)

@@ -1,0 +1,149 @@
+"""Predicate reads over tables that stay: a set-read is made only where an order contradicts it.
+
+A history may leave set-reads implicit (``History.set_reads``). A model of the others is taken as it
+is if there is an order of all that it includes in which the rows that predicate reads saw are those
+that they returned; docs/predicates.md#implicit-set-reads has the proof. Where a matching row stands
+in that order and was not returned, that one set-read becomes an operation, and the history is
+solved again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from isolang.history.columns import PART
+from isolang.language.classify.event_graph import Plan
+from isolang.pipeline.run import written_spec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.certify.proofs import Witness
+    from isolang.language.classify.route import Route
+    from isolang.pipeline.run import Run
+
+_LETTERS = frozenset(("init", "so", "rt", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"))
+# Set-reads that are written out at a time for all keys of the predicate reads that were
+# contradicted before; and rounds, behind which all are.
+_AT_ONCE = 200_000
+_ROUNDS = 40
+# All are, too, once more operations were solved again than there are set-reads. From so many on,
+# set-reads cost more than any rounds.
+_COUNTED = 4_000_000
+
+
+def may_stay_implicit(route: Route) -> bool:
+    """Whether one order of all transactions can be what decides the checks of a route."""
+    return (
+        isinstance(route, Plan)
+        and not written_spec(route).shows
+        and all(
+            not (a.of_one_key or a.by_statement or a.by_operation) and a.steps.keys() <= _LETTERS
+            for a in route.automata
+        )
+    )
+
+
+class Implicit:
+    """The set-reads of a run's history that are written out."""
+
+    def __init__(self, run: Run) -> None:
+        """Begin with none of them."""
+        import numpy as np
+
+        self._run = run
+        self._whole = run.history
+        self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
+        self._rounds = 0
+        self._solved = 0
+        self._all: int | None = None
+
+    def complete(self, witness: Witness) -> Witness | None:
+        """The witness with an order that implicit set-reads hold in.
+
+        ``None`` if there is none: the run's history has more set-reads as operations, and is to be
+        solved again.
+        """
+        import numpy as np
+
+        run = self._run
+        if not run.history.columns.implicit:
+            return witness
+        with run.deadline.during("solve", to_the_end=True):
+            run.progress("snapshots")
+            found = self._order(witness)
+            if found is None:
+                self._write_out_all()
+                return None
+            columns = run.history.columns
+            commits, seen, order_txn = found
+            seen = np.where(columns.statement_known > PART, seen[columns.statement_txn], -1)
+            missed = columns.contradicted(commits, seen)
+            if len(missed):
+                self._write_out(missed)
+                return None
+        whole = replace(witness, order_txn=order_txn, commits=commits, seen=seen)
+        if run.certify(whole, needed=True).accepted:
+            return whole
+        # There are levels whose checks one such order does not decide.
+        self._write_out_all()
+        return None
+
+    def _order(
+        self, witness: Witness
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
+        from isolang._native import commit_order
+
+        run = self._run
+        assert isinstance(run.route, Plan)
+        automata = run.route.automata
+        letters = {letter for a in automata for letter in a.steps}
+        letters |= {letter for a in automata for letter in a.direct}
+        serial = all(a.states == 1 and not a.direct for a in automata)
+        for versions_only in (False,) if serial else (False, True):
+            found = commit_order(
+                run.problem.native,
+                witness.source,
+                witness.order_start,
+                witness.order_txn,
+                so="so" in letters,
+                rt="rt" in letters,
+                serial=serial,
+                versions_only=versions_only,
+                seconds=run.deadline.remaining() or 0.0,
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _write_out(self, missed: NDArray[np.int32]) -> None:
+        import numpy as np
+
+        self._rounds += 1
+        if self._rounds > 1:
+            self._solved += self._run.history.columns.operations()
+        if self._rounds > _ROUNDS or self._solved > self._number_of_all():
+            self._write_out_all()
+            return
+        again = np.intersect1d(missed[:, 0], self._missed[:, 0])
+        made = [self._missed, missed]
+        if len(again):
+            # What it saw is open: the other rows decide where in the order it may be.
+            made.append(self._whole.columns.missed_by(again, _AT_ONCE))
+        self._missed = np.unique(np.concatenate(made), axis=0)
+        self._run.restart(self._whole.with_set_reads(self._missed))
+
+    def _number_of_all(self) -> float:
+        import numpy as np
+
+        if self._all is None:
+            columns = self._whole.columns
+            every = np.arange(len(columns.statement_start), dtype=np.int32)
+            self._all = len(columns.missed_by(every, _COUNTED))
+        return self._all if self._all < _COUNTED else float("inf")
+
+    def _write_out_all(self) -> None:
+        self._run.restart(self._whole.written_out())

@@ -1,0 +1,94 @@
+#include "certify/snapshots.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "certify/statements.hpp"
+#include "core/index.hpp"
+
+namespace isolang::certify {
+
+Snapshots read_snapshots(const History& h, const Choice& choice, std::span<const std::int32_t> commits,
+                         std::span<const std::int64_t> seen) {
+  const auto reject = [](const char* why) { throw Rejected{std::string("the order of snapshots ") + why}; };
+  Snapshots s;
+  s.commits.assign(commits.begin(), commits.end());
+  s.place.assign(choice.included.size(), -1);
+  for (std::size_t i = 0; i < commits.size(); ++i) {
+    const std::int32_t t = commits[i];
+    // mutant: checker-commits
+    if (t < 0 || idx(t) >= s.place.size() || choice.included[t] == 0 || s.place[t] >= 0)
+      reject("has a transaction that is not included, or has it twice");
+    s.place[t] = static_cast<std::int64_t>(i);
+  }
+  for (std::size_t t = 0; t < s.place.size(); ++t)
+    if (choice.included[t] != 0 && s.place[t] < 0) reject("lacks a transaction");
+  for (std::size_t key = 0; key + 1 < choice.key_start.size(); ++key)
+    for (std::int64_t i = choice.key_start[key] + 1; i < choice.key_start[key + 1]; ++i)
+      // mutant: checker-commits-as-versions
+      if (s.place[choice.order[i - 1]] > s.place[choice.order[i]]) reject("contradicts a version order");
+  if (seen.size() != h.statement_start.size()) reject("has not one entry per predicate read");
+  s.seen.assign(seen.size(), -1);
+  s.least.assign(s.place.size(), -1);
+  s.most = s.least;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const std::int32_t t = h.statement_txn[i];
+    if (idx(t) >= s.place.size() || choice.included[t] == 0 || !is_judged(h, i)) continue;
+    // mutant: checker-sees-itself
+    if (seen[i] < 0 || seen[i] > s.place[t]) reject("has a predicate read that sees its own COMMIT");
+    s.seen[i] = seen[i];
+    s.least[t] = s.least[t] < 0 ? seen[i] : std::min(s.least[t], seen[i]);
+    s.most[t] = std::max(s.most[t], seen[i]);
+  }
+  return s;
+}
+
+namespace {
+
+// SOUND BECAUSE a closed walk of the check, read from behind one of its rw pairs, is made of pairs that
+// are none, each followed by one rw at most: no two of these follow on each other, also not the last
+// and the first. A walk of one rw pair alone would lead from a transaction to itself.
+bool keeps_apart(const Positions& p) {
+  bool begins = false, ends = false;
+  for (const int i : p.follow[0]) begins |= overwrites(p.label[idx(i)]);
+  for (std::size_t i = 1; i < p.label.size(); ++i) {
+    if (!overwrites(p.label[i])) continue;
+    ends |= p.accepting[i] != 0;
+    for (const int j : p.follow[i])
+      if (overwrites(p.label[idx(j)])) return false;
+  }
+  return !begins || !ends;
+}
+
+}  // namespace
+
+Positions without_cycles(const ReadCheck& check) {
+  const auto beyond = [&](const char* why) {
+    throw NotCertified{"not certified: check " + check.name + " " + why + ", and set-reads are implicit"};
+  };
+  if (check.of_one_key || check.by_statement) beyond("is not of whole transactions");
+  for (const int label : check.positions.label) {
+    constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::wr, Relation::ww, Relation::rw,
+                                   Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw};
+    // mutant: checker-implicit-tests
+    if (label != kNoRelation && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == label; }))
+      beyond("asks for more than dependencies");
+  }
+  if (check.acyclic || (!check.earlier && check.positions.repeatable())) return check.positions;
+  const bool apart = check.earlier || keeps_apart(check.positions);
+  const std::set<int> letters(check.positions.label.begin() + 1, check.positions.label.end());
+  Positions p;
+  p.label.push_back(kNoRelation);
+  p.label.insert(p.label.end(), letters.begin(), letters.end());
+  p.accepting.assign(p.label.size(), 1);
+  p.accepting[0] = 0;
+  for (std::size_t i = 0; i < p.label.size(); ++i) {
+    p.follow.emplace_back();
+    const bool behind_rw = i == 0 || overwrites(p.label[i]);
+    for (std::size_t j = 1; j < p.label.size(); ++j)
+      if (!(apart && behind_rw && overwrites(p.label[j]))) p.follow.back().push_back(static_cast<int>(j));
+  }
+  return p;
+}
+
+}  // namespace isolang::certify

@@ -1,0 +1,258 @@
+#include "engine/graph/commit_order.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/index.hpp"
+#include "engine/graph/adjacency.hpp"
+#include "engine/graph/topological_order.hpp"
+
+namespace isolang {
+namespace {
+
+class CommitGraph {
+ public:
+  CommitGraph(const Problem& p, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
+        std::span<const std::int32_t> order_txn, Kept kept, Budget& budget)
+      : p_(p), source_(source), order_start_(order_start), order_txn_(order_txn), kept_(kept), budget_(budget) {}
+
+  std::optional<CommitOrder> order() {
+    find_included();
+    find_fixed();
+    nodes_ = own();
+    if (!kept_.serial)
+      for (std::int32_t t = 0; t < p_.n; ++t) add(view(t), commit(t));
+    if (kept_.so) sessions();
+    if (kept_.rt) real_time();
+    const std::size_t given = edges_.size();
+    const std::vector<std::int32_t> priority = priorities();
+    CommitOrder result;
+    // SOUND BECAUSE what is added for a version that becomes fixed is what the model has.
+    for (int round = 0;; ++round) {
+      if (round == kRounds) fixed_.assign(fixed_.size(), 1);
+      edges_.resize(given);
+      versions();
+      const Adjacency successors = group_by(
+          nodes_, edges_.size(), [&](std::size_t i) { return edges_[i].first; },
+          [&](std::size_t i) { return edges_[i].second; });
+      const std::vector<std::int32_t> found = topological_order(successors, priority, budget_);
+      if (found.size() < idx(nodes_)) return std::nullopt;
+      rank_.resize(idx(nodes_));
+      for (std::size_t i = 0; i < found.size(); ++i) rank_[idx(found[i])] = static_cast<std::int32_t>(i);
+      result.order_txn.assign(order_txn_.begin(), order_txn_.end());
+      if (!settle(result.order_txn)) continue;
+      result.seen.assign(idx(p_.n), -1);
+      for (const std::int32_t v : found) {
+        if (v >= own()) continue;
+        const std::int32_t t = kept_.serial ? v : v / 2;
+        if (included_[idx(t)] == 0) continue;
+        if (v == view(t)) result.seen[idx(t)] = static_cast<std::int64_t>(result.commits.size());
+        if (v == commit(t)) result.commits.push_back(t);
+      }
+      return result;
+    }
+  }
+
+ private:
+  static constexpr int kRounds = 20;
+
+  std::int32_t own() const { return (kept_.serial ? 1 : 2) * p_.n; }  // nodes of transactions
+  std::int32_t commit(std::int32_t t) const { return kept_.serial ? t : 2 * t + 1; }
+  std::int32_t view(std::int32_t t) const { return kept_.serial ? t : 2 * t; }
+  void add(std::int32_t a, std::int32_t b) { edges_.emplace_back(a, b); }
+
+  void find_included() {
+    included_.assign(idx(p_.n), 0);
+    for (std::int32_t t = 0; t < p_.n; ++t)
+      included_[idx(t)] = p_.inclusion[t] == static_cast<std::uint8_t>(Inclusion::in) ? 1 : 0;
+    for (const std::int32_t t : order_txn_) included_[idx(t)] = 1;
+    for (std::int32_t r = 0; r < p_.reads(); ++r)
+      if (source_[idx(p_.read_op[r])] >= 0) included_[idx(p_.read_txn[r])] = 1;
+  }
+
+  void sessions() {
+    std::vector<std::vector<std::int32_t>> last(idx(p_.sessions));  // those that the next one follows
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      if (included_[idx(t)] == 0) continue;
+      auto& before = last[idx(p_.session[t])];
+      for (const std::int32_t b : before) add(commit(b), view(t));
+      // One of unknown outcome precedes nothing.
+      if (p_.unfinished[t] == 0) before.assign(1, t);
+    }
+  }
+
+  void real_time() {
+    std::vector<std::int32_t> by_begin;
+    for (std::int32_t t = 0; t < p_.n; ++t)
+      if (included_[idx(t)] != 0) by_begin.push_back(t);
+    std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return p_.begin[t]; });
+    const std::int32_t chain = nodes_;
+    nodes_ += static_cast<std::int32_t>(by_begin.size());
+    for (std::int32_t i = 0; idx(i) < by_begin.size(); ++i) {
+      add(chain + i, view(by_begin[idx(i)]));
+      if (idx(i) + 1 < by_begin.size()) add(chain + i, chain + i + 1);
+      begins_.push_back(p_.begin[by_begin[idx(i)]]);
+    }
+    for (const std::int32_t t : by_begin) {
+      if (p_.unfinished[t] != 0) continue;
+      const auto later = std::ranges::upper_bound(begins_, p_.end[t]) - begins_.begin();
+      if (idx(later) < begins_.size()) add(commit(t), chain + static_cast<std::int32_t>(later));
+    }
+  }
+
+  // Versions whose order lists show stand as the model has them.
+  void find_fixed() {
+    reads_ = group_by(
+        p_.keys, idx(p_.reads()), [&](std::size_t r) { return source_[idx(p_.read_op[r])] < 0 ? -1 : p_.read_key[r]; },
+        [](std::size_t r) { return static_cast<std::int32_t>(r); });
+    fixed_.assign(order_txn_.size(), 0);
+    place_.assign(idx(p_.n) + 1, -1);
+    std::vector<std::uint8_t> lists(idx(p_.keys), 0);
+    for (const std::int32_t w : p_.vo_before)
+      lists[idx(std::ranges::upper_bound(p_.key_start, w) - p_.key_start.begin() - 1)] = 1;
+    for (std::int32_t key = 0; key < p_.keys; ++key)
+      if (lists[idx(key)] != 0)
+        for (std::int64_t i = order_start_[idx(key)]; i < order_start_[idx(key) + 1]; ++i) fixed_[idx(i)] = 1;
+  }
+
+  // Calls visit(reader, place of its source in the orders); that of T0 is before all.
+  template <typename Visit>
+  void each_read(std::int32_t key, const Visit& visit) {
+    const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
+    place_[idx(p_.n)] = first - 1;
+    for (std::int64_t i = first; i < last; ++i) place_[idx(order_txn_[idx(i)])] = i;
+    for (const std::int32_t r : reads_.of(key)) visit(p_.read_txn[r], place_[idx(source_[idx(p_.read_op[r])])]);
+  }
+
+  void versions() {
+    for (std::int32_t key = 0; key < p_.keys; ++key) {
+      budget_.poll();
+      const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
+      next_.assign(idx(last - first) + 1, -1);  // of each place the fixed one behind it
+      for (std::int64_t i = last, next = -1; i-- > first;) {
+        next_[idx(i - first) + 1] = next;
+        if (fixed_[idx(i)] == 0) continue;
+        const std::int32_t t = order_txn_[idx(i)];
+        if (next >= 0) {
+          const std::int32_t after = order_txn_[idx(next)];
+          add(commit(t), kept_.versions_only ? commit(after) : view(after));
+        }
+        next = i;
+        next_[0] = i;
+      }
+      each_read(key, [&](std::int32_t reader, std::int64_t at) {
+        if (at >= first) add(commit(order_txn_[idx(at)]), view(reader));
+        const std::int64_t next = next_[idx(at - first + 1)];
+        // Its own version leads on to the others.
+        if (next >= 0 && order_txn_[idx(next)] != reader) add(view(reader), commit(order_txn_[idx(next)]));
+      });
+    }
+  }
+
+  // Orders versions by their ranks. False: some of them have to be fixed first, and are now.
+  bool settle(std::vector<std::int32_t>& order) {
+    bool settled = true;
+    const auto when = [&](std::int64_t i) { return rank_[idx(commit(order_txn_[idx(i)]))]; };
+    std::vector<std::int64_t> sorted, at_sorted;
+    for (std::int32_t key = 0; key < p_.keys; ++key) {
+      budget_.poll();
+      const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
+      sorted.resize(idx(last - first));
+      std::iota(sorted.begin(), sorted.end(), first);
+      std::ranges::sort(sorted, {}, when);
+      at_sorted.assign(sorted.size(), 0);
+      for (std::size_t i = 0; i < sorted.size(); ++i) at_sorted[idx(sorted[i] - first)] = static_cast<std::int64_t>(i);
+      const auto fix = [&](std::int64_t i) {
+        if (fixed_[idx(i)] == 0) settled = false;
+        fixed_[idx(i)] = 1;
+      };
+      for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const std::int32_t t = order_txn_[idx(sorted[i])];
+        order[idx(first) + i] = t;
+        if (i == 0 || kept_.versions_only || kept_.serial) continue;
+        if (when(sorted[i - 1]) < rank_[idx(view(t))]) continue;
+        fix(sorted[i - 1]);
+        fix(sorted[i]);
+      }
+      each_read(key, [&](std::int32_t reader, std::int64_t at) {
+        const std::int32_t seen = rank_[idx(view(reader))];
+        for (std::size_t i = at < first ? 0 : idx(at_sorted[idx(at - first)]) + 1;
+             i < sorted.size() && when(sorted[i]) <= seen; ++i)
+          if (order_txn_[idx(sorted[i])] != reader) {
+            fix(sorted[i]);
+            if (at >= first) fix(at);
+          }
+      });
+    }
+    return settled;
+  }
+
+  // Whether each session is whole before the next one begins: then the lines tell nothing of how they overlap.
+  bool sessions_stand_apart() const {
+    std::vector<std::uint8_t> seen(idx(p_.sessions), 0);
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      if (t > 0 && p_.session[t] != p_.session[t - 1] && seen[idx(p_.session[t])] != 0) return false;
+      seen[idx(p_.session[t])] = 1;
+    }
+    return p_.sessions > 1;
+  }
+
+  // Of each transaction, what part of its session is before it.
+  std::vector<std::int64_t> shares() const {
+    std::vector<std::int64_t> size(idx(p_.sessions), 0), before(idx(p_.sessions), 0), share(idx(p_.n));
+    for (std::int32_t t = 0; t < p_.n; ++t) ++size[idx(p_.session[t])];
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      const std::size_t session = idx(p_.session[t]);
+      share[idx(t)] = (before[session]++ << 32) / size[session];
+    }
+    return share;
+  }
+
+  std::vector<std::int32_t> priorities() const {
+    std::vector<std::int32_t> by_time(idx(nodes_));
+    std::iota(by_time.begin(), by_time.end(), 0);
+    if (!p_.has_time && sessions_stand_apart()) {
+      const std::vector<std::int64_t> when = shares();
+      std::ranges::stable_sort(by_time, {}, [&](std::int32_t v) { return when[idx(kept_.serial ? v : v / 2)]; });
+    } else if (p_.has_time) {
+      const auto begin = [&](std::int32_t t) { return p_.begin[t]; };
+      const auto end = [&](std::int32_t t) { return p_.end[t] == kTimeUnknownEnd ? p_.begin[t] : p_.end[t]; };
+      std::vector<std::int64_t> when(idx(nodes_));
+      for (std::int32_t v = 0; v < nodes_; ++v)
+        when[idx(v)] = v >= own()      ? begins_[idx(v - own())]
+                       : !kept_.serial ? (v % 2 == 0 ? begin(v / 2) : end(v / 2))
+                                       : std::midpoint(begin(v), end(v));
+      std::ranges::stable_sort(by_time, {}, [&](std::int32_t v) { return when[idx(v)]; });
+    }
+    std::vector<std::int32_t> priority(idx(nodes_));
+    for (std::int32_t i = 0; i < nodes_; ++i) priority[idx(by_time[idx(i)])] = i;
+    return priority;
+  }
+
+  const Problem& p_;
+  std::span<const std::int32_t> source_;
+  std::span<const std::int64_t> order_start_;
+  std::span<const std::int32_t> order_txn_;
+  const Kept kept_;
+  Budget& budget_;
+  std::int32_t nodes_ = 0;
+  std::vector<std::uint8_t> included_;
+  Adjacency reads_;                  // by key
+  std::vector<std::uint8_t> fixed_;  // per place in the orders
+  std::vector<std::int64_t> place_, next_;
+  std::vector<std::int32_t> rank_;
+  std::vector<std::int64_t> begins_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> edges_;
+};
+
+}  // namespace
+
+std::optional<CommitOrder> commit_order(const Problem& problem, std::span<const std::int32_t> source,
+                                            std::span<const std::int64_t> order_start,
+                                            std::span<const std::int32_t> order_txn, Kept kept,
+                                            Budget& budget) {
+  return CommitGraph(problem, source, order_start, order_txn, kept, budget).order();
+}
+
+}  // namespace isolang

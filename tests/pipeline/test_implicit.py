@@ -1,0 +1,190 @@
+"""Implicit set-reads: made where an order contradicts one, and nowhere else."""
+
+import io
+import random
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from oracle.generate_rows import row_history
+from oracle.pipeline import Levels, to_tool
+
+from isolang import History, Transaction, check, load_history, load_spec
+from isolang.certify.certificate import Certificate, verify
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.native import check_natively
+from isolang.certify.proofs import check_proof
+
+LEVELS = ("ser", "si", "pc", "ra", "pl-2-99", "psi", "cc")
+SCAN = (">", "value", 0)
+
+
+def implied(history):
+    columns = history.columns.implied()
+    assert columns is not None
+    return replace(history, columns=columns)
+
+
+def rows(*transactions, initial=None):
+    return implied(History.from_transactions(transactions, initial=initial))
+
+
+def txn(session, *ops):
+    return Transaction(list(ops), session=session)
+
+
+#: One writes rows one after the other; another sees the first, and then both.
+GROWING = rows(
+    txn("a", ("w", "x", 1)),
+    txn("b", ("scan", SCAN, {"x": 1})),
+    txn("a", ("w", "y", 2)),
+    txn("b", ("scan", SCAN, {"x": 1, "y": 2})),
+)
+#: It sees the second row alone.
+PHANTOM = rows(
+    txn("a", ("w", "x", 1)),
+    txn("b"),
+    txn("a", ("w", "y", 2)),
+    txn("b", ("scan", SCAN, {"y": 2})),
+    txn("c", ("w", "z", 3)),
+    txn("c", ("w", "z", -3)),
+)
+
+
+def accepted(verdict, spec):
+    """Natively, and by definition."""
+    proof = verdict.certificate().proof
+    check_natively(verdict.history, load_spec(spec), proof)
+    check_proof(verdict.history, load_spec(spec), proof)
+
+
+@pytest.mark.parametrize("spec", LEVELS)
+def test_what_no_order_contradicts_stays_implicit(spec):
+    """As it was recorded, each predicate read returned the rows that were there."""
+    verdict = check(GROWING, spec)
+    assert verdict.outcome == "valid"
+    assert verdict.certified
+    accepted(verdict, spec)
+    assert verdict.history.columns.implicit
+    assert not verdict.history.set_reads
+
+
+@pytest.mark.parametrize("spec", ["ser", "si", "pc", "psi", "cc"])
+def test_a_phantom_needs_the_set_read_that_tells_of_it(spec):
+    """Of the three keys whose rows match, only the one that was missed becomes an operation."""
+    verdict = check(PHANTOM, spec)
+    assert verdict.outcome == "invalid"
+    assert verdict.certified
+    accepted(verdict, spec)
+    x = next(k for k in range(3) if PHANTOM.key(k) == "x")
+    assert verdict.history.set_reads == ((0, x),)
+
+
+def test_a_level_that_no_order_decides_is_judged_with_all_set_reads():
+    """Checks of one key ask for set-reads as they are."""
+    verdict = check(PHANTOM, "per-key-sequential")
+    assert verdict.certified
+    assert verdict.history.set_reads == "all"
+    assert not verdict.history.columns.implicit
+
+
+def test_what_an_own_write_decides_is_an_operation():
+    """A row that its reader wrote, and did not return."""
+    history = rows(txn("a", ("w", "x", 1), ("scan", SCAN, {})))
+    assert history.columns.operations() == 2
+    assert check(history, "ser").violation.anomaly == "not my own write"
+
+
+OWN_WRITES = """
+{:type :invoke, :process 0, :value [[:rp [:and [:not [:>= :b 0]] [:between :a 2 4]] nil] [:rp [:!= :a 0] nil]]}
+{:type :invoke, :process 1, :value [[:insert :x {:a nil :b 2}] [:rp [:null :a] nil] [:w :x {:a nil :b 0}]]}
+{:type :ok, :process 0, :value [[:rp [:and [:not [:>= :b 0]] [:between :a 2 4]] {}] [:rp [:!= :a 0] {}]]}
+{:type :invoke, :process 0, :value [[:rp [:between :b 1 3] nil] [:insert :x {:a 1 :b 2}] [:rp [:between :a 1 2] nil]]}
+{:type :ok, :process 0, :value [[:rp [:between :b 1 3] {}] [:insert :x {:a 1 :b 2}] [:rp [:between :a 1 2] {}]]}
+{:type :invoke, :process 0, :value [[:rp [:> :b 2] nil] [:w :x {:a 1 :b 0}] [:w :x {:a 1 :b nil}]]}
+{:type :ok, :process 0, :value [[:rp [:> :b 2] {}] [:w :x {:a 1 :b 0}] [:w :x {:a 1 :b nil}]]}
+{:type :ok, :process 1, :value [[:insert :x {:a nil :b 2}] [:rp [:null :a] {}] [:w :x {:a nil :b 0}]]}
+"""  # noqa: E501 - a record is a line
+
+
+def test_a_set_read_is_of_its_own_statement_by_definition():
+    """PL-1 lets a predicate read miss an own write; another one of the transaction has a source."""
+    verdict = check(implied(load_history(io.BytesIO(OWN_WRITES.encode()), format="edn")), "pl-1")
+    assert verdict.outcome == "valid"
+    accepted(verdict, "pl-1")
+
+
+def test_an_element_of_a_list_that_its_reader_appended_is_no_row():
+    """It has no columns, and no predicate is true of it."""
+    history = rows(
+        txn("a", ("w", "x", {"a": 1})),
+        txn("b", ("append", "l", 1), ("scan", (">", "a", 0), {"x": {"a": 1}})),
+    )
+    assert check(history, "ser").certified
+
+
+def test_a_witness_with_another_order_is_refused_by_both():
+    """A predicate read that sees a row which it did not return, or its own COMMIT, or nothing."""
+    verdict = check(GROWING, "ser")
+    proof = verdict.certificate().proof
+    wrong = [
+        replace(proof, seen=proof.seen[::-1].copy()),
+        replace(proof, seen=np.array([4, 4])),
+        replace(proof, commits=proof.commits[::-1].copy()),
+        replace(proof, commits=proof.commits[1:]),
+        replace(proof, commits=None, seen=None),
+    ]
+    for forged in wrong:
+        for judge in (check_natively, check_proof):
+            with pytest.raises((CertificateRejected, NotCertifiedError)):
+                judge(verdict.history, load_spec("ser"), forged)
+
+
+def test_the_certificate_names_the_set_reads_that_it_needs(tmp_path):
+    """Read again, the history has as few set-reads as before; the file says which to add."""
+    certificate = Certificate.load(check(PHANTOM, "ser").certificate().save(tmp_path))
+    assert str(verify(certificate, PHANTOM, load_spec("ser"))).startswith("native checker (all)")
+    forged = replace(certificate, set_reads=((0, 99),))
+    with pytest.raises(CertificateRejected, match="set_reads"):
+        verify(forged, PHANTOM, load_spec("ser"))
+    certificate = Certificate.load(check(GROWING, "si").certificate().save(tmp_path))
+    verify(certificate, GROWING, load_spec("si"))
+
+
+def test_so_many_set_reads_are_left_implicit(tmp_path):
+    """400 rows come and go; 300 predicate reads find none of them: 120,000 set-reads."""
+    target = tmp_path / "gone.edn"
+    written = " ".join(f"[:w {k} 1]" for k in range(400))
+    deleted = " ".join(f"[:delete {k}]" for k in range(400))
+    lines = [written, deleted, *["[:rp [:> :value 0] {}]"] * 300]
+    target.write_text("".join(f"{{:type :ok, :process 0, :value [{line}]}}\n" for line in lines))
+    history = load_history(target)
+    assert history.columns.implicit
+    assert history.columns.operations() == 800
+    assert history.written_out().columns.operations() == 120_800
+    verdict = check(history, "ser")
+    assert verdict.certified
+    assert verdict.history.columns.operations() == 800
+
+
+def test_numbers_that_databases_compare_differently_keep_their_set_reads():
+    """Whether a float matches is judged of every row, as it is read."""
+    history = History.from_transactions([txn("a", ("w", "x", 1.5)), txn("b", ("scan", SCAN, {}))])
+    assert history.columns.implied() is None
+
+
+def test_small_histories_are_judged_as_the_oracle_judges_them():
+    """Also by both checkers, at levels of every kind."""
+    levels, asked = Levels(LEVELS), 0
+    for number in range(20):
+        rng = random.Random(number)
+        history = row_history(rng)
+        given = to_tool(history)
+        if given.columns.implied() is None:
+            continue
+        for spec, expected in levels.expected(history, None).items():
+            verdict = check(implied(given), spec)
+            assert (spec, verdict.outcome, verdict.certified) == (spec, expected, True), number
+            accepted(verdict, spec)
+            asked += 1
+    assert asked > 60
