@@ -21,8 +21,9 @@ proofs of one history in ``--both-checkers`` through the checker by definition, 
 those are beyond what it can certify is counted. ``--kinds`` says what the histories are of:
 registers and lists, reads of sets, registers that are compared and set, rows with predicates and
 deletes, times, clocks that are wrong, examples of the literature, or (``crossed``) any mixture of
-all that. A history is a function of seed, kinds and number. What was done is kept in
-``FOLDER/state.json``, and the same command goes on from there.
+all that, or (``predicates``) one with predicate reads. Where a history has these, each level is
+judged once more with their set-reads implicit. A history is a function of seed, kinds and number.
+What was done is kept in ``FOLDER/state.json``, and the same command goes on from there.
 
 ``small`` compares on every STEP-th history of at most three transactions and two registers (with
 ``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees), or of another scope of
@@ -54,6 +55,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
+from unittest.mock import patch
 
 import msgspec
 from msgspec import Struct
@@ -125,6 +127,7 @@ from isolang.history import History as ToolHistory
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.classify.route import native_plan
 from isolang.language.library import list_library
+from isolang.pipeline import implicit
 from isolang.pipeline.run import contradiction, written_spec
 from isolang.problem import Problem, build_problem
 from isolang.solvers import engine
@@ -180,11 +183,27 @@ KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "clocks": clocks,
     "literature": literature_history,
     "crossed": lambda rng: crossed_history(rng).history,
+    "predicates": lambda rng: crossed_history(rng, wanted=CROSSED["predicates"]).history,
 }
 
 
-#: The kind that crosses all features, which has initial values and clock errors of its own.
-CROSSED: Final = "crossed"
+#: The kinds that cross all features, which have initial values and clock errors of their own, and
+#: the features that each history of them has.
+CROSSED: Final[dict[str, frozenset[str]]] = {
+    "crossed": frozenset(),
+    "predicates": frozenset(("predicates",)),
+}
+
+#: How long set-reads may stay implicit: as users have it; none of them, once one is contradicted;
+#: as long as there are rounds; or each by itself, however many rounds that takes.
+IMPLICIT: Final[dict[str, dict[str, int]]] = {
+    "usual": {},
+    "once": {"_ROUNDS": 0},
+    "long": {"_COUNTED": 0},
+    "each": {"_COUNTED": 0, "_AT_ONCE": 0, "_ROUNDS": 10_000},
+}
+
+USUAL: Final = {name: getattr(implicit, name) for name in ("_ROUNDS", "_COUNTED", "_AT_ONCE")}
 
 #: Of any two clocks, or of each session's.
 ClockError = int | dict[int, int]
@@ -201,8 +220,8 @@ class Setting(Struct, frozen=True, kw_only=True):
         threads: how many.
         pair: encoding, solver and stage of pruning of the whole tool; empty for the engine alone.
         twice: whether the checker in Python has to accept the proof, too.
-        implicit: whether set-reads of predicate reads are, until an order contradicts one; such a
-            pair goes through the whole tool.
+        implicit: one of ``IMPLICIT``, if set-reads of predicate reads are, until an order
+            contradicts one; such a pair goes through the whole tool.
     """
 
     style: str
@@ -212,7 +231,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     threads: int = 1
     pair: tuple[str, ...] = ()
     twice: bool = False
-    implicit: bool = False
+    implicit: str = ""
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -287,19 +306,21 @@ class Judges:
     def _implicit(self, given: ToolHistory, setting: Setting) -> str:
         """Of the history with as few set-reads as operations as there may be."""
         columns = given.columns.implied()
-        verdict = check(
-            given if columns is None else replace(given, columns=columns),
-            self.levels.plans[setting.style],
-            timeout=SECONDS,
-            seed=setting.seed,
-            threads=setting.threads,
-        )
+        with patch.multiple(implicit, **(USUAL | IMPLICIT[setting.implicit])):
+            verdict = check(
+                given if columns is None else replace(given, columns=columns),
+                self.levels.plans[setting.style],
+                timeout=SECONDS,
+                seed=setting.seed,
+                threads=setting.threads,
+            )
         if verdict.outcome == "unknown":
             return f"unknown: {verdict.reason}"
         if not verdict.certified:
             return f"{verdict.outcome}, not certified: {verdict.certified_reason}"
         rest = "some" if verdict.history.columns.implicit else "no"
-        self.implicit[f"{verdict.outcome} with {rest} implicit set-reads"] += 1
+        made = "" if rest == "no" or not verdict.history.set_reads else ", and some made"
+        self.implicit[f"{verdict.outcome} with {rest} implicit set-reads{made}"] += 1
         proof = verdict.certificate().proof
         try:
             check_proof(
@@ -473,8 +494,9 @@ class Night:
         rng = random.Random(self.totals.seed << 40 | number)
         kinds = self.totals.kinds
         kind = kinds[0] if len(kinds) == 1 else rng.choice(kinds)
-        if kind == CROSSED:
-            while not well_formed((made := crossed_history(rng)).history):
+        if kind in CROSSED:
+            wanted = CROSSED[kind]
+            while not well_formed((made := crossed_history(rng, wanted=wanted)).history):
                 pass
             return rng, kind, made.history, made.initial, made.error
         while not well_formed(history := KINDS[kind](rng)):
@@ -512,7 +534,7 @@ class Night:
         if len(given.columns.statement_start) and given.columns.implied() is not None:
             for level, verdict in expected.items():
                 setting = self.judges.draw(rng, level)
-                setting = replace(setting, implicit=True)
+                setting = replace(setting, implicit=rng.choice(list(IMPLICIT)))
                 self.compare(setting, verdict, given, problem, number)
             for what, count in self.judges.implicit.items():
                 add(totals.counts, what, count)
@@ -665,7 +687,7 @@ class Forger:
     def one(self, number: int) -> int:
         """All levels of one history, and of one beside it; how many."""
         rng, kind, history, initial, error = self.night.history(number)
-        tamper = changed if kind == CROSSED else tampered_history
+        tamper = changed if kind in CROSSED else tampered_history
         try:
             both = [(history, self.judges.oracle.expected(history, initial, LARGEST, error))]
             other = tamper(rng, history)
