@@ -59,6 +59,7 @@ _SESSIONS = [
 ]
 
 _CHECKERS = [
+    "tests/pipeline/test_implicit.py",
     *_SESSIONS,
     "tests/certify/test_moments.py",
     "tests/certify/test_statements.py",

@@ -26,6 +26,8 @@ READ, WRITE, APPEND, READ_LIST, READ_ONE_OF, READ_NONE_OF = range(6)
 SET_READS = (READ_ONE_OF, READ_NONE_OF)
 NIL = 0
 UNKNOWN_VALUE = -1
+NO_SOURCE = -1
+"""Of an operation that no version was read by."""
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
 _UNKNOWN_BEGIN = -(2**63)
 _UNKNOWN_END = 2**63 - 1
@@ -564,6 +566,10 @@ class Facts:
     def in_statement(self, op: int) -> bool:
         """Whether an operation is part of a predicate read."""
         return op in self._statement
+
+    def statement_of(self, op: int) -> int:
+        """The predicate read that an operation is part of, or -1."""
+        return self._statement.get(op, -1)
 
     def of_predicate(self, op: int) -> bool:
         """Whether the operation says, for a predicate read, that no matching row was there."""

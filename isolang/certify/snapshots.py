@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.errors import CertificateRejected
-from isolang.certify.facts import READ_NONE_OF
+from isolang.certify.facts import NO_SOURCE, READ_NONE_OF
+from isolang.certify.statements import judged_statements
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +26,11 @@ if TYPE_CHECKING:
 
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
-_UNSEEN = -(2**63) - 1
-"""The source of an operation that was implicit, until it is known: no number that a witness has."""
 
+def written_out(history: History, source: Numbers) -> tuple[History, list[int], list[int]]:
+    """The history with all set-reads as operations, a source for each, and which were implicit.
 
-def written_out(history: History, source: Numbers) -> tuple[History, list[int]]:
-    """The history with all set-reads as operations, and the sources of the others in their places.
+    These have no source yet; those of the others are at their new places.
 
     Raises:
         CertificateRejected: ``source`` has not one entry per operation.
@@ -38,7 +40,7 @@ def written_out(history: History, source: Numbers) -> tuple[History, list[int]]:
         raise CertificateRejected(
             f"source has {len(source)} entries (expected one per operation: {few.operations()})"
         )
-    sources: list[int] = []
+    sources, implicit = list[int](), list[int]()
     left: Counter[tuple[int, ...]] = Counter()
     by_place: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for op, told in enumerate(_told(few)):
@@ -47,13 +49,14 @@ def written_out(history: History, source: Numbers) -> tuple[History, list[int]]:
     # Operations of a transaction that say the same are told in the same order, implicit ones last.
     for told in _told(whole.columns):
         if not left[told]:
-            sources.append(_UNSEEN)
+            implicit.append(len(sources))
+            sources.append(NO_SOURCE)
             continue
         sources.append(by_place[told][-left[told]])
         left[told] -= 1
     if left.total():
         raise CertificateRejected("the history has an operation that nobody observed")
-    return whole, sources
+    return whole, sources, implicit
 
 
 def _told(columns: Columns) -> Iterator[tuple[int, ...]]:
@@ -72,14 +75,25 @@ def _told(columns: Columns) -> Iterator[tuple[int, ...]]:
             yield t, statement.get(op, -1), kind[op], key[op], place[op]
 
 
-def see(
+def see(  # noqa: PLR0917 - a witness, and what is known of the history
     facts: Facts,
     history: History,
-    sources: list[int],
+    included: AbstractSet[int],
+    orders: Sequence[Sequence[int]],
     commits: Numbers | None,
     seen: Numbers | None,
-) -> None:
-    """Give each set-read that was implicit its source, the last version that it sees.
+    implicit: Sequence[int],
+) -> dict[int, int]:
+    """The source of each set-read that was implicit: the last version that it sees.
+
+    Args:
+        facts: of the history with all set-reads.
+        history: that history.
+        included: the transactions that are.
+        orders: per key, the version order.
+        commits: the order of their COMMITs.
+        seen: per predicate read, how many of these it sees.
+        implicit: the operations that were implicit.
 
     Raises:
         CertificateRejected: there is no such order.
@@ -87,22 +101,32 @@ def see(
     columns = history.columns
     if commits is None or seen is None or len(seen) != len(columns.statement_start):
         raise CertificateRejected("the witness says not what predicate reads saw")
-    order = [int(t) for t in commits]
-    if len(set(order)) != len(order) or not all(0 <= t < facts.n for t in order):
-        raise CertificateRejected("the order of snapshots is none of transactions")
-    place = {t: i for i, t in enumerate(order)}
-    starts, ends = columns.statement_start.tolist(), columns.statement_end.tolist()
-    for s, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        t = facts.txn_of[start] if start < end else None
+    committed = [int(t) for t in commits]
+    # mutant: python-commits
+    if sorted(committed) != sorted(included):
+        raise CertificateRejected(
+            "the order of snapshots does not have each included transaction once, and no other"
+        )
+    place = {t: i for i, t in enumerate(committed)}
+    for key, order in enumerate(orders):
+        # mutant: python-commits-as-versions
+        if any(place[a] > place[b] for a, b in pairwise(order)):
+            raise CertificateRejected(
+                f"the order of snapshots contradicts the version order of key {key}"
+            )
+    judged = judged_statements(history, facts)
+    for s in judged:
+        t = int(columns.statement_txn[s])
         # mutant: python-sees-itself
-        if t in place and int(seen[s]) > place[t]:
-            raise CertificateRejected(f"predicate read {s} sees its own COMMIT")
-        for op in range(start, end):
-            if sources[op] != _UNSEEN:
-                continue
-            assert facts.kind[op] == READ_NONE_OF, "what was implicit"
-            if t not in place:
-                sources[op] = -1
-                continue
-            writers = [u for u in order[: int(seen[s])] if facts.key[op] in facts.last[u]]
+        if t in place and not 0 <= int(seen[s]) <= place[t]:
+            raise CertificateRejected(f"predicate read {s} sees its own COMMIT, or no snapshot")
+    sources = dict[int, int]()
+    for op in implicit:
+        assert facts.kind[op] == READ_NONE_OF, "what was implicit"
+        s = facts.statement_of(op)
+        assert s in judged, "what was implicit is of a predicate read that is judged"
+        if facts.txn_of[op] in place:
+            snapshot = committed[: int(seen[s])]
+            writers = [u for u in snapshot if facts.key[op] in facts.last[u]]
             sources[op] = writers[-1] if writers else facts.n
+    return sources

@@ -33,6 +33,28 @@ _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}
 _CLOSE: Final = {"[": "]", "{": "}"}
 
 
+def judged_statements(history: History, facts: Facts) -> frozenset[int]:
+    """The predicate reads whose rows are judged: known ones of what may be included."""
+    columns = history.columns
+    return frozenset(
+        s
+        for s, (start, end, txn, number, known) in enumerate(
+            zip(
+                columns.statement_start.tolist(),
+                columns.statement_end.tolist(),
+                columns.statement_txn.tolist(),
+                columns.statement_predicate.tolist(),
+                columns.statement_known.tolist(),
+                strict=True,
+            )
+        )
+        if number >= 0
+        and known in (1, IMPLICIT)
+        and facts.live(txn)
+        and all(facts.ok[op] for op in range(start, end))
+    )
+
+
 def check_statements(history: History, facts: Facts) -> None:
     """Check that each predicate read has the operations that its predicate and its rows ask for.
 
@@ -56,23 +78,10 @@ def check_statements(history: History, facts: Facts) -> None:
         | {(k, v) for k, v in enumerate(facts.initial_value) if v != 0}
     )
     predicates = [_predicate(text) for text in columns.predicates]
-    for start, end, txn, number, known in zip(
-        columns.statement_start.tolist(),
-        columns.statement_end.tolist(),
-        columns.statement_txn.tolist(),
-        columns.statement_predicate.tolist(),
-        columns.statement_known.tolist(),
-        strict=True,
-    ):
-        ops = range(start, end)
-        if (
-            number < 0
-            or known not in (1, IMPLICIT)
-            or not facts.live(txn)
-            or not all(facts.ok[op] for op in ops)
-        ):
-            continue
-        table, test = predicates[number]
+    for s in sorted(judged_statements(history, facts)):
+        start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
+        ops, txn = range(start, end), int(columns.statement_txn[s])
+        table, test = predicates[columns.statement_predicate[s]]
 
         def holds(
             key: int, value: int, table: str | None = table, test: Test = test
@@ -105,7 +114,7 @@ def check_statements(history: History, facts: Facts) -> None:
             # mutant: python-own-rows
             if key not in returned and own.get(key, value) == value and holds(key, value):
                 expected[key] = expected.get(key, frozenset()) | {value}
-        if known == IMPLICIT:
+        if columns.statement_known[s] == IMPLICIT:
             expected = {key: v for key, v in expected.items() if key in missed or key in own}
         # mutant: python-missed-rows
         if missed != expected:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from isolang.certify.anomalies import anomalies_of, value_of_initial
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
-from isolang.certify.facts import COMMITTED, Facts
+from isolang.certify.facts import COMMITTED, NO_SOURCE, Facts
 from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
 from isolang.certify.relations import LARGEST, ordered, outside_bounds
 from isolang.certify.snapshots import see, written_out
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
-NO_SOURCE = -1
 LARGEST_IN_PARTS = 20_000
 """Of some checks alone: what they speak of is mostly sparse, and the rest is checked natively."""
 
@@ -67,10 +66,10 @@ def check_witness(
         CertificateRejected: the witness is wrong; the message says where.
         NotCertifiedError: the spec or the history is beyond this checker.
     """
-    implicit = history.columns.implicit
-    if implicit:
+    implicit: list[int] | None = None
+    if history.columns.implicit:
         # Whether all set-reads are there is judged below.
-        history, source = written_out(history, source)
+        history, source, implicit = written_out(history, source)
     facts = Facts(history)
     largest = LARGEST if only is None else LARGEST_IN_PARTS
     if len(facts.could_be_included) > largest:
@@ -82,8 +81,6 @@ def check_witness(
     facts.require(mentioned(spec))
     rules = rules_of(spec) if only is None else None
     sources = [int(u) for u in source]
-    if implicit:
-        see(facts, history, sources, commits, seen)
     if len(sources) != facts.operations:
         raise CertificateRejected(
             f"source has {len(sources)} entries (expected one per operation: {facts.operations})"
@@ -91,8 +88,11 @@ def check_witness(
     if wrong := first_contradiction(facts):
         raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
     included = _included(facts, sources)
-    reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     orders = _orders(facts, included, order_start, order_txn)
+    if implicit is not None:
+        found = see(facts, history, included, orders, commits, seen, implicit)
+        sources = [found.get(op, u) for op, u in enumerate(sources)]
+    reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     world = World(facts, included, reads, events=speaks_of_events(spec))
     for key, order in enumerate(orders):
         world.choose("ww", key, ordered([facts.n, *order]))

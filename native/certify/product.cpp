@@ -394,8 +394,9 @@ class Product {
           reserve(steps.back().second, snapshots_->commits.size() + 1);
         }
     };
-    // mutant: checker-no-implicit-wr, checker-no-implicit-rw
+    // mutant: checker-no-implicit-wr
     chains({Relation::wr, Relation::pwr}, into_snapshots_);
+    // mutant: checker-no-implicit-rw
     chains({Relation::rw, Relation::prw}, out_of_snapshots_);
   }
 

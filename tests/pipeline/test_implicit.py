@@ -13,7 +13,7 @@ from isolang import History, Transaction, check, load_history, load_spec
 from isolang.certify.certificate import Certificate, verify
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
-from isolang.certify.proofs import check_proof
+from isolang.certify.proofs import Witness, check_proof
 
 LEVELS = ("ser", "si", "pc", "ra", "pl-2-99", "psi", "cc")
 SCAN = (">", "value", 0)
@@ -25,8 +25,8 @@ def implied(history):
     return replace(history, columns=columns)
 
 
-def rows(*transactions, initial=None):
-    return implied(History.from_transactions(transactions, initial=initial))
+def rows(*transactions, **more):
+    return implied(History.from_transactions(transactions, **more))
 
 
 def txn(session, *ops):
@@ -123,21 +123,106 @@ def test_an_element_of_a_list_that_its_reader_appended_is_no_row():
     assert check(history, "ser").certified
 
 
-def test_a_witness_with_another_order_is_refused_by_both():
-    """A predicate read that sees a row which it did not return, or its own COMMIT, or nothing."""
+def refused(history, spec, proof, match):
+    """By both checkers."""
+    for judge in (check_natively, check_proof):
+        with pytest.raises((CertificateRejected, NotCertifiedError), match=match):
+            judge(history, spec, proof)
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"commits": [0, 1, 3, 2]}, "predicate read|violating cycle|does not show"),
+        ({"commits": [0, 1, 2]}, "order of snapshots"),
+        ({"commits": [0, 1, 2, 2]}, "order of snapshots"),
+        ({"commits": [0, 1, 2, 4]}, "order of snapshots"),
+        ({"seen": [1, 4]}, "own COMMIT"),
+        ({"seen": [-1, 3]}, "own COMMIT"),
+        ({"seen": [1]}, "predicate read"),
+        ({"commits": None, "seen": None}, "what predicate reads saw"),
+    ],
+)
+def test_a_witness_with_another_order_is_refused_by_both(changed, match):
+    """One that is not of what is included, or in which a predicate read sees its own COMMIT."""
     verdict = check(GROWING, "ser")
     proof = verdict.certificate().proof
-    wrong = [
-        replace(proof, seen=proof.seen[::-1].copy()),
-        replace(proof, seen=np.array([4, 4])),
-        replace(proof, commits=proof.commits[::-1].copy()),
-        replace(proof, commits=proof.commits[1:]),
-        replace(proof, commits=None, seen=None),
+    assert (proof.commits.tolist(), proof.seen.tolist()) == ([0, 1, 2, 3], [1, 3])
+    changed = {name: given and np.array(given) for name, given in changed.items()}
+    refused(verdict.history, load_spec("ser"), replace(proof, **changed), match)
+
+
+def test_an_order_against_the_versions_is_refused_by_both():
+    """The reader sees both transactions, so that no cycle tells."""
+    history = rows(
+        txn("a", ("w", "x", 1)), txn("b", ("w", "x", 2)), txn("c", ("scan", SCAN, {"x": 2}))
+    )
+    proof = Witness.of([-1, -1, 1], [0, 2], [0, 1], [1, 0, 2], [2])
+    refused(history, load_spec("ser"), proof, "version order")
+    check_natively(history, load_spec("ser"), replace(proof, commits=np.array([0, 1, 2], np.int32)))
+
+
+def test_implicit_set_reads_close_cycles():
+    """A predicate read behind a row of its own session did not see it; one before it did."""
+    unseen = rows(txn("a", ("w", "x", 1)), txn("a", ("scan", SCAN, {})))
+    refused(unseen, load_spec("ser"), Witness.of([-1], [0, 1], [0], [0, 1], [0]), "cycle|not show")
+    gone = rows(txn("a", ("scan", SCAN, {})), txn("a", ("w", "x", -1)), txn("b", ("w", "x", 1)))
+    proof = Witness.of([-1, -1], [0, 2], [1, 2], [1, 0, 2], [1])
+    refused(gone, load_spec("ser"), proof, "cycle|not show")
+    # Without sessions it may have been there.
+    for judge in (check_natively, check_proof):
+        judge(gone, load_spec("ser-nosession"), proof)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'acyclic wr["x"] | ww["x"] | rw["x"] as c',
+        'acyclic so | wr | ww | rw["y"] as c',
+        'acyclic so | wr | ww | rw | ([R["x"]] ; so) as c',
+        "acyclic so | wr | ww | rw | ([R] ; so) as c",
+        "acyclic so | wr | ww | rw | ([W] ; so ; [R]) as c",
+        'acyclic so | ([label "a"] ; (wr | ww | rw)) as c',
+        "acyclic so | wr | ww | rw | group-rt as c",
+    ],
+)
+def test_what_names_or_tests_need_all_set_reads(body):
+    """Who reads a key, and in which class it is, is not decided by an order of COMMITs."""
+    spec = load_spec(f'include "adya.iso"\n{body}\n')
+    operations = [
+        ("a", [("w", "x", 1)]),
+        ("b", [("scan", SCAN, {"x": 1})]),
+        ("a", [("w", "y", 2)]),
+        ("b", [("scan", SCAN, {"x": 1, "y": 2})]),
     ]
-    for forged in wrong:
-        for judge in (check_natively, check_proof):
-            with pytest.raises((CertificateRejected, NotCertifiedError)):
-                judge(verdict.history, load_spec("ser"), forged)
+    history = rows(
+        *(
+            Transaction(ops, session=session, label="a", group="g", begin=2 * i, end=2 * i + 1)
+            for i, (session, ops) in enumerate(operations)
+        )
+    )
+    verdict = check(history, spec)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.history.set_reads == "all"
+    proof = check(history, "ser").certificate().proof
+    with pytest.raises(NotCertifiedError, match="set-reads are implicit"):
+        check_natively(history, spec, proof)
+
+
+def test_stated_versions_and_initial_rows_stand_in_the_order():
+    """The rows that were there at first are seen, and what is written stands as it was stated."""
+    history = rows(
+        Transaction([("w", "x", -1)], session="a", versions=[7]),
+        Transaction([("w", "x", 2)], session="b", versions=[5]),
+        txn("c", ("scan", SCAN, {"y": 3})),
+        initial={"y": 3},
+        versions="ordered",
+    )
+    verdict = check(history, "ser-nosession")
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    accepted(verdict, "ser-nosession")
+    assert verdict.history.columns.implicit
+    assert verdict.certificate().proof.order_txn.tolist() == [1, 0]
 
 
 def test_the_certificate_names_the_set_reads_that_it_needs(tmp_path):

@@ -8,7 +8,7 @@ from support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from predicates import write
+from predicates import SHAPES, in_turn, play
 
 import isolang
 
@@ -20,14 +20,14 @@ def load(path):
 @pytest.fixture
 def blindw(tmp_path):
     path = tmp_path / "blindw-pred.edn"
-    write(path, 2_000, 2_000, seed=3)
+    path.write_text("".join(in_turn(play(2_000, SHAPES["BlindW-Pred"], seed=3))))
     return path
 
 
 @pytest.mark.parametrize("level", ["ser", "si", "pl-2-99", "ra"])
 def test_few_become_choices(blindw, level):
     """Of the set-reads of BlindW-Pred only those that an order contradicts become variables."""
-    history = load(blindw)
+    history = load(blindw).written_out()
     verdict = isolang.check(history, level)
     assert (verdict.outcome, verdict.certified) == ("valid", True)
     reads = sum(kind == 5 for kind in history.columns.op_kind)
