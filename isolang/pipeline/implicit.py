@@ -33,6 +33,9 @@ _ROUNDS = 40
 # All are, too, once more operations were solved again than there are set-reads. From so many on,
 # set-reads cost more than any rounds.
 _COUNTED = 4_000_000
+# And if there are no more than these, once an order contradicts one predicate read in four: then
+# what was recorded says little of the order.
+_FEW = 1_000_000
 
 
 def may_stay_implicit(route: Route) -> bool:
@@ -125,10 +128,16 @@ class Implicit:
         self._rounds += 1
         if self._rounds > 1:
             self._solved += self._run.history.columns.operations()
-        if self._rounds > _ROUNDS or self._solved > self._number_of_all():
+        contradicted = np.unique(missed[:, 0])
+        untold = 4 * len(contradicted) > len(self._whole.columns.statement_start)
+        if (
+            self._rounds > _ROUNDS
+            or self._solved > self._number_of_all()
+            or (untold and self._number_of_all() <= _FEW)
+        ):
             self._write_out_all()
             return
-        again = np.intersect1d(missed[:, 0], self._missed[:, 0])
+        again = np.intersect1d(contradicted, self._missed[:, 0])
         made = [self._missed, missed]
         if len(again):
             # What it saw is open: the other rows decide where in the order it may be.

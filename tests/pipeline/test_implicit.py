@@ -40,8 +40,9 @@ GROWING = rows(
     txn("a", ("w", "y", 2)),
     txn("b", ("scan", SCAN, {"x": 1, "y": 2})),
 )
-#: It sees the second row alone.
+#: It sees the second row alone; those before it saw what there was.
 PHANTOM = rows(
+    *[txn("d", ("scan", SCAN, {}))] * 4,
     txn("a", ("w", "x", 1)),
     txn("b"),
     txn("a", ("w", "y", 2)),
@@ -77,7 +78,7 @@ def test_a_phantom_needs_the_set_read_that_tells_of_it(spec):
     assert verdict.certified
     accepted(verdict, spec)
     x = next(k for k in range(3) if PHANTOM.key(k) == "x")
-    assert verdict.history.set_reads == ((0, x),)
+    assert verdict.history.set_reads == ((4, x),)
 
 
 def test_a_level_that_no_order_decides_is_judged_with_all_set_reads():
