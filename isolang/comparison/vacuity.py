@@ -91,7 +91,7 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
     >>> [(one.possible, one.why) for one in possible_violations(history, normal(load_spec("pl-1")))]
     [(False, 'no key is written by two transactions')]
     """
-    candidates = _Candidates(history)
+    candidates = _Candidates(history.written_out())
     return [_judged(axiom, candidates) for axiom in level.axioms]
 
 

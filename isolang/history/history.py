@@ -139,7 +139,11 @@ class History(Struct, frozen=True, kw_only=True):
         """The history with all set-reads of its predicate reads as operations."""
         if not self.columns.implicit:
             return self
-        return replace(self, columns=self.columns.written_out(), set_reads="all", _lazy={})
+        if "written out" not in self._lazy:
+            self._lazy["written out"] = replace(
+                self, columns=self.columns.written_out(), set_reads="all", _lazy={}
+            )
+        return self._lazy["written out"]
 
     # --- sizes ---
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from isolang.history.columns import PART
 from isolang.language.classify.event_graph import Plan
+from isolang.language.vocabulary import DEPENDENCIES, FROM_T0, PARTS
 from isolang.pipeline.run import written_spec
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.pipeline.run import Run
 
-_LETTERS = frozenset(("init", "so", "rt", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw"))
+# Without names in quotes: of one key, or of one class, an order of all says nothing.
+_LETTERS = frozenset((*FROM_T0, *DEPENDENCIES, *(part for both in PARTS.values() for part in both)))
 # Set-reads that are written out at a time for all keys of the predicate reads that were
 # contradicted before; and rounds, behind which all are.
 _AT_ONCE = 200_000

@@ -14,6 +14,8 @@ from isolang.certify.certificate import Certificate, verify
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness, check_proof
+from isolang.comparison.normal import normal
+from isolang.comparison.vacuity import possible_violations
 
 LEVELS = ("ser", "si", "pc", "ra", "pl-2-99", "psi", "cc")
 SCAN = (">", "value", 0)
@@ -251,6 +253,16 @@ def test_so_many_set_reads_are_left_implicit(tmp_path):
     verdict = check(history, "ser")
     assert verdict.certified
     assert verdict.history.columns.operations() == 800
+
+
+def test_what_implicit_set_reads_could_violate_is_no_vacuous_check():
+    """A predicate read that returned nothing may have met each row that others wrote."""
+    history = rows(txn("a", ("w", "x", -1)), txn("b", ("w", "x", 1)), txn("c", ("scan", SCAN, {})))
+    checks = [
+        possible_violations(h, normal(load_spec("cc"))) for h in (history, history.written_out())
+    ]
+    assert checks[0] == checks[1]
+    assert any(one.pairs.get("wr") for one in checks[0])
 
 
 def test_numbers_that_databases_compare_differently_keep_their_set_reads():
