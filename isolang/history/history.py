@@ -139,11 +139,11 @@ class History(Struct, frozen=True, kw_only=True):
         """The history with all set-reads of its predicate reads as operations."""
         if not self.columns.implicit:
             return self
-        if "written out" not in self._lazy:
-            self._lazy["written out"] = replace(
-                self, columns=self.columns.written_out(), set_reads="all", _lazy={}
-            )
-        return self._lazy["written out"]
+        whole: History | None = self._lazy.get("written out")
+        if whole is None:
+            whole = replace(self, columns=self.columns.written_out(), set_reads="all", _lazy={})
+            self._lazy["written out"] = whole
+        return whole
 
     # --- sizes ---
 
