@@ -27,27 +27,21 @@ FIGURE = IMAGES / "write-skew.svg"
 RECORDED = CORPORA / "recorded"
 
 ON_CALL = ROOT / "examples/on-call.edn"
-LONG_FORK = ROOT / "examples/long-fork.bincode"
 POSTGRESQL = RECORDED / "pg18.6-serializable-write-skew.edn.gz"
-MARIADB = RECORDED / "mariadb-10.11-rr.json"
 COBRA = CORPORA / "blindw-rw" / "ser-10000.bincode"
 
-# Name, history, level, what is chosen (an edge by its number, counted from the end), and colours.
+# Name, history, level, and what is chosen: an edge by its number, counted from the end.
 PICTURES = (
-    ("write-skew", ON_CALL, "ser", "e=-2", "light"),
-    ("write-skew-dark", ON_CALL, "ser", "e=-2", "dark"),
-    ("levels", ON_CALL, "ser", "v=levels", "light"),
-    ("long-fork", LONG_FORK, "si", "e=-3", "light"),
-    ("postgresql-serializable", POSTGRESQL, "ser-nosession", "e=-2", "light"),
-    ("mariadb-valid", MARIADB, "pc", "t=1000", "light"),
-    ("ten-thousand", COBRA, "ser", "t=5000", "light"),
+    ("levels", ON_CALL, "ser", "v=levels"),
+    ("postgresql-serializable", POSTGRESQL, "ser-nosession", "e=-2"),
+    ("ten-thousand", COBRA, "ser", "t=5000"),
 )
 
 
 def main() -> int:
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, browser() as running:
-        for name, path, level, chosen, scheme in PICTURES:
+        for name, path, level, chosen in PICTURES:
             if not path.exists():
                 print(f"{name}: left out, {path} is not here")
                 continue
@@ -60,7 +54,7 @@ def main() -> int:
             if chosen.startswith("e=-"):
                 cycles = [cycle for _, cycle in verdict.violation.cycles()]
                 fragment = f"e={sum(len(cycle.edges) for cycle in cycles) + int(chosen[2:])}"
-            tab = running.new_page(viewport={"width": 1360, "height": 800}, color_scheme=scheme)
+            tab = running.new_page(viewport={"width": 1360, "height": 820})
             tab.goto(f"{file.as_uri()}#{fragment}")
             tab.wait_for_function("performance.getEntriesByName('drawn').length")
             tab.wait_for_timeout(200)

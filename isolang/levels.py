@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError, UnsupportedError, internal_error
 from isolang.language.hierarchy import IMPLIES, implied_by
+from isolang.language.library import NO_SESSION
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
@@ -85,6 +86,18 @@ class Levels(Struct, frozen=True, kw_only=True):
         """The violated levels that imply no other violated one."""
         bad = self._standing("violated")
         return tuple(n for n in bad if not any(m in implied_by(n) for m in bad))
+
+    def shown(self) -> tuple[str, ...]:
+        """The levels that people are shown.
+
+        Where sessions make a difference to no level, those without sessions are left out.
+        """
+        twins = {name: f"{name}{NO_SESSION}" for name in self.levels}
+        twins = {name: twin for name, twin in twins.items() if twin in self.levels}
+        same = all(
+            self.levels[name].standing == self.levels[twin].standing for name, twin in twins.items()
+        )
+        return tuple(n for n in self.levels if not (same and n in twins.values()))
 
     def _standing(self, standing: Standing) -> list[str]:
         return [n for n, level in self.levels.items() if level.standing == standing]

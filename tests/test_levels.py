@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from oracle.history import has_time, parse, to_edn, with_wide_times
 from oracle.pipeline import to_tool
 from support.cli import run_here
 
+from isolang import History, Transaction, save_history
 from isolang.api import check
 from isolang.language.classify.route import route
-from isolang.language.hierarchy import IMPLIES
+from isolang.language.hierarchy import IMPLIES, among, implied_by
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.levels import NEED_TIMES, levels_of
@@ -28,6 +30,20 @@ def test_every_level_is_in_the_library() -> None:
     assert set(IMPLIES) <= names
     assert {weaker for row in IMPLIES.values() for weaker in row} <= set(IMPLIES)
     assert {n for n in IMPLIES if route(load_spec(n)).uses_real_time} == NEED_TIMES
+
+
+def test_some_levels_imply_each_other_as_among_all() -> None:
+    """What is left out changes no implication among the others, and no line is there twice."""
+    for names in ([*IMPLIES], [n for n in IMPLIES if not n.endswith("-nosession")], ["si", "rc"]):
+        direct = among(names)
+        for name in names:
+            reached, work = set(), list(direct[name])
+            while work:
+                reached.add(one := work.pop())
+                work += direct[one]
+            assert reached == implied_by(name) & set(names)
+            for one in direct[name]:
+                assert not any(one in implied_by(other) for other in direct[name])
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -69,10 +85,28 @@ def test_text(long_fork: str, capfd: pytest.CaptureFixture[str]) -> None:
     run = run_here(capfd, "levels", long_fork)
     assert run.code == 0
     lines = run.out.splitlines()
-    assert any("✗ si " in line for line in lines)
-    assert any("✓ psi         ✗ pc " in line for line in lines)
-    assert any(line.startswith("  strongest satisfied  psi") for line in lines)
-    assert "pc-nosession: long fork (certified)" in run.out
+    assert "  with session order, and without" in lines
+    assert any(line.endswith("✗ si") for line in lines)
+    assert any(line.endswith("✓ psi         ✗ pc") for line in lines)
+    title = "parallel snapshot isolation, with session order"
+    assert f"  strongest satisfied  psi: {title}" in lines
+    assert "pc-nosession: prefix consistency" in run.out
+    assert "long fork (certified): " in run.out
+
+
+def test_levels_without_sessions_are_drawn_where_they_differ(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A session that does not read its own write violates what sees sessions, and nothing else."""
+    history = History.from_transactions(
+        [Transaction([("w", "x", 1)], session=1), Transaction([("r", "x", None)], session=1)]
+    )
+    found = levels_of(history)
+    assert len(found.shown()) == len(found.levels)
+    path = tmp_path / "history.edn"
+    save_history(history, path)
+    text = run_here(capfd, "levels", str(path)).out
+    assert any(re.search("✗ ser +– strong-si +✓ ser$", line) for line in text.splitlines()), text
 
 
 def test_json(long_fork: str, capfd: pytest.CaptureFixture[str]) -> None:

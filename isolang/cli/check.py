@@ -276,9 +276,11 @@ def _printer(output: str, profile: bool, one_line: bool, quiet: bool) -> Callabl
     from isolang.output.text import render
 
     out = console(sys.stdout)
+    before: list[Report] = []
 
     def text(report: Report) -> None:
-        render(report, out)
+        render(report, out, before=before.pop() if before else None)
+        before.append(report)
         if profile:
             from isolang.output.profile import profile as lines
 

@@ -329,23 +329,34 @@ def _report(
 
 
 def _text(history: str, found: Levels) -> Iterator[str]:
+    from isolang.language.library import list_library
+
+    titles = {entry.name: entry.title for entry in list_library()}
     yield visible(history)
     yield ""
-    yield "  with session order".ljust(_WIDTH + 2) + "without"
-    for left, right in zip(_drawn(found, ""), _drawn(found, "-nosession"), strict=True):
-        yield f"  {left.ljust(_WIDTH)}{right}".rstrip()
+    if len(found.shown()) < len(found.levels):
+        yield "  with session order, and without"
+        yield from (f"  {line}".rstrip() for line in _drawn(found, ""))
+    else:
+        yield "  with session order".ljust(_WIDTH + 2) + "without"
+        for left, right in zip(_drawn(found, ""), _drawn(found, "-nosession"), strict=True):
+            yield f"  {left.ljust(_WIDTH)}{right}".rstrip()
     yield ""
     yield "  session guarantees   " + _marked(found, _GUARANTEES)
     yield "  Adya, no sessions    " + _marked(found, _PORTABLE)
     yield ""
-    yield f"  strongest satisfied  {', '.join(found.strongest()) or 'none'}"
+    for name in found.strongest():
+        yield f"  strongest satisfied  {name}: {titles[name]}"
+    if not found.strongest():
+        yield "  strongest satisfied  none"
     weakest = found.weakest_violated()
     if not weakest:
         yield "  weakest violated     none"
     for name in weakest:
         level = found.levels[name]
         certified = "certified" if level.certified else "not certified"
-        yield f"  weakest violated     {name}: {level.anomaly} ({certified}): {level.reason}"
+        yield f"  weakest violated     {name}: {titles[name]}"
+        yield f"                       {level.anomaly} ({certified}): {level.reason}"
     for level in found.levels.values():
         if level.standing == "unknown":
             yield f"  unknown              {level.name}: {level.reason}"

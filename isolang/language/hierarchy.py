@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # With sessions as without: SSER => SER => SI => PSI => CC => RA => RC, and SI => PC => CC
 # (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999).
@@ -55,3 +55,17 @@ def implied_by(name: str) -> frozenset[str]:
             found.add(one)
             work += IMPLIES[one]
     return frozenset(found)
+
+
+def among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """What each of some levels implies directly, when there are no others.
+
+    >>> among(["ser", "si", "pl-3", "pl-1"])
+    {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}
+    """
+    below = dict.fromkeys(names, frozenset[str]())
+    below = {name: implied_by(name) & below.keys() for name in below}
+    return {
+        name: tuple(m for m in below if m in weaker and not any(m in below[o] for o in weaker))
+        for name, weaker in below.items()
+    }

@@ -47,9 +47,16 @@ def text_of_report(report: Report) -> str:
     return out.getvalue().rstrip()
 
 
-def render(report: Report, out: Sheet) -> None:
-    """Print one report, with an empty line after it."""
-    _render(visible_record(report), out)
+def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
+    """Print one report, with an empty line after it.
+
+    Args:
+        report: what to print.
+        out: where to.
+        before: the report that stands above; what that says of the same input is not said again.
+    """
+    again = before is not None and (before.history, before.input) == (report.history, report.input)
+    _render(visible_record(report), out, again=again)
 
 
 def render_violation(report: Report, out: Sheet) -> None:
@@ -60,7 +67,7 @@ def render_violation(report: Report, out: Sheet) -> None:
     out.line()
 
 
-def _render(report: Report, out: Sheet) -> None:
+def _render(report: Report, out: Sheet, *, again: bool) -> None:
     verdict, level = report.verdict, report.level
     title = f" ({level.title})" if level and level.title else ""
     out.line(
@@ -86,7 +93,7 @@ def _render(report: Report, out: Sheet) -> None:
             out.show(part)
     if report.input:
         out.line()
-        out.show(_facts(report))
+        out.show(_facts(report, again=again))
     out.line()
 
 
@@ -311,13 +318,13 @@ def _standing(report: Report) -> str:
     return f"strongest that holds: {strongest}; weakest that does not: {weakest}{more}"
 
 
-def _facts(report: Report) -> Grid:
+def _facts(report: Report, *, again: bool) -> Grid:
     known = report.input
     assert known is not None
     by_status = ", ".join(
         f"{getattr(report, status)} {status}" for status in ("committed", "aborted", "maybe")
     )
-    rows = [
+    of_input = [
         (
             "input",
             f"{known.format}; {_count(report.transactions, 'transaction')} ({by_status}), "
@@ -329,9 +336,13 @@ def _facts(report: Report) -> Grid:
         ("real time", known.real_time),
         ("ignored", "; ".join(known.ignored) or "nothing"),
         *(("note", note) for note in known.notes),
+        ("levels", _standing(report)),
+    ]
+    rows = [
+        *([] if again else of_input[:-1]),
         *(("note", note) for note in (report.level.notes if report.level else ())),
         *(("warning", warning) for warning in report.warnings),
-        ("levels", _standing(report)),
+        *([] if again else of_input[-1:]),
         ("decided by", _decided(report)),
         ("certified", f"{'yes' if report.certified else 'no'}: {report.certified_reason}"),
         ("certificate", report.certificate),

@@ -55,9 +55,10 @@ class Axioms(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where the history stands with one level of the library."""
+    """Where the history stands with one level of the library, and what that means."""
 
     name: str
+    title: str
     standing: str
     anomaly: str
     implies: tuple[str, ...]
@@ -74,10 +75,12 @@ class Drawn(Struct, frozen=True, kw_only=True):
         height: likewise.
         levels: each with its middle.
         lines: what each implies, as the points of curves.
+        folded: whether levels without sessions are left out, as each stands as with them.
     """
 
     width: float
     height: float
+    folded: bool
     levels: tuple[Standing, ...]
     lines: tuple[tuple[tuple[float, float], ...], ...]
 
@@ -260,25 +263,31 @@ def _axioms(spec: Spec, violation: dict[str, Any] | None) -> Axioms:
 def _standings(levels: Levels | None) -> Drawn | None:
     if levels is None:
         return None
-    from isolang.language.hierarchy import IMPLIES
+    from isolang.language.hierarchy import among
+    from isolang.language.library import list_library
     from isolang.report.figure import placed_levels
 
-    width, height, at, lines = placed_levels()
+    names = levels.shown()
+    implies = among(names)
+    titles = {entry.name: entry.title for entry in list_library()}
+    width, height, at, lines = placed_levels(names)
     return Drawn(
         width=width,
         height=height,
         lines=lines,
+        folded=len(names) < len(levels.levels),
         levels=tuple(
             Standing(
-                name=level.name,
-                standing=level.standing,
-                anomaly=level.anomaly,
-                implies=IMPLIES[level.name],
-                x=at[level.name][0],
-                y=at[level.name][1],
-                width=at[level.name][2],
+                name=name,
+                title=titles[name],
+                standing=levels.levels[name].standing,
+                anomaly=levels.levels[name].anomaly,
+                implies=implies[name],
+                x=at[name][0],
+                y=at[name][1],
+                width=at[name][2],
             )
-            for level in levels.levels.values()
+            for name in names
         ),
     )
 

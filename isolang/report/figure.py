@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -386,18 +386,22 @@ _MEANS: Final = {
 _HIGH: Final = 24.0  # a level's box
 
 
-def placed_levels() -> tuple[
-    float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]
-]:
-    """Where the levels of the library stand, the strongest at the top.
+def placed_levels(
+    names: Collection[str],
+) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
+    """Where levels of the library stand, the strongest at the top.
+
+    Args:
+        names: of the levels.
 
     Returns:
         Width and height; by level its middle and its width; and the curves between them.
     """
-    from isolang.language.hierarchy import IMPLIES
+    from isolang.language.hierarchy import among
     from isolang.report.layers import Node, layers
 
-    rows, ways = layers(list(IMPLIES), [(a, b) for a, weaker in IMPLIES.items() for b in weaker])
+    implies = among(names)
+    rows, ways = layers(list(implies), [(a, b) for a, weaker in implies.items() for b in weaker])
     gap, step = 22.0, 54.0
 
     def wide(node: Node) -> float:
@@ -421,13 +425,16 @@ def placed_levels() -> tuple[
     return total, _HIGH + step * (len(rows) - 1), places, tuple(lines)
 
 
+_LEGEND: Final = 240.0  # the longest line of it
+
+
 def lattice(levels: Levels) -> Picture:
     """Draw where a history stands among the levels of the library, the strongest at the top."""
-    total, _, at, lines = placed_levels()
+    total, _, at, lines = placed_levels(levels.shown())
     shapes: list[Box | Line | Shape | Words] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
     ]
-    for level in levels.levels.values():
+    for level in (levels.levels[name] for name in levels.shown()):
         mark, colour, dash = _STANDING[level.standing]
         x, y, wide = at[level.name]
         shapes.append(
@@ -447,7 +454,8 @@ def lattice(levels: Levels) -> Picture:
         )
     found = {level.standing for level in levels.levels.values()}
     key = [f"{_STANDING[one][0]} {_MEANS[one]}" for one in _STANDING if one in found]
-    body = _stacked([_fitted(shapes), _text("    ".join(key), total, colour=FAINT)], gap=_GAP)
+    legend = [_text(one, max(total, _LEGEND), colour=FAINT) for one in key]
+    body = _stacked([_fitted(shapes), _stacked(legend, gap=2)], gap=_GAP)
     return _framed(body, f"where {levels.history.name} stands among the levels")
 
 

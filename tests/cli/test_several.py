@@ -1,6 +1,7 @@
 """Several histories, folders of them, short output, and what ``pyproject.toml`` says."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -200,3 +201,15 @@ def test_other_projects_do_not_count(project, capfd):
     project("[tool.other]\nspec = 'si'\n")
     found = run_here(capfd, "runs/a.txt")
     assert (found.code, "--spec/-s SPEC is missing" in found.err) == (2, True)
+
+
+def test_an_input_is_described_once(tmp_path, capfd):
+    """Several levels of one history are told apart by what differs; another history begins anew."""
+    for name, text in (("a", VALID), ("b", LOST_UPDATE)):
+        (tmp_path / name).write_text(text)
+    files = [str(tmp_path / name) for name in "ab"]
+    shown = run_here(capfd, *files, "-s", "si", "-s", "pl-1").out
+    reports = [part for part in re.split(r"(?m)^(?=VALID|INVALID)", shown) if part.strip()]
+    assert ["  input " in part for part in reports] == [True, False, True, False]
+    assert ["levels " in part for part in reports] == [True, False, True, False]
+    assert all("certified " in part for part in reports)

@@ -12,7 +12,6 @@ from support.paths import CORPORA, ROOT
 import isolang
 from isolang.errors import OptionError
 from isolang.history import History, Transaction
-from isolang.language.hierarchy import IMPLIES
 from isolang.levels import levels_of
 from isolang.report.chart import chart
 from isolang.report.figure import figure, lattice
@@ -89,10 +88,16 @@ def test_hostile_text_stays_text(text):
 
 
 def test_the_lattice_has_every_level_and_where_the_history_stands():
-    """The mark stands before the name."""
-    picture = lattice(levels_of(ON_CALL))
+    """The mark stands before the name; sessions make no difference, and are not drawn twice."""
+    found = levels_of(ON_CALL)
+    picture = lattice(found)
     assert {f"{mark} {name}" for mark, name in (("✓", "si"), ("✗", "ser"))} <= set(words(picture))
-    assert {w.split()[-1] for w in words(picture) if len(w.split()) == 2} == set(IMPLIES)
+    assert {w[2:] for w in words(picture) if w[:2] in ("✓ ", "✗ ") and len(w.split()) == 2} == set(
+        found.shown()
+    )
+    assert {f"{name}-nosession" for name in found.shown()} & set(found.levels) == set(
+        found.levels
+    ) - set(found.shown())
     for box, text in zip(boxes(picture), words(picture), strict=False):
         assert width_of(text, 11) < box.width
 

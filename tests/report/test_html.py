@@ -107,6 +107,9 @@ def test_levels_are_drawn_with_what_they_imply():
     data = data_of(page(on_call("ser"), levels=levels_of(history)))
     standing = {level["name"]: level["standing"] for level in data["levels"]["levels"]}
     assert (standing["si"], standing["ser"]) == ("satisfied", "violated")
+    assert data["levels"]["folded"] == ("si-nosession" not in standing)
+    titles = {level["name"]: level["title"] for level in data["levels"]["levels"]}
+    assert titles["si"] == "snapshot isolation, with session order"
     assert "si" in next(one["implies"] for one in data["levels"]["levels"] if one["name"] == "ser")
 
 

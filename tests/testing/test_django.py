@@ -1,5 +1,6 @@
 """Django's tutorial application, recorded by ``xmin`` without a change."""
 
+import re
 import sys
 import threading
 from pathlib import Path
@@ -32,8 +33,10 @@ settings.configure(
             "ENGINE": "django.db.backends.postgresql",
             "NAME": "postgres",
             "USER": "postgres",
+            "ATOMIC_REQUESTS": True,
         },
     },
+    ALLOWED_HOSTS=["testserver"],
     INSTALLED_APPS=[Polls("polls", sys.modules[__name__])],
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
 )
@@ -41,6 +44,9 @@ django.setup()
 
 from django.db import OperationalError, connection, connections, models, transaction  # noqa: E402
 from django.db.models import F  # noqa: E402
+from django.http import HttpResponse  # noqa: E402
+from django.test import Client, override_settings  # noqa: E402
+from django.urls import path  # noqa: E402
 
 from isolang.testing.django import watch  # noqa: E402
 
@@ -64,6 +70,17 @@ def vote(pk, between=lambda: None):
         between()
         choice.votes += 1
         choice.save()
+
+
+def vote_view(request, pk):
+    """The view itself: what the form sends is counted."""
+    choice = Choice.objects.get(pk=pk)
+    choice.votes += 1
+    choice.save()
+    return HttpResponse(choice.text)
+
+
+URLS = (path("polls/<int:pk>/vote/", vote_view),)
 
 
 def vote_with_a_lock(pk):
@@ -147,6 +164,33 @@ def test_a_lost_vote_is_found_with_its_lines(level, tmp_path):
     assert "r(polls.Choice/1 {votes: 0, text: Not much})" in str(error.value)
     assert "w(polls.Choice/1 {votes: 0 → 1})" in str(error.value)
     assert "site-packages" not in str(error.value)
+
+
+def line_of(what):
+    """The place of a statement of the view."""
+    lines = Path(__file__).read_text().splitlines()
+    begin = lines.index("def vote_view(request, pk):")
+    number = next(n for n in range(begin, len(lines)) if lines[n].strip() == what) + 1
+    return f"test_django.py:{number} "
+
+
+def test_the_application_as_it_is_loses_votes(level, tmp_path):
+    """Requests at the same time, and nothing in between: two lines find the race of its view."""
+    isolation = Isolation(tmp_path)
+
+    def post():
+        assert Client().post("/polls/1/vote/").content == b"Not much"
+
+    with override_settings(ROOT_URLCONF=URLS):
+        watch(isolation)
+        isolation.concurrently(closing(lambda pk: post()), times=15, clients=3)
+    assert Choice.objects.get(pk=1).votes < 45
+    with pytest.raises(isolang.IsolationError, match="lost update") as error:
+        isolation.assert_level("ser")
+    isolation.close()
+    for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
+        assert line_of(what) in str(error.value)
+    assert re.search(r"w\(polls.Choice/1 \{votes: \d+ → \d+\}\)", str(error.value))
 
 
 @pytest.mark.parametrize(

@@ -197,13 +197,17 @@ def test_correct_programs_are_not_accused(url, tmp_path, read, level):
 
 
 def test_threads_that_lose_updates_are_found(url, tmp_path):
-    """The same counters at READ COMMITTED without a lock."""
+    """The same counters at READ COMMITTED without a lock, by the lines of both statements."""
     isolation = Isolation(tmp_path)
     isolation.watch_psycopg(url)
     isolation.concurrently(lambda: increment(url, READ), times=10, clients=4)
-    with pytest.raises(isolang.IsolationError, match="lost update"):
+    with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
     isolation.close()
+    lines = Path(__file__).read_text().splitlines()
+    for what in ("(balance,) = connection.execute(read", "connection.execute(SET, (balance + 1"):
+        number = next(n for n, line in enumerate(lines, 1) if line.strip().startswith(what))
+        assert f"test_driver.py:{number} " in str(error.value)
 
 
 def test_blocks_savepoints_and_statements_of_the_application(url, recorder):

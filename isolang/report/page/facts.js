@@ -29,10 +29,15 @@ function levelsView() {
     title.textContent = visible(`${standing}${anomaly ? `: ${anomaly}` : ""}`);
     picture.append(svg("g", { class: `level ${standing.replace(" ", "-")}` }, title, svg("rect", { x: x - w / 2, y: y - 12, width: w, height: 24, rx: 6 }), text));
   }
-  const named = (/** @type {string} */ standing) => levels.filter((/** @type {any} */ l) => l.standing === standing);
-  const rows = /** @type {[string, string][]} */ (["satisfied", "violated", "unknown", "no times"].flatMap((standing) =>
-    named(standing).map((/** @type {any} */ l) => [`${mark[standing]} ${l.name}`, `${standing === "no times" ? "needs real time, which the history has not" : standing}${l.anomaly ? `: ${l.anomaly}` : ""}`])));
-  return el("div", {}, el("h2", {}, "Where this history stands"), el("div", { class: "beside" }, picture, table(rows)));
+  const body = el("tbody");
+  for (const standing of ["satisfied", "violated", "unknown", "no times"]) {
+    for (const one of levels.filter((/** @type {any} */ l) => l.standing === standing)) {
+      const said = `${standing === "no times" ? "needs real time, which the history has not" : standing}${one.anomaly ? `: ${one.anomaly}` : ""}`;
+      body.append(el("tr", {}, el("th", { scope: "row" }, `${mark[standing]} ${one.name}`), el("td", {}, one.title), el("td", {}, said)));
+    }
+  }
+  const note = D.levels.folded ? el("p", { class: "note" }, "Sessions make no difference here: without their order (NAME-nosession) each level stands as with it.") : null;
+  return el("div", {}, el("h2", {}, "Where this history stands"), note, el("div", { class: "beside" }, picture, el("table", {}, body)));
 }
 
 /** @param {{x: number, y: number}[]} points */
