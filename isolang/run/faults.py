@@ -212,7 +212,7 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
             raise TargetError(f"{target.name}: no network between nodes; {hint}")
         if fault == "promote":
             if not isinstance(target, Promoting):
-                hint = "isocheck run postgres --fault promote has one"
+                hint = "isocheck run postgres --fault promote has one, as has redis"
                 raise TargetError(f"{target.name}: no standby to be promoted; {hint}")
             target.standby = True
         target.proxied = True

@@ -111,7 +111,7 @@ class Settings(Checked, frozen=True, kw_only=True):
     standby: Annotated[
         int,
         About(
-            "This many more clients read from a standby (postgres, started here).",
+            "This many more clients read from a standby (postgres or redis, started here).",
             "N",
             DATABASE,
             bounds=(0, 1000),

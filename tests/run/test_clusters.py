@@ -31,7 +31,7 @@ def ran(target, tmp_path, **more):
     try:
         runner.start()
         recorded = runner.run()
-        return recorded, judge(recorded, runner.target)
+        return recorded, judge(recorded, runner.target, levels=False, smallest=False)
     finally:
         runner.close()
 
@@ -185,6 +185,35 @@ def test_promotion_loses_commits_that_are_named(tmp_path):
         "postgres", tmp_path, level="repeatable read", claims="strong-si", workload="register",
         seconds=8, faults=("promote",), fault_every=1.0,
     )  # fmt: skip
+    assert recorded.state.faults["promote"] > 0
+    assert judged.verdict.outcome == "invalid"
+    assert any("was lost by the promotion at" in one for one in judged.lost)
+
+
+@pytest.mark.parametrize(("claims", "outcome"), [("ser", "valid"), ("sser", "invalid")])
+def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
+    """Its clients read what there was: serializable, though no longer what there is."""
+    started("redis").close()  # skips
+    _, judged = ran(
+        "redis", tmp_path, claims=claims, workload="rmw", seconds=20, standby=3, transactions=2500,
+    )  # fmt: skip
+    assert judged.verdict.outcome == outcome
+    assert judged.verdict.certified
+
+
+@pytest.mark.slow
+def test_promotion_of_a_replica_loses_commits(tmp_path):
+    """Redis answers before the replica has what was written."""
+    started("redis").close()  # skips
+    recorded, judged = ran(
+        "redis",
+        tmp_path,
+        workload="rmw",
+        seconds=4,
+        sessions=3,
+        faults=("promote",),
+        fault_every=1.0,
+    )
     assert recorded.state.faults["promote"] > 0
     assert judged.verdict.outcome == "invalid"
     assert any("was lost by the promotion at" in one for one in judged.lost)

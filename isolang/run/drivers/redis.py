@@ -40,8 +40,12 @@ class Commands:
 
     def version(self) -> str:
         """The server's."""
-        (said,) = self.ask(["INFO", "server"])
-        return str(said).split("redis_version:")[1].split()[0]
+        return self.info("server")["redis_version"]
+
+    def info(self, section: str) -> dict[str, str]:
+        """What the server says of itself."""
+        (said,) = self.ask(["INFO", section])
+        return dict(line.split(":", 1) for line in str(said).splitlines() if ":" in line)
 
     def ask(self, *commands: Command) -> list[Any]:
         """Send commands in one go, and give their answers."""

@@ -1,20 +1,24 @@
-"""Redis: an installed server."""
+"""Redis: an installed server, and a replica of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from isolang.run.servers.server import Server, program
+from isolang.run.servers.proxy import Proxy
+from isolang.run.servers.server import Server, free_port, program
 from isolang.run.target import TargetError
 
 
-def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
+def start(
+    server: Server, options: Mapping[str, str], answers: Callable[[], object], *, port: int = 0
+) -> None:
     """Start the server on a socket in its folder.
 
     Args:
         server: it runs there.
         options: settings of the server.
         answers: raises as long as it does not.
+        port: of the loopback interface, for a replica; 0 for none.
     """
     daemon = program("redis-server")
     if not daemon:
@@ -23,11 +27,32 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
     # What was answered is with the system, so that it outlives the server.
     settings = {"appendonly": "yes", "appendfsync": "no", **options}
     server.start(
-        [daemon, "--port", "0", "--unixsocket", socket_of(server), "--unixsocketperm", "777",
-         "--save", "", "--dir", server.folder,
+        [daemon, "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", socket_of(server),
+         "--unixsocketperm", "777", "--save", "", "--dir", server.folder,
          *(word for name, value in settings.items() for word in (f"--{name}", value))],
         answers,
     )  # fmt: skip
+
+
+def follow(
+    replica: Server, options: Mapping[str, str], port: int, answers: Callable[[], object]
+) -> tuple[Proxy, int]:
+    """Start a server that copies what another one writes, through a proxy.
+
+    Args:
+        replica: it runs there.
+        options: settings of both.
+        port: of the server that runs.
+        answers: raises as long as the replica does not, or has not all that is there.
+
+    Returns:
+        The proxy, and the replica's own port.
+    """
+    link, own = Proxy(("127.0.0.1", port)), free_port()
+    host, at = link.address
+    more = {"replicaof": f"{host} {at}", "repl-diskless-sync-delay": "0"}
+    start(replica, {**options, **more}, answers, port=own)
+    return link, own
 
 
 def socket_of(server: Server) -> str:

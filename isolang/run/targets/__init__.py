@@ -24,7 +24,7 @@ BUILT_IN: Final = {
     "galera": "galera:Galera",
     "sqlite": "sqlite:SQLite",
     "duckdb": "duckdb:DuckDB",
-    "redis": "redis:Redis",
+    "redis": "redis_replica:RedisWithReplica",
     "etcd": "etcd:Etcd",
     "exec": "exec:Exec",
     "memory": "memory:Memory",

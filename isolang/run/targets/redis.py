@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import connecting, package
 from isolang.run.drivers.redis import Command, Commands
 from isolang.run.keyvalue import BufferedClient, KeyValueTarget
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.servers import redis as servers
-from isolang.run.servers.server import Server
 from isolang.run.target import Level
 
 
@@ -24,8 +23,9 @@ class Redis(KeyValueTarget):
     )
     mixes = ""
 
-    def start_server(self, server: Server) -> None:
-        servers.start(server, self.address.options, lambda: self.connect(direct=True).close())
+    def connect(self, *, direct: bool = False) -> RedisClient:
+        with connecting(self.address):
+            return self.open(direct=direct)
 
     def open(self, *, direct: bool) -> RedisClient:
         redis, path = package("redis", self.name), ""

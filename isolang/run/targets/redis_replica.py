@@ -1,0 +1,86 @@
+"""Redis that may have a replica: a second server, which is sent what the first one has written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Final
+
+from isolang.run.adapter import connecting, package
+from isolang.run.drivers.redis import Commands
+from isolang.run.servers import redis as servers
+from isolang.run.servers.proxy import Proxy
+from isolang.run.servers.server import PATIENCE, Server, free_port
+from isolang.run.target import TargetError
+from isolang.run.targets.redis import Redis, RedisClient
+
+_POLL: Final = 0.01
+
+
+class RedisWithReplica(Redis):
+    """A server, and another one beside it if ``standby`` is set before the start."""
+
+    standby = False
+    follower: Server | None = None
+    link: Proxy
+    port = 0
+
+    def start_server(self, server: Server) -> None:
+        if self.standby:
+            self.port = free_port()
+        answers = lambda: self.connect(direct=True).close()  # noqa: E731
+        servers.start(server, self.address.options, answers, port=self.port)
+        if self.standby:
+            self._follow()
+
+    def _follow(self) -> None:
+        self.follower = Server("redis (replica)", self.runs_as)
+        self.link, self._next = servers.follow(
+            self.follower, self.address.options, self.port, self._has_followed
+        )
+
+    def _has_followed(self) -> None:
+        with closing(self.connect_standby()) as client:
+            state = client.raw.info("replication")
+            if state["master_link_status"] != "up":
+                raise ConnectionError("the replica is not connected")
+
+    def promote(self, lag: Callable[[], object]) -> None:
+        old, new = self.server, self.follower
+        assert old is not None
+        assert new is not None
+        self.link.close()
+        lag()
+        old.tell("kill")
+        with closing(self.connect_standby()) as client:
+            client.raw.ask(["REPLICAOF", "NO", "ONE"])
+        new.proxied, self.server, self.port = old.proxied, new, self._next
+        self._follow()
+        old.stop()
+
+    def connect_standby(self) -> RedisClient:
+        assert self.follower is not None
+        with connecting(self.address):
+            path = servers.socket_of(self.follower)
+            return RedisClient(self, Commands(package("redis", self.name), self.address, path))
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        super().setup(registers, lists)
+        if self.follower is not None:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait until the replica has what is there now."""
+        until = time.monotonic() + PATIENCE
+        with closing(self.connect(direct=True)) as one, closing(self.connect_standby()) as other:
+            end = int(one.raw.info("replication")["master_repl_offset"])
+            while int(other.raw.info("replication")["slave_repl_offset"]) < end:
+                if time.monotonic() > until:
+                    raise TargetError("redis: the replica does not follow")
+                time.sleep(_POLL)
+
+    def close(self) -> None:
+        if self.follower is not None:
+            self.follower.stop()
+        super().close()
