@@ -2,12 +2,13 @@
 
     python benchmarks/levels.py --transactions 10000 100000
     python benchmarks/levels.py --transactions 10000 --levels pl-3u pl-cs --shape blindw
+    python benchmarks/levels.py --levels examples/levels/*.iso --relational
 
 The histories are simulated, of a serializable database with real time, so that every level allows
 them: BlindW (each transaction reads or writes), mini-transactions (read before written), and lists
 that are appended to. One row a level: seconds of the processor for each shape and size, reading
 left out; `!` marks a verdict that is not certified, `?` an unknown one, and `-` a level that is
-decided relationally.
+decided relationally, which `--relational` runs, too.
 """
 
 from __future__ import annotations
@@ -47,13 +48,15 @@ def generated(shape: str, transactions: int, folder: Path) -> History:
     return history
 
 
-def rows(levels: list[str], histories: list[History], seconds: float) -> Iterator[list[str]]:
+def rows(
+    levels: list[str], histories: list[History], seconds: float, *, relational: bool
+) -> Iterator[list[str]]:
     """The cells of each level's row."""
     for name in levels:
         plan = route(load_spec(name))
         cells = []
         for history in histories:
-            if plan.kind == "relational":
+            if plan.kind == "relational" and not relational:
                 cells.append("-")
                 continue
             began = time.process_time()
@@ -61,7 +64,7 @@ def rows(levels: list[str], histories: list[History], seconds: float) -> Iterato
             took = time.process_time() - began
             mark = "" if verdict.certified else "!" if verdict.outcome != "unknown" else "?"
             cells.append(f"{took:.2f}{mark}")
-        yield [name, plan.kind, *cells]
+        yield [Path(name).stem, plan.kind, *cells]
 
 
 def main() -> None:
@@ -71,6 +74,7 @@ def main() -> None:
     parser.add_argument("--levels", nargs="+", help="default: all of the library but its aliases")
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each")
+    parser.add_argument("--relational", action="store_true", help="run what is no engine's, too")
     given = parser.parse_args()
     levels = given.levels or [entry.name for entry in list_library() if not entry.alias_of]
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +82,7 @@ def main() -> None:
         histories = [generated(shape, size, Path(folder)) for shape, size in sizes]
         head = ["level", "class", *(f"{shape} {size}" for shape, size in sizes)]
         print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|", flush=True)
-        for cells in rows(levels, histories, given.timeout):
+        for cells in rows(levels, histories, given.timeout, relational=given.relational):
             print("| " + " | ".join(cells) + " |", flush=True)
 
 

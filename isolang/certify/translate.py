@@ -54,6 +54,7 @@ from isolang.language.vocabulary import (
     BESIDE_OPERATIONS,
     BESIDE_STATEMENTS,
     FROM_T0,
+    GIVEN_ORDERS,
     MOMENTS,
     NAMED,
     OF_READS,
@@ -71,7 +72,7 @@ BACK_BY_STATEMENT = "irreflexive by statement"
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset((*FROM_T0, "wr", *TESTS, *NAMED))
+_ALLOWED = frozenset((*FROM_T0, *GIVEN_ORDERS, "wr", *TESTS, *NAMED))
 _CHOSEN = ("rf", "ww")
 
 

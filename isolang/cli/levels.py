@@ -40,6 +40,10 @@ _ROWS: tuple[tuple[str, ...], ...] = (
 _WIDTH = 34
 _GUARANTEES = ("ryw", "mr", "mw", "wfr")
 _PORTABLE = ("pl-3", "pl-2", "pl-1")
+_OF_EACH = (
+    "transactions say at which level they ran; here all are judged by each level. `isocheck --spec "
+    "mixed` or `--spec mixed-levels` judges each by its own"
+)
 
 
 class LevelReport(Struct, frozen=True, kw_only=True):
@@ -208,7 +212,11 @@ def _judge(
     from isolang.levels import levels_of
 
     bar.phase("read")
-    found = levels_of(read(history, reading), options, progress=bar.phase)
+    loaded = read(history, reading)
+    if len(loaded.columns.txn_levels):
+        bar.pause()
+        complain(f"note: {loaded.name}: {_OF_EACH}")
+    found = levels_of(loaded, options, progress=bar.phase)
     return found, _own(found, spec, include, options, bar.phase) if spec else None
 
 

@@ -216,18 +216,20 @@ def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
 
 
 def _levels_by_key() -> dict[str, Normal]:
-    """The levels of the library, but for those of groups, which no database is told of.
+    """The levels of the library, but for those of groups and of levels, which none is told of.
 
     And but for those that only predicate reads tell from PL-3.
     """
     from isolang.comparison.lattice import library_levels
+    from isolang.language.library import list_mixed
     from isolang.language.meaning.facts import uses_groups
 
+    mixed = {entry.name for entry in list_mixed()}
     by_predicate = ("pl-2-99", "locking-repeatable-read")
     return {
         name: one
         for name, one in library_levels().items()
-        if name not in by_predicate and not uses_groups(one.spec)
+        if name not in by_predicate and name not in mixed and not uses_groups(one.spec)
     }
 
 

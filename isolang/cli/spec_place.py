@@ -106,13 +106,29 @@ class EdgeReport(Struct, frozen=True, kw_only=True):
     witness: WitnessReport | None
 
 
+class Separation(Struct, frozen=True, kw_only=True):
+    """Why one level does not imply another one.
+
+    Attributes:
+        allows: what the history satisfies, by the first name of its class.
+        forbids: what it violates, likewise.
+        shown: the history in a line, as witnesses are shown.
+    """
+
+    allows: str
+    forbids: str
+    shown: str
+
+
 class LatticeReport(Struct, frozen=True, kw_only=True):
     """The levels of the library, and which imply which.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
         classes: levels that are equal, together.
-        edges: each level with the next weaker ones, by the first names of their classes.
+        edges: each level with the next weaker ones, by the first names of their classes. A level
+            implies another one iff edges lead there.
+        separated: all other pairs, each with a history; none has fewer transactions.
         unknown: pairs of which it was not found out.
         seconds: how long it took.
     """
@@ -120,6 +136,7 @@ class LatticeReport(Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     classes: tuple[tuple[str, ...], ...]
     edges: tuple[EdgeReport, ...]
+    separated: tuple[Separation, ...]
     unknown: tuple[tuple[str, str], ...]
     seconds: float
 
@@ -281,9 +298,16 @@ def _lattice_report(found: Lattice) -> LatticeReport:
         told = None if half.witness is None else witness_report(b, a, half.witness)
         proof = proof_report(a, b, order.proofs[a, b])
         edges.append(EdgeReport(stronger=a, weaker=b, proof=proof, witness=told))
+    first = [same[0] for same in order.classes]
     return LatticeReport(
         classes=order.classes,
         edges=tuple(edges),
+        separated=tuple(
+            Separation(allows=a, forbids=b, shown=str(order.separations[a, b]))
+            for a in first
+            for b in first
+            if (a, b) in order.separations
+        ),
         unknown=tuple(order.searched),
         seconds=round(found.seconds, 6),
     )

@@ -14,7 +14,7 @@ from isolang.comparison.normal import Normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication
-from isolang.language.vocabulary import COMPARING_TIMES
+from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_NAMES, COMPARING_TIMES
 
 
 class Order(Struct, frozen=True, kw_only=True, dict=True):
@@ -114,7 +114,8 @@ def order(
                 continue
             for allows in weaker[a]:
                 for forbids in stronger[b]:
-                    if (allows, forbids) in wanted and _says_enough(small, levels[forbids]):
+                    pair = (allows, forbids)
+                    if pair in wanted and _says_enough(small, levels[allows], levels[forbids]):
                         separations.setdefault((allows, forbids), small)
     return Order(
         levels=levels,
@@ -126,12 +127,17 @@ def order(
     )
 
 
-def _says_enough(small: Small, forbids: Normal) -> bool:
-    """Whether a history has the times that a level is judged by.
+def _says_enough(small: Small, *levels: Normal) -> bool:
+    """Whether a history has the times, groups and levels that some levels are judged by.
 
     Where sessions do one thing at a time, a level may imply another by the times of sessions alone.
     """
-    return small.timed or not forbids.mentioned() & COMPARING_TIMES
+    names = frozenset().union(*(level.mentioned() for level in levels))
+    return (
+        (small.timed or not names & COMPARING_TIMES)
+        and bool(small.groups or not names & COMPARING_GROUPS)
+        and bool(small.levels or not names & COMPARING_NAMES["levels"])
+    )
 
 
 class Lattice(Struct, frozen=True, kw_only=True):
@@ -326,9 +332,11 @@ class Nearest:
 def library_levels() -> dict[str, Normal]:
     """The levels of the library, by name, in all their styles."""
     from isolang.comparison.normal import normal
-    from isolang.language.library import list_library
+    from isolang.language.library import list_library, list_mixed
     from isolang.language.load import load_spec
 
     return {
-        entry.name: normal(load_spec(entry.name)) for entry in list_library() if not entry.alias_of
+        entry.name: normal(load_spec(entry.name))
+        for entry in (*list_library(), *list_mixed())
+        if not entry.alias_of
     }

@@ -244,6 +244,8 @@ class Symbolic(Interpretation[int]):
             for a, b in combinations(own.values(), 2):
                 state((-a, -b))
             self._bears |= {("level", t, name): literal for name, literal in own.items()}
+        if scope.levels:  # else the history cannot be judged
+            state(tuple(x for (word, *_), x in self._bears.items() if word == "level"))
         self._matching = {("level", name): matched for name, matched in of_level.items()}
         self._matching |= {
             ("label", name): matched for matched, names in labels.items() for name in names

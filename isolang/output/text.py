@@ -120,11 +120,13 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     if violation.relaxed:
         yield Grid(rows=[("",)])
         for how, outcome in violation.relaxed.items():
+            ask = "in a large history that costs as much as this verdict. isocheck levels"
+            if "versions" in how:
+                ask = "without them it is a harder question. --ignore-versions"
             says = {
                 "valid": f"{how.capitalize()}, the history satisfies {spec}.",
                 "invalid": f"{how.capitalize()}, the history violates {spec} all the same.",
-                "unknown": f"Whether it satisfies {spec} {how} is not known: in a large history "
-                "that costs as much as this verdict. isocheck levels finds it out.",
+                "unknown": f"Whether it satisfies {spec} {how} is not known: {ask} finds it out.",
             }
             yield _indented(says[outcome], 2)
 

@@ -50,6 +50,9 @@ _NO_MOMENTS = (
     "transaction, and COMMIT sent as early as it began"
 )
 
+_AGAIN, _AGAIN_PER_OPERATION = 20_000, 20
+"""Work for a second judgement, which nobody asked for; a history that is not hard takes less."""
+
 _NOBODY = Certification(outcome="not certified", reason="")
 
 
@@ -383,7 +386,8 @@ def _without_versions(run: Run, refutation: Refutation) -> dict[str, str]:
         with suppress(CertificateRejected, NotCertifiedError):
             check_natively(plain, run.route.spec, refutation, seconds=left or 0.0)
             return {}
-        work = Work(EFFORT if run.work is None else min(EFFORT, run.work.left))
+        most = min(EFFORT, _AGAIN + _AGAIN_PER_OPERATION * plain.columns.operations())
+        work = Work(most if run.work is None else min(most, run.work.left))
         judged = decide(plain, run.route, Deadline(left), run.options, simplest=False, work=work)
         outcome = judged.outcome
     return {"without the versions that it states": outcome}

@@ -46,7 +46,24 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
         without = ordinary - int((columns.txn_levels != 0).sum())
         if without:
             notes.append(f"{counted(without, 'transaction')} named no level")
+        notes += _levels_not_named(history, spec)
     return notes
+
+
+def _levels_not_named(history: History, spec: Spec) -> list[str]:
+    """Say who asked for a level that the specification says nothing of: a sentence, or none."""
+    columns = history.columns
+    patterns = {one.name for one in named_sets(spec) if one.word == "level"}
+    other = {
+        number: names[0]
+        for number, names in enumerate(columns.level_sets)
+        if names and not any(_any_matches(pattern, names) for pattern in patterns)
+    }
+    asking = sum(int((columns.txn_levels == number).sum()) for number in other)
+    if not asking:
+        return []
+    levels = _listed(sorted(other.values()))
+    return [f"{counted(asking, 'transaction')} asked for {levels}, which the spec does not name"]
 
 
 def _listed(patterns: Sequence[str]) -> str:

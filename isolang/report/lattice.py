@@ -22,8 +22,9 @@ _ITEMS: Final = TextWrapper(
 _HISTORIES = (
     "The history is allowed by the weaker level and forbidden by the stronger one, and none with "
     "fewer transactions, then operations, then keys is. `->` is within a session, `||` between "
-    "sessions, `@` the time from and to; `rp(x,none)` is a predicate read of the rows of x, which "
-    "found none."
+    "sessions, `@` the time from and to, `%` the group, `^` the level that a transaction asked for "
+    "(`k` is one that no specification names); `rp(x,none)` is a predicate read of the rows of x, "
+    "which found none."
 )
 _ONE_AT_A_TIME = (
     "In all of this sessions "

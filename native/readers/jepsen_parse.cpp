@@ -115,10 +115,10 @@ class Parser {
         case 7: once(64, ":times"); times(op); break;
         case 8: once(128, ":commit"); op.has_commit = interval(op.commit_begin, op.commit_end); break;
         case 9: once(256, ":group"); op.group = forms_.atom(history_.groups, groups_); break;
-        case 10: once(512, ":label"); op.labels = names(history_.labels); break;
+        case 10: once(512, ":label"); op.labels = names(history_.labels, ":label"); break;
         case 11:
           once(1024, ":level");
-          op.level = names(history_.levels);
+          op.level = names(history_.levels, ":level");
           if (history_.levels.names_of(op.level).size() > 1) forms_.fail("a :level of several names (expected one)");
           break;
         case 12: once(kVersions, ":versions"); ordered = versions(op); break;
@@ -137,11 +137,18 @@ class Parser {
     accept(op);
   }
 
+  // A name: a string, a keyword, a symbol or a number; or nil, which is none.
+  std::int32_t name(const char* field) {
+    if (std::string_view("{[(#\\").find(forms_.peek()) != std::string_view::npos)
+      forms_.expected(std::string("a string, a keyword or a number for ") + field);
+    return forms_.atom(names_, name_numbers_);
+  }
+
   // A name, or several in brackets: which set they are. nil is none.
-  std::int32_t names(Names& known) {
+  std::int32_t names(Names& known, const char* field) {
     std::vector<std::int32_t> found;
     const auto one = [&] {
-      if (const std::int32_t atom = forms_.atom(names_, name_numbers_); atom != kNil)
+      if (const std::int32_t atom = name(field); atom != kNil)
         found.push_back(known.number_of(names_.name(atom)));
     };
     if (const char open = forms_.peek(); open == '[' || open == '(') {

@@ -10,6 +10,7 @@ from support.cli import run_here
 from support.paths import ROOT
 
 from isolang.api import check, load_history
+from isolang.comparison.lattice import library_levels
 
 
 @pytest.fixture
@@ -210,6 +211,25 @@ def test_the_lattice_of_the_library_is_printed(folder, capfd):
     assert any(line.split()[:3] == ["ser", "=>", "si"] for line in run.out.splitlines())
     assert "not found out" not in run.out
     assert (folder / "l.svg").read_text().startswith("<svg")
+
+
+def test_all_pairs_of_the_lattice_are_in_its_json(folder, capfd, monkeypatch):
+    """Each pair of levels is implied by edges, told apart by a history, or listed as not known."""
+    few = {name: one for name, one in library_levels().items() if name in FEW}
+    monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: few)
+    found = valid("spec-lattice", run_here(capfd, "spec", "lattice", "-o", "json").out)
+    names = [same[0] for same in found["classes"]]
+    implied = {(edge["stronger"], edge["weaker"]) for edge in found["edges"]}
+    while more := {(a, d) for a, b in implied for c, d in implied if b == c} - implied:
+        implied |= more
+    apart = {(one["allows"], one["forbids"]) for one in found["separated"]}
+    assert implied | apart == {(a, b) for a in names for b in names if a != b}
+    assert not implied & apart and not found["unknown"]
+    assert all(one["shown"] for one in found["separated"])
+    assert all(edge["witness"]["history"] for edge in found["edges"])
+
+
+FEW = ("ser", "ser-co", "si", "psi", "pc", "pl-1", "pl-3", "mixed")
 
 
 def test_lint_names_the_check_that_another_one_implies(folder, capfd):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from support.paths import ROOT
 
+from isolang.api import check
 from isolang.comparison.lattice import lattice, library_levels, order, place
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
@@ -35,6 +37,25 @@ def test_every_pair_of_levels_is_decided(whole, library):
     assert whole.proofs.keys() | whole.separations.keys() == pairs
     assert not whole.proofs.keys() & whole.separations.keys()
     assert whole.searched == {}
+
+
+def test_what_tells_levels_apart_is_no_artefact(whole, library):
+    """The tool says of each history what the comparison says, certified, in sessions that do one
+    thing at a time; of every thirtieth pair.
+    """
+    first = {same[0] for same in whole.classes}
+    assert {"mixed", "mixed-levels"} < first
+    pairs = [pair for pair in sorted(whole.separations) if first.issuperset(pair)]
+    assert len(pairs) > 1_500
+    for a, b in pairs[::30]:
+        small = whole.separations[a, b]
+        history = small.history()
+        times = small.intervals()
+        for own in small.sessions if small.timed else ():
+            assert all(times[s - 1][1] < times[t - 1][0] for s, t in pairwise(own)), (a, b)
+        for name, outcome in ((a, "valid"), (b, "invalid")):
+            verdict = check(history, library[name].spec)
+            assert (verdict.outcome, verdict.certified) == (outcome, True), (a, b, name)
 
 
 def test_the_levels_that_a_history_is_judged_by_are_ordered_so(whole):

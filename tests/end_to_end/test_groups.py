@@ -7,11 +7,12 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from oracle import definitions, semantics
+from oracle import definitions, relational, semantics
 from oracle.generate import any_history, random_times
 from oracle.generate_literature import MOST, with_groups
 from oracle.history import History, parse, show, timed
 from oracle.pipeline import to_tool, tool_verdict
+from oracle.predicates import lower
 
 from isolang.api import check, load_spec
 from isolang.certify.proofs import check_proof
@@ -141,6 +142,48 @@ def test_specifications_by_definition(shape: str) -> None:
             )
             seen[expected] += 1
     assert min(seen["valid"], seen["invalid"]) > 3, seen
+
+
+AXIOMS = {
+    "read your writes": (
+        "visibility-nosession",
+        "require [W] ; group-rt ; [R] in vis as own",
+    ),
+    "causal": ("visibility", "require vis ; vis in vis as a\nrequire group-rt in vis as b"),
+    "monotonic reads": (
+        "visibility-nosession",
+        "require vis ; [R] ; group-rt ; [R] in vis as own",
+    ),
+    "commit order": (
+        "commit-order",
+        "require obs((so | wr | group-rt)^+) in co as a\nrequire group-rt in co as b",
+    ),
+}
+
+
+@pytest.mark.parametrize("axioms", AXIOMS)
+def test_axioms_by_definition(axioms: str) -> None:
+    """What is visible, or in the order, by the real time of a group is decided natively."""
+    fragment, text = AXIOMS[axioms]
+    spec = load_spec(f'include "{fragment}.iso"\n{text}\n')
+    plan = native_plan(spec)
+    seen: Counter[str] = Counter()
+    for number in range(50):
+        history = grouped(random.Random(f"{axioms} {number}"))
+        try:
+            holds = relational.satisfied(lower(history), spec, limit=30_000)
+        except semantics.TooLargeError:
+            continue
+        tool = to_tool(history)
+        verdict = check(tool, plan)
+        assert verdict.outcome == ("valid" if holds else "invalid"), show(history)
+        assert verdict.certified, show(history)
+        assert not isinstance(verdict, Unknown)
+        check_proof(
+            tool, spec, verdict.refutation if isinstance(verdict, Invalid) else verdict.witness
+        )
+        seen[verdict.outcome] += 1
+    assert min(seen["valid"], seen["invalid"]) > 5, seen
 
 
 def test_a_history_without_groups_is_refused() -> None:

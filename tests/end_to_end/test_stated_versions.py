@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 
 import pytest
 from oracle.history import parse, to_edn
@@ -14,7 +15,10 @@ from isolang.certify.errors import CertificateRejected
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation, Witness, check_proof
 from isolang.certify.steps import AnomalyStep, CycleStep, Edge, RupStep
+from isolang.history import History, Transaction
 from isolang.language.classify.route import route
+from isolang.limits import Work
+from isolang.pipeline import decision
 
 #: Histories that contradict themselves by what they state, whatever the level.
 CONTRADICTIONS = {
@@ -99,6 +103,44 @@ def test_a_refutation_that_uses_versions_is_judged_again_without(text):
     ignoring = load_history(io.BytesIO(to_edn(parse(text)).encode()), ignore_versions=True)
     assert check(ignoring, "ser").outcome == alone.outcome
     assert not ignoring.columns.has_versions
+
+
+def test_judging_a_hard_history_again_ends_after_a_little_work(monkeypatch):
+    """Of few values, keys and many blind writers, whose values alone are a question of seconds."""
+    given = []
+    monkeypatch.setattr(
+        decision, "Work", lambda amount: given.append(amount) or Work(amount), raising=True
+    )
+    rng = random.Random(3)
+    state = dict.fromkeys(range(20), (None, 0))
+    transactions = []
+    for n in range(1_000):
+        ops, versions = [], []
+        for _ in range(4):
+            key = rng.randrange(20)
+            value, version = state[key]
+            if rng.random() < 0.5:
+                value, version = rng.randint(1, 2), version + 1
+                state[key] = value, version
+                ops.append(("w", key, value))
+            else:
+                ops.append(("r", key, value))
+            versions.append(version)
+        transactions.append(Transaction(ops, session=n % 50, versions=versions))
+    for value, version in ((1, 2), (2, 1)):  # the reader sees them against the order of versions
+        transactions += [
+            Transaction(
+                [(kind, "z", value)],
+                session="reader" if kind == "r" else f"writer {value}",
+                versions=[version],
+            )
+            for kind in "wr"
+        ]
+    history = History.from_transactions(transactions, versions="ordered")
+    verdict = check(history, "ser")
+    assert verdict.certified
+    assert verdict.violation.relaxed["without the versions that it states"] == "unknown"
+    assert max(given) <= 20_000 + 20 * history.columns.operations()
 
 
 def test_a_refutation_that_uses_none_is_not_judged_again():

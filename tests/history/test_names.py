@@ -78,6 +78,9 @@ def test_names_go_along() -> None:
     [
         ("{:type :ok, :process 0, :value [], :level [a b]}", "a :level of several names"),
         ("{:type :ok, :process 0, :value [], :label [a", "the file ends inside"),
+        ("{:type :ok, :process 0, :value [], :label [{}]}", "line 1: expected a string, a keyword"),
+        ("{:type :ok, :process 0, :value [], :label [:a [:b]]}", "number for :label .got '\\['"),
+        ("{:type :ok, :process 0, :value [], :level #{:a}}", "number for :level .got '#' at"),
         (
             "{:type :invoke, :process 0, :value [], :level a}\n"
             "{:type :ok, :process 0, :value [], :level b}",

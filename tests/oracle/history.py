@@ -421,7 +421,7 @@ def as_edn_says(history: History) -> History:
     found, session = [], {t.session: t.session for t in history}
     for t in history:
         ops = t.ops
-        if t.status == "maybe" and t.times is None:
+        if t.status == "maybe":  # also where it says when it was answered
             ops = tuple(
                 ("r", op[1], UNKNOWN) if op[0] == "r" and op[2] is None else op for op in ops
             )

@@ -33,9 +33,9 @@ from isolang.language.meaning.core import (
 )
 from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
-from isolang.language.vocabulary import FROM_T0, NAMED, OVERWRITING, TESTS
+from isolang.language.vocabulary import FROM_T0, GIVEN_ORDERS, NAMED, OVERWRITING, TESTS
 
-_BASE = frozenset((*FROM_T0, "wr", *TESTS, *NAMED))
+_BASE = frozenset((*FROM_T0, *GIVEN_ORDERS, "wr", *TESTS, *NAMED))
 
 
 class NotObservedError(Exception):
