@@ -32,6 +32,18 @@ struct Transaction {
   std::int32_t process = 0;  // dense
 };
 
+// What says, in reads and writes, most of what an operation on a whole object says.
+std::string nearest_model(std::string function) {
+  std::erase_if(function, [](char c) { return c == ':' || c == '"'; });  // of EDN, of JSON
+  if (function == "enqueue" || function == "dequeue" || function == "drain")
+    return "the nearest model of a queue is a key for each element: [[:w v 1]] for an enqueue, [[:r v 1] [:w v 2]] "
+           "for a dequeue; an element that is taken twice is seen then, the order of elements is not";
+  if (function == "generate")
+    return "the nearest model of unique names is a key for each: [[:r id nil] [:w id 1]]";
+  return "only rw-register and list-append transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], "
+         "can be checked";
+}
+
 class Pairing {
  public:
   Pairing(const Operations& in, const std::string& name, History& history, Remarks& remarks, Budget& budget,
@@ -51,8 +63,8 @@ class Pairing {
     if (f_ == nullptr && transactions_.empty() && in_.skipped > 0)
       unsupported_line(name_, in_.skipped_line,
                        "the operation :f " + in_.skipped_functions.front() +
-                           " is not a transaction (expected :f :txn); hint: only rw-register and list-append "
-                           "transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], can be checked");
+                           " is not a transaction (expected :f :txn); hint: " +
+                           nearest_model(in_.skipped_functions.front()));
     h_.has_time = invocations_ > 0 || f_ != nullptr;
     for (const Transaction& t : transactions_) {
       budget_.poll();

@@ -383,6 +383,9 @@ class Parser {
         op.kind = OpKind::read_one_of;
       } else if (word == "r-not-in") {
         op.kind = OpKind::read_none_of;
+      } else if (word == "read" || word == "write") {
+        return wrong("a micro-operation of Knossos' multi-register, where a read of nil says nothing; the nearest "
+                     "model has :r and :w", start);
       } else {
         return wrong("an unknown micro-operation", start);
       }

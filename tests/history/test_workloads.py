@@ -227,7 +227,7 @@ def test_a_counter_of_too_much():
     [
         (
             "0 invoke add 1\n0 invoke add 2\n1 invoke read nil\n1 ok read 3",
-            "line 2: .* got 2, expected 1",
+            "line 2: .* got 2, expected 1.*; hint: the nearest model is a set",
         ),
         ("0 invoke add 0\n1 invoke read nil\n1 ok read 3", "line 1: .* got 0, expected an integer"),
         ("0 ok add 1\n1 ok read 1", "a counter without any :invoke"),

@@ -374,6 +374,22 @@ def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
             'line 1: the operation :f "read" is not',
         ),
         (
+            '{"type":"ok","f":"dequeue","value":3,"process":0}',
+            "hint: the nearest model of a queue is a key for each element",
+        ),
+        (
+            "{:type :ok :f :enqueue :value 3 :process 0}",
+            "hint: the nearest model of a queue is a key for each element",
+        ),
+        (
+            "{:type :ok :f :generate :value 3 :process 0}",
+            "hint: the nearest model of unique names is a key for each",
+        ),
+        (
+            "{:type :ok :f :txn :value [[:read 1 nil]] :process 0}",
+            "Knossos' multi-register, where a read of nil says nothing; the nearest model has :r and",
+        ),
+        (
             "{:type :ok :f 5 :value [[:w 1 2]] :process 0}",
             "line 1: the operation :f 5 is not a transaction",
         ),
