@@ -153,7 +153,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
     if page.violation is not None:
         lines += ["", "| transaction | where | operations |", "|---|---|---|"]
         for txn in page.violation["transactions"]:
-            operations = _cell(" ".join(_code(op["text"]) for op in txn["operations"]))
+            operations = _cell(" ".join(map(_called, txn["operations"])))
             more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
             lines.append(f"| {_prose(txn['name'])} | {_prose(txn['where'])} | {operations}{more} |")
         lines += ["", "```mermaid", mermaid(verdict).rstrip(), "```"]
@@ -168,6 +168,12 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
     if command:
         lines[-1] += f"; {_code(command)}"
     return "\n".join([*lines, ""])
+
+
+def _called(op: Mapping[str, str]) -> str:
+    """An operation, and the line of the application that it comes from."""
+    where = f" {_code(op['caller'])}" if op["caller"] else ""
+    return _code(op["text"]) + where
 
 
 def junit(reports: Iterable[tuple[Report, str]]) -> str:
@@ -317,7 +323,8 @@ def _operation(columns: Columns, op: int) -> str:
     else:
         text = columns.values[value]
     name = {"a": "append", "l": "r", "s": "r"}.get(kind, kind)
-    return cut(f"{name}({columns.keys[columns.key[op]]}, {text})")
+    text = f" {columns.rows[op]}" if op in columns.rows else f", {text}"
+    return cut(f"{name}({columns.keys[columns.key[op]]}{text})")
 
 
 def _visible_lines(text: str) -> str:

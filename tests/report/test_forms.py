@@ -13,6 +13,7 @@ import isolang
 from isolang.history import History, Transaction
 from isolang.output.report import Report, Seconds, report_of
 from isolang.report import forms
+from isolang.run.recorder import Recorder
 
 VERDICT = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "ser")
 VALID = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "si")
@@ -89,6 +90,33 @@ def test_sarif_leads_to_the_lines_of_the_application():
         for place in (*result["locations"], *result["relatedLocations"])
     ]
     assert lines == [txn.place.position for txn in report.violation.transactions]
+
+
+def test_forms_of_a_watched_application_have_its_lines_and_rows(tmp_path):
+    """As text has them: what a reader knows, and not the numbers that are checked."""
+    with Recorder(tmp_path / "history.edn") as recorder:
+        for session in range(2):
+            with recorder.transaction(session) as t:
+                t.read("user/7", None)
+                t.write("user/7", 765 + session)
+                t.callers, t.rows = ["app.py:1", "app.py:2"], ["{age: 4}", "{age: 4 → 5}"]
+        verdict = isolang.check(recorder.history(), "si")
+    report = report_of("history.edn", "si", verdict)
+    assert "`w(user/7 {age: 4 → 5})` `app.py:2`" in forms.markdown(verdict)
+    assert "w(user/7 {age: 4 → 5})" in forms.perfetto(verdict).replace("\\u2192", "→")
+    (result,) = json.loads(forms.sarif([(report, "")]))["runs"][0]["results"]
+    places = [*result["locations"], *result["relatedLocations"]]
+    assert [
+        (
+            place["physicalLocation"]["artifactLocation"]["uri"],
+            place["physicalLocation"]["region"]["startLine"],
+            place["message"]["text"].split(": ", 1)[1],
+        )
+        for place in places
+    ] == [
+        ("app.py", 1, "r(user/7 {age: 4})"),
+        ("app.py", 2, "w(user/7 {age: 4 → 5})"),
+    ] * 2
 
 
 def test_markdown_has_a_part_that_shows_the_same(tmp_path):

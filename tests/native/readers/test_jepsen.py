@@ -387,7 +387,7 @@ def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
         ),
         (
             "{:type :ok :f :txn :value [[:read 1 nil]] :process 0}",
-            "Knossos' multi-register, where a read of nil says nothing; the nearest model has :r and",
+            "Knossos' multi-register, where a read of nil says nothing; the nearest model has :r",
         ),
         (
             "{:type :ok :f 5 :value [[:w 1 2]] :process 0}",

@@ -114,8 +114,8 @@ class Sums:
             msg = (
                 f"{self._ops.name}: line {d.line}: a counter whose adds differ (got "
                 f"{shown(d.asked)}, expected {expected}); its values do not say how many adds a "
-                "read follows; hint: the nearest model is a set (--from set): each add an element of "
-                "its own, and a read all of them"
+                "read follows; hint: the nearest model is a set (--from set): each add an element "
+                "of its own, and a read all of them"
             )
             raise UnsupportedError(msg)
         return int(step)
