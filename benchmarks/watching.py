@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.watching import LEVELS, random_history, watched, with_rows_before
+from support.watching import LEVELS, Scans, random_history, watched, with_rows_before
 
 from isolang import api
 from isolang.errors import IsolangError
@@ -29,6 +29,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scans", type=float, default=0.3, help="share with predicate reads")
     parser.add_argument("--by-definition", action="store_true", help="verify all chains so, too")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
@@ -39,11 +40,16 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             path = folder / "log.edn"
-            history, reading = random_history(rng), dict[str, Any]()
-            if rng.random() < 0.4:
-                history, reading = with_rows_before(rng, history)
-                counts["rows before"] += 1
-            save_history(history, path, format="edn")
+            reading: dict[str, Any] = {}
+            if rng.random() < given.scans:
+                path.write_text(Scans(rng).text())
+                counts["with predicates"] += 1
+            else:
+                history = random_history(rng)
+                if rng.random() < 0.4:
+                    history, reading = with_rows_before(rng, history)
+                    counts["rows before"] += 1
+                save_history(history, path, format="edn")
             read = api.load_history(path, **reading)
             whole = api.check(read, level, simplest=False, timeout=3)
             if given.verbose:

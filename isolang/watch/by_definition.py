@@ -1,7 +1,7 @@
 """The parts of a chain checked by definition: in plain Python, from Python objects.
 
 It shares with the native way (``native/watch/``) the reader alone: what a cut leaves of a list is
-the list here, not a hash of it.
+the list here, not a hash of it, and a part with predicate reads begins with all rows there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Witness, check_proof
-from isolang.errors import HistoryError
+from isolang.history import columns as c
 from isolang.history.clock_error import with_clock_error
 from isolang.history.history import History
 from isolang.history.transaction import Op, Transaction
@@ -23,13 +23,11 @@ from isolang.watch.chain import Held
 from isolang.watch.stream import Rows, transactions
 
 if TYPE_CHECKING:
+    from isolang._native import Columns
     from isolang.language.classify.event_graph import Plan
 
-#: What stands for nil: the initial value of a key is what the last cut left, so that a stale read
-#: of nil must not pass as a read of the initial state.
-NOTHING: Final = "isolang: no value"
-
 _Key = tuple[int, Any]
+_WRITES: Final = frozenset({"w", "insert", "append", "delete"})
 
 
 class ByDefinition:
@@ -50,7 +48,8 @@ class ByDefinition:
         for one in _transactions(rows):
             if one.status == "initial":
                 for op in one.ops:
-                    self._write(op)
+                    if op[0] in _WRITES:
+                        self._write(op)
 
     def begin_with(self, held: Sequence[Held]) -> None:
         """Take what keys held before the stream."""
@@ -61,8 +60,14 @@ class ByDefinition:
             else:
                 self._values[key] = values[0]
 
-    def check(self, members: Rows, witness: Witness, where: str) -> None:
+    def check(self, members: Rows, opened: Columns, witness: Witness, where: str) -> None:
         """Check the next part, and take over what it leaves.
+
+        Args:
+            members: as the log has them.
+            opened: the same as the witness counts their operations.
+            witness: what the chain says.
+            where: of the part.
 
         Raises:
             CertificateRejected: it does not hold.
@@ -70,7 +75,7 @@ class ByDefinition:
         given = _transactions(members)
         history = self._history(given)
         try:
-            check_proof(history, self._plan.spec, _renumbered(witness, members, history))
+            check_proof(history, self._plan.spec, _renumbered(witness, opened, history))
         except (CertificateRejected, NotCertifiedError) as error:
             raise CertificateRejected(f"by definition: {error}") from None
         atoms = [members.columns.key(k) for k in range(members.columns.n_keys())]
@@ -79,36 +84,27 @@ class ByDefinition:
             for writer in order[first:end]:
                 one = given[writer]
                 for i, op in enumerate(one.ops):
-                    if i not in one.failed and encode(op[1], where) == atom:
+                    written = op[0] in _WRITES and i not in one.failed
+                    if written and encode(op[1], where) == atom:
                         self._write(op)
 
     def _write(self, op: Op) -> None:
         key = encode(op[1], "a key")
         if op[0] == "append":
             self._lists.setdefault(key, []).append(op[2])
-        elif op[0] == "delete":
+        elif op[0] == "delete" or op[2] is None:
             self._values.pop(key, None)
         elif op[0] == "w":
             self._values[key] = op[2]
 
     def _history(self, given: Sequence[Transaction]) -> History:
+        ops = [op for one in given for op in one.ops]
+        scans = any(op[0] == "scan" for op in ops)
         lists = {
             encode(op[1], "a key")
-            for one in given
-            for op in one.ops
+            for op in ops
             if op[0] == "append" or (op[0] == "r" and isinstance(op[2], list))
         } | set(self._lists)
-        keys = {encode(op[1], "a key"): op[1] for one in given for op in one.ops}
-        initial = {}
-        for atom, key in keys.items():
-            if atom not in lists:
-                value = self._values.get(atom)
-                initial[key] = NOTHING if value is None else value
-        if len(initial) < len([atom for atom in keys if atom not in lists]):
-            raise HistoryError(
-                "two keys of the stream are equal to Python (such as 1 and true), which cannot be "
-                "checked by definition (expected keys of one type)"
-            )
         made = [
             replace(
                 one,
@@ -119,27 +115,31 @@ class ByDefinition:
             )
             for one in given
         ]
-        history = History.from_transactions(made, initial=initial, name="a part")
+        history = History.from_transactions(made, name="a part")
+        columns = history.columns
+        touched = {columns.key(k) for k in range(columns.n_keys())}
+        for atom, value in self._values.items():
+            if scans or atom in touched:
+                row = columns.intern_value(*encode(value, "a value"))
+                columns.set_initial_value(columns.intern_key(*atom), row, alone=True)
+        if scans:
+            columns.lower_predicates()
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _op(self, op: Op, lists: set[_Key]) -> Op:
         """An operation as a part has it: behind what went before it."""
         kind, key = op[0], op[1]
-        atom = encode(key, "a key")
-        if kind == "delete":
-            return ("w", key, NOTHING)
-        if kind == "append" or op[2] is UNKNOWN:
+        if kind in {"delete", "append", "scan"} or op[2] is UNKNOWN:
             return op
-        if atom in lists:
-            if kind != "r":
-                raise CertificateRejected(f"{kind} of a list")
-            read, before = op[2] or [], self._lists.get(atom, [])
-            if [encode(v, "") for v in read[: len(before)]] != [encode(v, "") for v in before]:
-                raise CertificateRejected(f"a read of {key!r} has not what earlier parts appended")
-            return ("r", key, list(read[len(before) :]))
-        if kind in {"r-in", "r-not-in"}:
-            return (kind, key, [NOTHING if value is None else value for value in op[2]])
-        return (kind, key, NOTHING if op[2] is None else op[2])
+        atom = encode(key, "a key")
+        if atom not in lists:
+            return op
+        if kind != "r":
+            raise CertificateRejected(f"{kind} of a list")
+        read, before = op[2] or [], self._lists.get(atom, [])
+        if [encode(v, "") for v in read[: len(before)]] != [encode(v, "") for v in before]:
+            raise CertificateRejected(f"a read of {key!r} has not what earlier parts appended")
+        return ("r", key, list(read[len(before) :]))
 
 
 def _transactions(rows: Rows) -> list[Transaction]:
@@ -150,13 +150,49 @@ def _transactions(rows: Rows) -> list[Transaction]:
     )
 
 
-def _renumbered(witness: Witness, members: Rows, history: History) -> Witness:
-    """The witness with the keys as the history numbers them."""
-    at = {members.columns.key(k): k for k in range(members.columns.n_keys())}
+def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
+    """The witness with operations and keys as the history numbers them."""
+    mine = history.columns
+    sources = dict(zip(_operations(opened), witness.source.tolist(), strict=True))
+    asked = _operations(mine)
+    if len(asked) != len(sources) or any(op not in sources for op in asked):
+        raise CertificateRejected("by definition: predicate reads missed other rows")
+    at = {opened.key(k): k for k in range(opened.n_keys())}
     starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
     begin, found = [0], []
-    for key in range(history.columns.n_keys()):
-        k = at[history.columns.key(key)]
-        found += order[starts[k] : starts[k + 1]]
+    for key in range(mine.n_keys()):
+        k = at.get(mine.key(key))
+        if k is not None:
+            found += order[starts[k] : starts[k + 1]]
         begin.append(len(found))
-    return Witness.of(witness.source, begin, found)
+    return Witness.of([sources[op] for op in asked], begin, found)
+
+
+def _operations(columns: Columns) -> list[tuple[Any, ...]]:
+    """What the operations are, whatever their order in a predicate read is.
+
+    Each is numbered, but what a predicate read missed is named by that and its key.
+    """
+    missed = {
+        op: s
+        for s, (start, end, predicate, known) in enumerate(
+            zip(
+                columns.statement_start.tolist(),
+                columns.statement_end.tolist(),
+                columns.statement_predicate.tolist(),
+                columns.statement_known.tolist(),
+                strict=True,
+            )
+        )
+        for op in range(start, end)
+        if predicate >= 0 and known == 1 and columns.op_kind[op] == c.READ_NONE_OF
+    }
+    found: list[tuple[Any, ...]] = []
+    count = 0
+    for op, key in enumerate(columns.op_key.tolist()):
+        if op in missed:
+            found.append((missed[op], columns.key(key)))
+        else:
+            found.append((count,))
+            count += 1
+    return found

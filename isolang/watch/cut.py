@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from isolang import _native
 from isolang.certify.proofs import Witness
 from isolang.history import columns as c
-from isolang.watch.stream.rows import append
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,13 +101,19 @@ def everything(window: Columns) -> NDArray[np.int32]:
     return np.flatnonzero(window.txn_status != c.ABORTED).astype(np.int32)
 
 
-def part_of(
-    window: Columns, names: list[str], witness: Witness, going: NDArray[np.int32]
-) -> tuple[Columns, list[str], Witness]:
-    """Some transactions of a window by themselves, and what its witness says of them."""
-    columns, own = _native.Columns(), list[str]()
-    append(columns, own, window, names, going)
-    found = _native.restrict_witness(
-        window, witness.source, witness.order_start, witness.order_txn, going, columns
+def witness_of(
+    window: Columns, witness: Witness, going: NDArray[np.int32], part: Columns
+) -> Witness:
+    """What the witness of a window says of some of its transactions.
+
+    Args:
+        window: as it was judged.
+        witness: of the level for it.
+        going: rows of it.
+        part: these alone, from the same values.
+    """
+    return Witness(
+        *_native.restrict_witness(
+            window, witness.source, witness.order_start, witness.order_txn, going, part
+        )
     )
-    return columns, own, Witness(*found)

@@ -24,6 +24,24 @@ _FORWARD: Final = frozenset(
 _STRICT: Final = ("sser", "strong-si")
 
 
+#: Under these a read of any version can be added to what satisfies the level, so that a predicate
+#: read need say nothing of the rows of other parts (docs/routes.md, *Predicates in a stream*).
+_ANY_READ: Final = frozenset(
+    {"ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-3"}
+)
+
+
+def why_no_predicates(plan: Plan) -> str:
+    """Why predicate reads cannot be watched under a level; empty if they can."""
+    name = plan.spec.name.lower()
+    if name in _ANY_READ and dict(load_spec(name).texts) == dict(plan.spec.texts):
+        return ""
+    return (
+        f"a predicate read cannot be watched under {plan.spec.name} (expected one of "
+        f"{', '.join(sorted(_ANY_READ))}); hint: isocheck check judges the whole history"
+    )
+
+
 def watched(spec: Spec | str) -> Plan:
     """The route of a level that can be judged part by part.
 

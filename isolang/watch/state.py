@@ -98,6 +98,11 @@ class Values:
         """
         if not self._spilled:
             return
+        if len(columns.statement_txn):
+            raise HistoryError(
+                f"{self._path}: a predicate read after rows went to disk, which it would have to "
+                "look through (expected all of them in memory); hint: a larger --memory"
+            )
         names = self.last.missing(columns)
         found: list[bytes] = []
         try:

@@ -32,7 +32,7 @@ from isolang.watch.chain import (
     read_chain,
     taken,
 )
-from isolang.watch.levels import watched
+from isolang.watch.levels import watched, why_no_predicates
 from isolang.watch.stream import Batch, Rows, Stream
 from isolang.watch.stream.rows import rows_of
 from isolang.watch.window import history_of, initial_of, opened
@@ -259,6 +259,7 @@ class _Checker:
         self.count = 0
         self.by_definition: ByDefinition | None = None
         self._plan = plan
+        self._no_predicates = why_no_predicates(plan)
         self._last = _native.LastValues()
         self._order = _Order(plan)
         self._about: History | None = None
@@ -268,6 +269,8 @@ class _Checker:
     def begin(self, rows: Rows, about: History) -> None:
         """Take what a batch says of the initial state."""
         self._about = about
+        if len(rows.columns.statement_txn) and (self._before.asked or self._no_predicates):
+            raise ChainRejected("a predicate read, where it cannot be watched")
         self.begin_with(self._before.declared(about))
         if (at := self._before.written(rows.columns)) is not None:
             raise ChainRejected(
@@ -297,12 +300,12 @@ class _Checker:
         columns, stale = opened(members, self._last)
         if len(stale):
             raise ChainRejected(f"{where}: a list was read with another beginning than was left")
-        witness = _witness(part, where)
+        witness = _witness(part, where, members.columns.n_keys(), columns.n_keys())
         history = history_of(columns, members.names, self._about, clock_error=self.clock_error)
         self._accept(history, witness, where)
         if self.by_definition is not None:
             try:
-                self.by_definition.check(members, witness, where)
+                self.by_definition.check(members, columns, witness, where)
             except CertificateRejected as error:
                 raise ChainRejected(f"{where}: {error}") from None
         try:
@@ -352,11 +355,18 @@ def _raise(where: str, reason: str) -> None:
         raise ChainRejected(f"{where}: {reason}")
 
 
-def _witness(part: Taken, where: str) -> Witness:
+def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:
+    """The witness of a part, with the rows that nobody touched behind its keys."""
+    import numpy as np
+
     for column in (part.source, part.order_txn):
         if len(column) and not -1 <= int(column.min()) <= int(column.max()) < 1 << 31:
             raise ChainRejected(f"{where}: a witness with numbers of no transaction")
-    return Witness.of(part.source, part.order_start, part.order_txn)
+    start = part.order_start
+    if len(start) != touched + 1:
+        raise ChainRejected(f"{where}: no order of each key")
+    start = np.concatenate([start, np.full(keys - touched, start[-1])])
+    return Witness.of(part.source, start, part.order_txn)
 
 
 def _check_bytes(spans: Sequence[tuple[int, int, int, str]], log: Log) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -20,8 +21,8 @@ from isolang.verdict import Invalid, Unknown, Valid, Verdict
 from isolang.watch.alone import Accusation, accusation, told_alone
 from isolang.watch.before import Before, as_left
 from isolang.watch.chain import NAME, Atom, Chain, End, Head, Held, Part, Taken
-from isolang.watch.cut import Limits, cut, everything, part_of
-from isolang.watch.levels import stricter, watched
+from isolang.watch.cut import Limits, cut, everything, witness_of
+from isolang.watch.levels import stricter, watched, why_no_predicates
 from isolang.watch.state import Saved, Values, saved_in
 from isolang.watch.stream import Batch, Stream
 from isolang.watch.stream.rows import Rows, restored, rows_of, saved
@@ -157,6 +158,7 @@ class Watch:
     ) -> None:
         self.plan = watched(spec)
         self.log = stream.log
+        self._no_predicates = why_no_predicates(self.plan)
         self._stream = stream
         self._sources = tuple(sources)
         self._round, self._pace, self._clock_error = round, pace, clock_error
@@ -266,6 +268,7 @@ class Watch:
             self._spans.append((span.file, span.start, span.end, digest))
             self._bytes += span.end - span.start
         rows = rows_of(batch, self._seen)
+        self._check_predicates(rows)
         self._begin_with(self._before.declared(batch.history))
         if (first := initial_of(rows, self.state.last)) is not None:
             self.state.last.replace(first)
@@ -285,6 +288,26 @@ class Watch:
         self._ask_reads()
         if self.plan.uses_real_time:
             self._keep_real_time(int(rows.columns.txn_end[new].min()))
+
+    def _check_predicates(self, rows: Rows) -> None:
+        """Whether predicate reads can be watched, if there are any.
+
+        Raises:
+            HistoryError: they cannot.
+        """
+        statements = rows.columns.statement_txn
+        if not len(statements):
+            return
+        reason = self._no_predicates
+        if self._before.asked:
+            reason = (
+                "a predicate read beside --initial-value or --unwritten-initial cannot be watched: "
+                "a row that is named later may be one that it missed (expected an :init in the "
+                "log); hint: isocheck check judges the whole history"
+            )
+        if reason:
+            place = rows.place(int(statements[0]))
+            raise HistoryError(f"{self.log.line_of(place)}: {reason}")
 
     def _begin_with(self, held: Sequence[Held]) -> None:
         """Have it that keys held something before the stream."""
@@ -492,10 +515,12 @@ class Watch:
         seen[-1] = False
         aside = ~gone & ~seen[:-1] & ~flying & self._is_aside(window, limits)
         if len(going):
-            part, names, own = part_of(columns, rows.names, witness, going)
+            members = rows.take(going)
+            part, _ = opened(members, self.state.last)
+            own = witness_of(columns, witness, going, part)
             # The part must hold by itself; if it does not, nothing is lost but memory.
-            if satisfies(self._history(part, names), self.plan, own):
-                self._add(window, going, np.flatnonzero(aside), part, own)
+            if satisfies(self._history(part, members.names), self.plan, own):
+                self._add(window, members, np.flatnonzero(aside), part, own)
             elif ended:
                 raise HistoryError(
                     "the last part is not valid by itself (got a witness of the window, expected "
@@ -534,7 +559,7 @@ class Watch:
     def _add(
         self,
         window: _Window,
-        going: NDArray[np.int32],
+        members: Rows,
         aside: NDArray[np.intp],
         part: Columns,
         witness: Witness,
@@ -548,29 +573,30 @@ class Watch:
         if len(self._given_up_at) < 3:
             self._given_up_at += [self.log.line_of(rows.place(t)) for t in given_up[:3].tolist()]
         if self._before.unwritten:
-            keys = rows.take(np.concatenate([going, aside])).columns
-            self._touched.update(keys.key(k) for k in range(keys.n_keys()))
+            for keys in (members.columns, rows.take(aside).columns):
+                self._touched.update(keys.key(k) for k in range(keys.n_keys()))
         before = self.state.last.replace(left)
         self.chain.add(
             Part(
                 previous=self.chain.previous,
-                transactions=len(going),
+                transactions=len(members),
                 given_up=len(given_up),
                 begin=int(begins.max()) if len(begins) else None,
                 spans=tuple(self._spans),
                 seen=self._seen,
                 columns=Taken(
-                    members=rows.at[going],
+                    members=members.at,
                     aside=rows.at[aside],
                     source=witness.source.astype(np.int64),
-                    order_start=witness.order_start,
+                    # Of the rows that a cut had left and nobody touched there is nothing to say.
+                    order_start=witness.order_start[: members.columns.n_keys() + 1],
                     order_txn=witness.order_txn.astype(np.int64),
                     before=before,
                 ).packed(),
             )
         )
         self._spans = []
-        self._recent.append((rows.take(going), rows.take(aside)))
+        self._recent.append((members, rows.take(aside)))
 
     def _save(self) -> None:
         """Save from time to time where the watch is; it goes on from there when it was killed."""
@@ -677,6 +703,7 @@ class Watch:
             for op in range(int(columns.op_start[t]), int(columns.op_start[t + 1])):
                 if columns.op_kind[op] not in {c.WRITE, c.APPEND}:
                     columns.set_value(op, c.UNKNOWN_VALUE)
+            columns.forget_statements(t)
 
     def _alone(self, found: Accusation) -> History:
         name = ", ".join(self._sources) or "the stream"
@@ -752,7 +779,9 @@ class Watch:
                 self._end("unknown", note=said.certified_reason, verdict=said)
         elif whole and (ended or self._all_closed(rows, range(len(rows)))):
             # Nothing was cut: these are all transactions, as the log has them.
-            history = self._before.in_(self._history(rows.columns, rows.names))
+            columns = copy(rows.columns)
+            columns.lower_predicates()
+            history = self._before.in_(self._history(columns, rows.names))
             shown, _ = judge(history, [self.plan], timeout=self._timeout)
             if not isinstance(shown, Invalid) or not shown.certified:
                 self._end("unknown", note="the violation was not found again", verdict=shown)

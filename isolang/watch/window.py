@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from isolang.api import check
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from isolang.watch.stream.rows import Rows
 
 
+_PREDICATE: Final = -2  # as native/watch/open_window.hpp has it
+
+
 def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
     """Some transactions as a history that begins with what the last cut left.
 
@@ -43,7 +46,10 @@ def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
     except ValueError as error:
         txn, key, what = str(error).split(" ", 2)
         name = f"T{rows.columns.txn_number[int(txn)]}"
-        of = f" of {decode(*rows.columns.key(int(key)))!r}" if int(key) >= 0 else ""
+        if int(key) == _PREDICATE:
+            raise HistoryError(f"{name}: {what}") from None
+        inside = 0 <= int(key) < rows.columns.n_keys()
+        of = f" of {decode(*rows.columns.key(int(key)))!r}" if inside else ""
         raise HistoryError(
             f"{name}: {what}{of} cannot be watched; hint: isocheck check judges the whole history"
         ) from None

@@ -337,6 +337,13 @@ void register_history(nb::module_& m) {
     if (h.statement_end.empty()) throw nb::value_error("no statement begun");
     h.end_statement();
   });
+  c.def(
+      "forget_statements",
+      [](History& h, std::int32_t txn) {
+        for (std::size_t s = 0; s < h.statement_txn.size(); ++s)
+          if (h.statement_txn[s] == txn) h.statement_known[s] = 0;
+      },
+      "txn"_a, "What the predicate reads of a transaction returned is not known.");
   // The message is the transaction, the position, and what is wrong.
   const auto told = [](auto&& body) {
     try {

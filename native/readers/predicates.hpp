@@ -20,6 +20,9 @@ namespace isolang {
 // wrong, for what is no predicate or cannot be evaluated here.
 std::string canonical_predicate(std::string_view form);
 
+// The table of a predicate in its canonical text, as the first part of its keys; empty for all keys.
+std::string table_of_predicate(std::string_view predicate);
+
 // Why a predicate read cannot be understood: it cannot be evaluated on some row, or returned one that
 // it could not.
 struct PredicateError {

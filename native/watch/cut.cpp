@@ -4,7 +4,10 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/index.hpp"
 
@@ -217,6 +220,88 @@ std::vector<std::int32_t> cut(const History& window, const Witness& witness, con
   return Cutting(window, witness, limits).run();
 }
 
+namespace {
+
+// A part beside its window: the same operations, but that a predicate read of the part may miss fewer
+// rows, and in another order, as it has fewer versions and its own numbers of keys.
+class Alike {
+ public:
+  Alike(const History& window, const History& part)
+      : w_(window), p_(part), key_of_(idx(part.n_keys()), -1) {
+    if (part.statement_start.empty()) return;
+    std::unordered_map<std::string, std::int32_t> known;
+    for (std::int32_t k = 0; k < window.n_keys(); ++k) known.emplace(name(window, k), k);
+    for (std::int32_t k = 0; k < part.n_keys(); ++k)
+      if (const auto at = known.find(name(part, k)); at != known.end()) key_of_[idx(k)] = at->second;
+  }
+
+  // Calls visit(operation of the window) for each operation of a transaction of the part.
+  template <typename Visit>
+  void each_operation(std::int32_t in_window, std::int32_t in_part, const Visit& visit) {
+    std::int64_t op = w_.op_start[in_window], here = p_.op_start[in_part];
+    for (; statement_ < p_.statement_start.size() && p_.statement_txn[statement_] == in_part; ++statement_) {
+      const std::size_t s = twin(in_window);
+      for (; here < p_.statement_start[statement_]; ++here, ++op) same(op, here, visit);
+      std::unordered_map<std::int32_t, std::int64_t> missed;
+      for (std::int64_t i = w_.statement_start[s]; i < w_.statement_end[s]; ++i)
+        if (is_missed(w_, s, i)) missed[w_.op_key[i]] = i;
+      for (; here < p_.statement_end[statement_]; ++here) {
+        if (!is_missed(p_, statement_, here)) {
+          same(op++, here, visit);
+          continue;
+        }
+        const auto at = missed.find(key_of_[idx(p_.op_key[here])]);
+        if (at == missed.end()) throw std::invalid_argument("a part of another window");
+        visit(at->second);
+      }
+      op = w_.statement_end[s];
+    }
+    for (; here < p_.op_start[in_part + 1]; ++here, ++op) same(op, here, visit);
+    if (op != w_.op_start[in_window + 1]) throw std::invalid_argument("a part of another window");
+  }
+
+  // Of each key of the part that of the window, or -1.
+  const std::vector<std::int32_t>& keys() const { return key_of_; }
+
+ private:
+  static std::string name(const History& h, std::int32_t key) {
+    const std::int32_t atom = h.key_atom[idx(key)];
+    const AtomKind kind = h.key_atoms.kind(atom);
+    const std::string what = std::to_string(static_cast<int>(kind)) + " ";
+    return what + (kind >= AtomKind::string ? std::string(h.key_atoms.text(atom))
+                                            : std::to_string(h.key_atoms.number(atom)));
+  }
+  static bool is_missed(const History& h, std::size_t s, std::int64_t op) {
+    return h.kind(op) == OpKind::read_none_of && h.statement_known[s] == 1 &&
+           h.statement_predicate[s] != kJudged;
+  }
+  // The predicate read of the window that the next one of the part is.
+  std::size_t twin(std::int32_t in_window) {
+    if (in_window != twins_of_) {
+      twins_of_ = in_window;
+      next_ = static_cast<std::size_t>(std::ranges::lower_bound(w_.statement_txn, in_window) -
+                                       w_.statement_txn.begin());
+    }
+    if (next_ >= w_.statement_txn.size() || w_.statement_txn[next_] != in_window)
+      throw std::invalid_argument("a part of another window");
+    return next_++;
+  }
+  template <typename Visit>
+  void same(std::int64_t op, std::int64_t here, const Visit& visit) {
+    if (op >= w_.operations()) throw std::invalid_argument("a part of another window");
+    key_of_[idx(p_.op_key[here])] = w_.op_key[op];
+    visit(op);
+  }
+
+  const History& w_;
+  const History& p_;
+  std::vector<std::int32_t> key_of_;
+  std::size_t statement_ = 0, next_ = 0;
+  std::int32_t twins_of_ = -1;
+};
+
+}  // namespace
+
 OwnWitness restricted(const History& window, const Witness& witness,
                       std::span<const std::int32_t> going, const History& part) {
   check(window, witness);
@@ -224,19 +309,17 @@ OwnWitness restricted(const History& window, const Witness& witness,
   std::vector<std::int32_t> number(idx(window.transactions()) + 1, -1);
   for (std::size_t i = 0; i < going.size(); ++i) number[idx(going[i])] = static_cast<std::int32_t>(i);
   number.back() = part.transactions();  // T0
-  std::vector<std::int32_t> key_of(idx(part.n_keys()), -1);
   own.source.reserve(idx(part.operations()));
-  std::int64_t here = 0;
-  for (const std::int32_t t : going) {
-    for (std::int64_t op = window.op_start[t]; op < window.op_start[t + 1]; ++op, ++here) {
-      if (here >= part.operations()) throw std::invalid_argument("a part of another window");
-      key_of[idx(part.op_key[here])] = window.op_key[op];
+  Alike alike(window, part);
+  for (std::size_t i = 0; i < going.size(); ++i) {
+    const std::int32_t t = going[i];
+    alike.each_operation(t, static_cast<std::int32_t>(i), [&](std::int64_t op) {
       const std::int32_t source = witness.source[idx(op)];
       own.source.push_back(source < 0 ? -1 : number[idx(source)]);
-    }
+    });
   }
   own.order_start.push_back(0);
-  for (const std::int32_t key : key_of) {
+  for (const std::int32_t key : alike.keys()) {
     if (key >= 0)
       for (std::int64_t i = witness.order_start[idx(key)]; i < witness.order_start[idx(key) + 1]; ++i)
         if (const std::int32_t t = number[idx(witness.order_txn[idx(i)])]; t >= 0)

@@ -259,7 +259,7 @@ std::string LastValues::left_by(const History& part, std::span<const std::int64_
             last.text = part.values.text(value);
           else
             last.number = part.values.number(value);
-          here = !(last.kind == AtomKind::string && last.text == kNothing);
+          here = value != part.deleted;
           wrote = true;
         }
       }

@@ -30,7 +30,7 @@ void extend(Prefix& prefix, ElementHash element);
 // A key without an entry has no value: nobody wrote it, or the last writer deleted it.
 struct Last {
   bool list = false;
-  AtomKind kind = AtomKind::nil;  // of a single value; nil: none
+  AtomKind kind = AtomKind::nil;  // of a single value; nil: a row that is nil, which reads as none
   std::int64_t number = 0;        // as Atoms has it, but of texts: see text_of
   std::string text;
   Prefix prefix;  // of a list
@@ -41,6 +41,15 @@ class LastValues {
   std::int64_t size() const { return live_; }
   // Whether there is an entry for this key of a history; fills it in.
   bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
+
+  // Calls visit(kind, number, text) for each key that has a single value, in no order.
+  template <typename Visit>
+  void each_single(const Visit& visit) const {
+    for (std::size_t key = 0; key < keys_.size(); ++key)
+      if (entries_[key].here && !entries_[key].list)
+        visit(keys_[key].kind, keys_[key].number,
+              keys_[key].text == nullptr ? std::string_view{} : std::string_view(*keys_[key].text));
+  }
 
   // What a part leaves, as bytes: the last value that its order has of each key. `part` is a history
   // of open_window.

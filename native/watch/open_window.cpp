@@ -1,8 +1,14 @@
 #include "watch/open_window.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "core/index.hpp"
+#include "readers/predicates.hpp"
 
 namespace isolang::watch {
 namespace {
@@ -14,19 +20,22 @@ class Opening {
 
   Window run() {
     History& h = window_.history;
-    if (!raw_.statement_start.empty())
-      throw NotWatched{-1, raw_.statement_txn[0], "a predicate read"};
     for (std::int32_t v = 0; v < raw_.values.size(); ++v)
       if (raw_.values.kind(v) == AtomKind::string && raw_.values.text(v) == kNothing)
-        throw NotWatched{-1, 0, "the value that stands for nil here"};
+        throw NotWatched{-1, 0, "the value that stands for no element here"};
     h.op_begin.clear(), h.op_end.clear(), h.commit_begin.clear(), h.commit_end.clear();
+    h.statement_sent.clear(), h.statement_answered.clear();
     h.txn_group.clear();
+    h.initial_value.assign(idx(h.n_keys()), kNil);
+    h.initial_alone.clear();
+    find_tables();
     sort_keys();
+    if (scans_) add_rows();
     h.list_start.assign(1, 0);
     h.list_values.clear();
     for (std::int32_t t = 0; t < raw_.transactions(); ++t)
       for (std::int64_t op = raw_.op_start[t]; op < raw_.op_start[t + 1]; ++op) operation(t, op);
-    h.deleted = kNoAtom;
+    if (scans_) lower();
     return std::move(window_);
   }
 
@@ -41,6 +50,65 @@ class Opening {
     return nothing_;
   }
 
+  // Which tables are read by predicates; the empty name is of all keys.
+  void find_tables() {
+    std::vector<std::uint8_t> asked(raw_.predicates.size(), 0);
+    for (std::size_t s = 0; s < raw_.statement_start.size(); ++s)
+      if (raw_.statement_known[s] == 1 && raw_.statement_predicate[s] != kJudged)
+        asked[idx(raw_.statement_predicate[s])] = 1;
+    for (std::size_t p = 0; p < asked.size(); ++p)
+      if (asked[p] != 0) tables_.insert(table_of_predicate(raw_.predicates[p]));
+    scans_ = !tables_.empty();
+  }
+
+  // The rows that the last cut left, and that no transaction of the window touches.
+  void add_rows() {
+    History& h = window_.history;
+    const bool all = tables_.contains("");
+    Last last;
+    last_.each_single([&](AtomKind kind, std::int64_t number, std::string_view text) {
+      if (!all && (kind != AtomKind::other || !in_table(text))) return;
+      const std::int32_t atom = kind == AtomKind::integer   ? h.key_atoms.intern_integer(number)
+                                : kind == AtomKind::natural ? h.key_atoms.intern_natural(static_cast<std::uint64_t>(number))
+                                : kind == AtomKind::nil     ? kNil
+                                                            : h.key_atoms.intern_text(kind, text);
+      const std::int32_t key = h.key_of(atom);
+      if (key < raw_.n_keys()) return;
+      last_.find(h.key_atoms, atom, last);
+      begin_with(key, last);
+    });
+  }
+
+  bool in_table(std::string_view key) const {
+    return std::ranges::any_of(tables_, [&](const std::string& table) {
+      return key.size() > table.size() + 2 && key[0] == '[' && key.substr(1).starts_with(table) &&
+             key[table.size() + 1] == ' ';
+    });
+  }
+
+  void begin_with(std::int32_t key, const Last& last) {
+    History& h = window_.history;
+    if (last.kind == AtomKind::nil) {
+      // T0 has no row, or one that holds something.
+      if (scans_) throw NotWatched{key, 0, "a row that is nil, beside predicate reads,"};
+      return;
+    }
+    const std::int32_t value = last.kind >= AtomKind::string ? h.values.intern_text(last.kind, last.text)
+                               : last.kind == AtomKind::integer
+                                   ? h.values.intern_integer(last.number)
+                                   : h.values.intern_natural(static_cast<std::uint64_t>(last.number));
+    h.set_initial_value(key, value, true);
+  }
+
+  void lower() {
+    try {
+      // All are written out: a witness tells of each what it saw.
+      lower_predicates(window_.history, std::numeric_limits<std::int64_t>::max());
+    } catch (const PredicateError& error) {
+      throw NotWatched{-2, static_cast<std::int32_t>(error.txn), error.what};
+    }
+  }
+
   // Which keys hold lists, and what the last cut left of each.
   void sort_keys() {
     for (std::int32_t t = 0; t < raw_.transactions(); ++t) {
@@ -53,7 +121,6 @@ class Opening {
       }
     }
     Last last;
-    History& h = window_.history;
     for (std::int32_t k = 0; k < raw_.n_keys(); ++k) {
       Key& key = keys_[idx(k)];
       const bool here = last_.find(raw_.key_atoms, raw_.key_atom[idx(k)], last);
@@ -64,16 +131,7 @@ class Opening {
       } else if (here && key.list) {
         mixed(k, 0);
       }
-      if (key.list)
-        h.initial_value[idx(k)] = kNil;
-      else if (!here || last.kind == AtomKind::nil)
-        h.initial_value[idx(k)] = nothing();
-      else if (last.kind >= AtomKind::string)
-        h.initial_value[idx(k)] = h.values.intern_text(last.kind, last.text);
-      else if (last.kind == AtomKind::integer)
-        h.initial_value[idx(k)] = h.values.intern_integer(last.number);
-      else
-        h.initial_value[idx(k)] = h.values.intern_natural(static_cast<std::uint64_t>(last.number));
+      if (here && !last.list) begin_with(k, last);
     }
   }
 
@@ -90,14 +148,10 @@ class Opening {
     const Key& key = keys_[idx(raw_.op_key[op])];
     switch (raw_.kind(op)) {
       case OpKind::append:
-        return;
       case OpKind::write:
-        if (value == kNil || value == raw_.deleted) value = nothing();
         return;
       case OpKind::read:
-        if (!key.list) {
-          if (raw_.as_read(value) == kNil) value = nothing();
-        } else if (key.prefix.length > 0) {
+        if (key.list && key.prefix.length > 0) {
           h.op_kind[op] = static_cast<std::uint8_t>(OpKind::read_list);
           value = list(t, op, 0, 0, key.prefix);
         }
@@ -109,10 +163,8 @@ class Opening {
       case OpKind::read_none_of: {
         if (key.list) throw NotWatched{raw_.op_key[op], t, "a compare-and-set of a list"};
         const std::int64_t begin = raw_.list_start[value], end = raw_.list_start[value + 1];
-        for (std::int64_t i = begin; i < end; ++i) {
-          const std::int32_t atom = raw_.list_values[i];
-          h.list_values.push_back(raw_.as_read(atom) == kNil ? nothing() : atom);
-        }
+        h.list_values.insert(h.list_values.end(), raw_.list_values.begin() + begin,
+                             raw_.list_values.begin() + end);
         value = listed();
         return;
       }
@@ -156,6 +208,8 @@ class Opening {
   Window window_;
   std::vector<Key> keys_;
   std::vector<std::optional<ElementHash>> hashes_;
+  std::set<std::string> tables_;  // that predicates read
+  bool scans_ = false;
   std::int32_t nothing_ = -1;
 };
 

@@ -10,8 +10,7 @@
 
 namespace isolang::watch {
 
-// What stands for nil. The initial value of a key is what the last cut left, so that a stale read of
-// nil must not pass as a read of the initial state; an absent value is one like others.
+// An element that nobody appends: a list that has another beginning than the last cut left has it.
 inline constexpr std::string_view kNothing = "isolang: no value";
 
 struct Window {
@@ -23,13 +22,15 @@ struct Window {
 
 // What cannot be watched.
 struct NotWatched {
-  std::int32_t key;  // of the history, -1: none
+  std::int32_t key;  // of the history, -1: none, -2: the predicate read is at fault
   std::int32_t txn;
   std::string what;
 };
 
-// `raw` has the transactions as the log has them. Of lists those elements are left out that the last
-// cut has. Throws NotWatched.
+// `raw` has the transactions as the log has them. What the last cut left of a key is its initial value,
+// and nil does not name it, too. Of lists those elements are left out that the last cut has. If there
+// are predicate reads, the rows that it left in their tables are keys of the window, behind those of
+// `raw`, and what the reads missed is set-reads. Throws NotWatched.
 Window open_window(const History& raw, const LastValues& last);
 
 }  // namespace isolang::watch

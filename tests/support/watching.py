@@ -129,6 +129,123 @@ def with_rows_before(rng: random.Random, history: History) -> tuple[History, dic
     return History.from_transactions(given), {"unwritten_initial": True}
 
 
+class Scans:
+    """A log of transactions that read rows by predicates, beside reads, writes and deletions.
+
+    What they see is one state of all rows: that at the commit, at the begin, or any older one; and
+    sometimes a row too few.
+    """
+
+    PREDICATES = (
+        ":true",
+        "[:= :value {}]",
+        "[:> :value {}]",
+        "[:not [:< :value {}]]",
+        "[:mod :value 3 1]",
+        "[:between :key 1 2]",
+    )
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.keys = range(rng.choice((2, 4, 10)))
+        self.most = rng.choice((4, 30, 10**6))
+        self.table = rng.random() < 0.5
+        self.seen = rng.choice(("commit", "commit", "begin", "older"))
+        self.wrong = rng.choice((0.0, 0.0, 0.03))
+        self.scanned = rng.choice((0.2, 0.5))
+        self.count = 0
+        self.states: list[dict[int, int]] = [{}]
+        self.lines: list[str] = []
+
+    def text(self) -> str:
+        rng = self.rng
+        left = rng.randint(20, 150)
+        flying: dict[int, tuple[list[Any], int]] = {}
+        names = list(range(rng.randint(2, 6)))
+        while left or flying:
+            process = rng.choice(names)
+            if process in flying:
+                ops, begun = flying.pop(process)
+                if self.end(process, ops, begun) == "info":
+                    names[names.index(process)] = process + 10
+            elif left:
+                left -= 1
+                ops = [self.drawn() for _ in range(rng.randint(1, 4))]
+                flying[process] = ops, len(self.states) - 1
+                self.line("invoke", process, [self.told(op, None) for op in ops])
+        return "".join(self.lines)
+
+    def drawn(self) -> tuple[Any, ...]:
+        rng = self.rng
+        key = rng.choice(self.keys)
+        if rng.random() < self.scanned:
+            return ("scan", rng.choice(self.PREDICATES).format(rng.randint(1, min(self.most, 60))))
+        kind = rng.choice(("r", "w", "w", "delete"))
+        self.count += 1
+        return (kind, key, (self.count - 1) % self.most + 1)
+
+    def end(self, process: int, ops: list[Any], begun: int) -> str:
+        rng, now = self.rng, len(self.states) - 1
+        at = {"commit": now, "begin": begun, "older": rng.randint(max(0, begun - 4), now)}[
+            self.seen
+        ]
+        before = self.states[at]
+        mine: dict[int, int | None] = {}
+        told = []
+        for op in ops:
+            rows = {k: v for k, v in (before | mine).items() if v is not None}
+            told.append(self.told(op, rows))
+            if op[0] in {"w", "delete"}:
+                mine[op[1]] = op[2] if op[0] == "w" else None
+        over = any(before.get(k) != self.states[-1].get(k) for k in mine)
+        kind = "fail" if over and self.seen == "begin" else "ok"
+        kind = rng.choice(("fail", "info")) if rng.random() < 0.08 else kind
+        if kind == "ok" or (kind == "info" and rng.random() < 0.5):
+            rows = {k: v for k, v in (self.states[-1] | mine).items() if v is not None}
+            self.states.append(rows)
+        self.line(kind, process, told if kind == "ok" else [self.told(op, None) for op in ops])
+        return kind
+
+    def told(self, op: tuple[Any, ...], rows: dict[int, int] | None) -> str:
+        if op[0] == "scan":
+            where = f"{{:table :t :where {op[1]}}}" if self.table else f"{{:where {op[1]}}}"
+            if rows is None:
+                return f"[:rp {where} nil]"
+            found = {k: v for k, v in rows.items() if _holds(op[1], k, v)}
+            if found and self.rng.random() < self.wrong:
+                del found[self.rng.choice(sorted(found))]
+            shown = " ".join(f"{self.key(k)} {v}" for k, v in sorted(found.items()))
+            return f"[:rp {where} {{{shown}}}]"
+        if op[0] == "r":
+            seen = None if rows is None else rows.get(op[1])
+            return f"[:r {self.key(op[1])} {'nil' if seen is None else seen}]"
+        return f"[:{op[0]} {self.key(op[1])}{f' {op[2]}' if op[0] == 'w' else ''}]"
+
+    def key(self, number: int) -> str:
+        return f"[:t {number}]" if self.table else str(number)
+
+    def line(self, kind: str, process: int, ops: list[str]) -> None:
+        self.lines.append(
+            f"{{:type :{kind}, :process {process}, :f :txn, :value [{' '.join(ops)}]}}\n"
+        )
+
+
+def _holds(predicate: str, key: int, value: int) -> bool:
+    numbers = [int(word) for word in predicate.replace("]", " ").split() if word.isdigit()]
+    match predicate.split(maxsplit=1)[0]:
+        case ":true":
+            return True
+        case "[:=":
+            return value == numbers[0]
+        case "[:>":
+            return value > numbers[0]
+        case "[:not":
+            return value >= numbers[0]
+        case "[:mod":
+            return value % 3 == 1
+    return 1 <= key <= 2
+
+
 def with_stale_reads(rng: random.Random, history: History) -> History:
     """The same with some reads that return an older value of their key.
 

@@ -154,8 +154,11 @@ class Log:
             [(encode(key, "the key"), encode(value, "the value")) for key, value in pairs]
         )
 
-    def places_of(self, atoms: Sequence[tuple[_Atom, _Atom]]) -> list[list[Place]]:
-        """:meth:`writers` of keys and values as atoms; what a deletion writes is one, too."""
+    def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[Place]]:
+        """:meth:`writers` of keys and values as atoms; what a deletion writes is one, too.
+
+        ``None`` in place of a value is any of the key.
+        """
         found: list[dict[tuple[int, int], Place]] = [{} for _ in atoms]
         for client in self._clients.values():
             for block in self._blocks(client):
@@ -298,9 +301,7 @@ class _Again(Tail):
         """What is behind the place that was reached does not matter."""
 
 
-def _writes(
-    block: Block, pairs: Sequence[tuple[tuple[int, Any], tuple[int, Any]]]
-) -> Iterator[tuple[int, int]]:
+def _writes(block: Block, pairs: Sequence[tuple[_Atom, _Atom | None]]) -> Iterator[tuple[int, int]]:
     """The writes of some values in a block: the number of the pair, and the transaction."""
     import numpy as np
 
@@ -312,5 +313,5 @@ def _writes(
         if key not in keys:
             continue
         for op in writes[columns.op_key[writes] == keys[key]].tolist():
-            if columns.value(int(columns.op_value[op])) == value:
+            if value is None or columns.value(int(columns.op_value[op])) == value:
                 yield pair, int(np.searchsorted(columns.op_start, op, side="right")) - 1
