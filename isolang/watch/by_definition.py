@@ -78,7 +78,7 @@ class ByDefinition:
             check_proof(history, self._plan.spec, _renumbered(witness, opened, history))
         except (CertificateRejected, NotCertifiedError) as error:
             raise CertificateRejected(f"by definition: {error}") from None
-        atoms = [members.columns.key(k) for k in range(members.columns.n_keys())]
+        atoms = [opened.key(k) for k in range(opened.n_keys())]
         starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
         for atom, (first, end) in zip(atoms, pairwise(starts), strict=True):
             for writer in order[first:end]:

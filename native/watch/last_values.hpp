@@ -48,7 +48,8 @@ class LastValues {
     for (std::size_t key = 0; key < keys_.size(); ++key)
       if (entries_[key].here && !entries_[key].list)
         visit(keys_[key].kind, keys_[key].number,
-              keys_[key].text == nullptr ? std::string_view{} : std::string_view(*keys_[key].text));
+              keys_[key].text == nullptr ? std::string_view{}
+                                         : std::string_view(*keys_[key].text).substr(1));
   }
 
   // What a part leaves, as bytes: the last value that its order has of each key. `part` is a history
@@ -80,7 +81,7 @@ class LastValues {
   struct Key {
     AtomKind kind;
     std::int64_t number;
-    const std::string* text;  // into others_
+    const std::string* text;  // into others_: behind one byte, the kind
   };
   std::int32_t find_key(AtomKind kind, std::int64_t number, std::string_view text) const;
   std::int32_t find_key(const Atoms& from, std::int32_t atom) const;

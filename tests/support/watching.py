@@ -147,7 +147,7 @@ class Scans:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.keys = range(rng.choice((2, 4, 10)))
+        self.keys = range(rng.choice((2, 4, 10, 40)))
         self.most = rng.choice((4, 30, 10**6))
         self.table = rng.random() < 0.5
         self.seen = rng.choice(("commit", "commit", "begin", "older"))
