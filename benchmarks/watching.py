@@ -16,7 +16,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.watching import LEVELS, Scans, random_history, watched, with_rows_before
+from support.watching import (
+    LEVELS,
+    Scans,
+    named_level,
+    random_history,
+    watched,
+    with_names,
+    with_rows_before,
+)
 
 from isolang import api
 from isolang.errors import IsolangError
@@ -30,6 +38,7 @@ def main() -> None:
     parser.add_argument("--histories", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scans", type=float, default=0.3, help="share with predicate reads")
+    parser.add_argument("--names", type=float, default=0.25, help="share of others with names")
     parser.add_argument("--by-definition", action="store_true", help="verify all chains so, too")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
@@ -49,6 +58,10 @@ def main() -> None:
                 if rng.random() < 0.4:
                     history, reading = with_rows_before(rng, history)
                     counts["rows before"] += 1
+                if rng.random() < given.names:
+                    history = with_names(rng, history)
+                    level = named_level(rng, folder)
+                    counts["with names"] += 1
                 save_history(history, path, format="edn")
             read = api.load_history(path, **reading)
             whole = api.check(read, level, simplest=False, timeout=3)
@@ -61,6 +74,7 @@ def main() -> None:
                 print(f"ERROR {number} {level}")
                 counts["error"] += 1
                 continue
+            level = Path(level).name
             counts[f"{level} {whole.outcome} {found.outcome}"] += 1
             for kind in reading:
                 counts[f"{kind} {whole.outcome} {found.outcome}"] += 1

@@ -12,12 +12,15 @@ from isolang.language.classify.route import route
 from isolang.language.hierarchy import IMPLIES, implied_by
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Spec
-from isolang.language.vocabulary import DEPENDENCIES, TESTS, VOCABULARY, relation_of
+from isolang.language.vocabulary import DEPENDENCIES, NAMED, TESTS, VOCABULARY, relation_of
 
-#: The edges that a cut looks at, and tests of one transaction. Whatever walks are made of these,
-#: none leads back over a cut.
+#: The edges that a cut looks at, and tests of one transaction: what it accesses, and what it is
+#: called. Whatever walks are made of these and of parts of them, none leads back over a cut.
 _FORWARD: Final = frozenset(
-    {"so", "rt", *DEPENDENCIES, *(w.name for w in VOCABULARY if w.part_of in DEPENDENCIES), *TESTS}
+    {
+        *("so", "rt", *DEPENDENCIES, *TESTS, *NAMED),
+        *(word.name for word in VOCABULARY if word.part_of in DEPENDENCIES),
+    }
 )
 
 #: Tried before the level itself: their witnesses have the order that later reads confirm.
@@ -68,8 +71,6 @@ def _why_not(chosen: Route) -> str:
     for automaton in chosen.automata:
         if automaton.of_one_key or automaton.by_statement or automaton.by_operation:
             return f"its check {automaton.check} walks over single operations"
-        if automaton.restricted:
-            return f"its check {automaton.check} tells keys or transactions apart by their names"
         used = {relation_of(letter) for letter in (*automaton.steps, *automaton.closing)}
         if foreign := sorted(used - _FORWARD - {""}):
             return (

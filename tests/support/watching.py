@@ -17,6 +17,41 @@ from isolang.workload import BUGS, RULES, Workload, generate
 LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2", "pl-3")
 
 
+#: Levels that tell transactions or keys apart by their names.
+NAMED = (
+    "mixed",
+    "mixed-levels",
+    'acyclic so | wr | ww | rw["1", "2"] as of-some-keys',
+    'acyclic so | (for x not in "1", "3": wr[x] | ww[x] | rw[x]) as of-others',
+    'acyclic so | wr | ww | [label "a*"] ; rw as of-some-transactions',
+    "acyclic so | wr | ww ; [not-a] ; rw? as with-a-test",
+)
+
+
+def named_level(rng: random.Random, folder: Path) -> str:
+    """One of these; those of one's own as a file."""
+    level = rng.choice(NAMED)
+    if level.startswith("mixed"):
+        return level
+    path = folder / "named.iso"
+    path.write_text(
+        'spec named "by names"\ninclude "adya.iso"\n'
+        f'let not-a = [label "b"] | [label "c"]\n{level.replace("[not-a]", "not-a")}\n'
+    )
+    return str(path)
+
+
+def with_names(rng: random.Random, history: History) -> History:
+    """The same with labels and levels."""
+    levels = ("ser", "si", "pc", "cc", "ra", "rc", "pl-3", "pl-2", None)
+    return History.from_transactions(
+        [
+            replace(one, label=rng.choice(("a1", "a2", "b", None)), level=rng.choice(levels))
+            for one in history.transactions()
+        ]
+    )
+
+
 def random_history(rng: random.Random) -> History:
     """Simulated, with whatever can go wrong in it; of registers or lists."""
     lists = rng.random() < 0.35
