@@ -15,7 +15,7 @@ from isolang.watch import Stream, verify_chain
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams with labels, levels and classes of keys: one verdict, each chain verified."""
     counts: Counter[str] = Counter()
-    for number in range(25):
+    for number in range(14):
         rng = random.Random(f"names {number}")
         path = tmp_path / f"{number}.edn"
         level = named_level(rng, tmp_path)
@@ -27,5 +27,5 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         if found.outcome == "valid":
             stream = Stream([path], follow=False)
             verify_chain(tmp_path / str(number), stream, by_definition=number % 4 == 0)
-    assert counts["valid"] > 5 < counts["cuts"]
-    assert counts["invalid"] > 5
+    assert counts["valid"] > 3 < counts["cuts"]
+    assert counts["invalid"] > 3

@@ -39,7 +39,7 @@ def watch_of(folder: Path, text: str, level: str, **options: object) -> Report:
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams of predicate reads: one verdict, and both checkers accept each chain."""
     counts: Counter[str] = Counter()
-    for number in range(40):
+    for number in range(24):
         rng = random.Random(f"predicates {number}")
         level = rng.choice(LEVELS)
         path = tmp_path / f"{number}.edn"
@@ -51,8 +51,8 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         if found.outcome == "valid":
             stream = Stream([path], follow=False)
             verify_chain(tmp_path / str(number), stream, by_definition=number % 4 == 0)
-    assert counts["valid"] > 10 < counts["cuts"]
-    assert counts["invalid"] > 5
+    assert counts["valid"] > 6 < counts["cuts"]
+    assert counts["invalid"] > 3
 
 
 LONG_AGO = ("0 [:w [:t 1] 5]", "0 [:w [:t 2] 3]", "0 [:w [:u 1] 5]", "0 [:delete [:t 2]]")
