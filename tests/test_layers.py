@@ -79,7 +79,7 @@ INCLUDES = {
     "readers": ("readers/", "core/"),
     "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
-    "watch": ("watch/", "core/"),
+    "watch": ("watch/", "core/", "readers/predicates.hpp"),
     "engine": ("engine/", "core/"),
     "certify": (
         "certify/",
