@@ -123,6 +123,8 @@ def _missed(given: Sequence[Transaction]) -> set[_Atom]:
     import numpy as np
 
     columns = History.from_transactions(given).columns
+    if columns.implicit:
+        columns = columns.written_out()
     ops = np.flatnonzero(columns.op_kind == c.READ_NONE_OF)
     return {columns.key(k) for k in set(columns.op_key[ops].tolist())}
 

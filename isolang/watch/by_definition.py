@@ -124,6 +124,8 @@ class ByDefinition:
                 columns.set_initial_value(columns.intern_key(*atom), row, alone=True)
         if scans:
             columns.lower_predicates()
+        if columns.implicit:
+            history = replace(history, columns=columns.written_out(), _lazy={})
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _op(self, op: Op, lists: set[_Key]) -> Op:

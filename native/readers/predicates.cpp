@@ -461,7 +461,9 @@ std::string canonical_predicate(std::string_view form) {
   return text += '}';
 }
 
-std::string table_of_predicate(std::string_view predicate) { return parse_predicate(predicate).table; }
+std::string table_of_predicate(std::string_view predicate) {
+  return predicates::parse_predicate(predicate).table;
+}
 
 void lower_predicates(History& history, std::int64_t most) {
   if (!history.statement_start.empty()) Lowering(history).lower(most);

@@ -1,12 +1,12 @@
 #include "watch/open_window.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "core/implicit.hpp"
 #include "core/index.hpp"
 #include "readers/predicates.hpp"
 
@@ -102,11 +102,15 @@ class Opening {
 
   void lower() {
     try {
-      // All are written out: a witness tells of each what it saw.
-      lower_predicates(window_.history, std::numeric_limits<std::int64_t>::max());
+      lower_predicates(window_.history);
     } catch (const PredicateError& error) {
       throw NotWatched{-2, static_cast<std::int32_t>(error.txn), error.what};
     }
+    // A witness of a window tells of each of them what it saw.
+    if (is_implicit(window_.history))
+      throw NotWatched{-2, 0,
+                       "the predicate reads of one window miss rows more than " + std::to_string(kWrittenOut) +
+                           " times (expected fewer); hint: a shorter --round"};
   }
 
   // Which keys hold lists, and what the last cut left of each.
