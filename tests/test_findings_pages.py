@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -29,6 +30,8 @@ def test_a_certificate_holds(name, capsys):
     level, anomaly = re.search(r"\| violated \| `([\w-]+)`: (.*?) \|", page).groups()
     verdict = isolang.check(isolang.load_history(history), level)
     assert (verdict.outcome, verdict.violation.anomaly) == ("invalid", anomaly)
+    proof = json.loads((FOLDER / f"{name}.certificate.json").read_text())
+    assert proof["history"]["name"] == history.name  # not where it was on somebody's machine
 
 
 @pytest.mark.parametrize("name", NAMES)
