@@ -343,9 +343,15 @@ class History(Struct, frozen=True, kw_only=True):
             return NOTHING
         columns = self.columns
         of_line = remarks.get(int(columns.op_position[op]), {})
-        _, key = columns.key(int(columns.op_key[op]))
-        value = self.value(int(columns.op_value[op]))
-        return of_line.get((c.KIND_NAMES[int(columns.op_kind[op])], str(key), value), NOTHING)
+        key = show(*columns.key(int(columns.op_key[op])))
+        if self.is_delete(op):
+            return of_line.get(("delete", key, ""), NOTHING)
+        kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
+        listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
+        values = self._list(value) if listed else [value]
+        text = " ".join(map(self.value, values))
+        named = (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
+        return of_line.get(named, NOTHING)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
         """Give all of these, by line and operation; empty for most histories."""

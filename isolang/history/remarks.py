@@ -20,10 +20,12 @@ from msgspec import DecodeError, Struct, json
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
 _NAMES: Final = (b", :callers [", b", :rows [")
 _TEXTS: Final = rb"((?:%s ?)*)\]" % _STRING
-_OPERATION: Final = rb"\[:([\w-]+) (%s) ([^\s\]]+)\]" % _STRING
+_ATOM: Final = rb"(?:#[\w-]+ )?(?:%s|[^\s\[\]{}\"]+)" % _STRING
+_FORM: Final = rb"(?:%s|\[[^\[\]]*\]|\{[^{}]*\})" % _ATOM
+_OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
 
 Named: TypeAlias = tuple[str, str, str]
-"""An operation as a recording has it: ``("r", "account/a", "nil")``."""
+"""An operation as a recording has it, key and value as EDN: ``("r", '"account/a"', "nil")``."""
 
 
 class Remark(Struct, frozen=True):
@@ -85,7 +87,7 @@ def _remarks(line: bytes) -> dict[Named, Remark]:
     remarks: dict[Named, Remark] = {}
     if len(operations) == len(callers) == len(rows):
         for (kind, key, value), caller, row in zip(operations, callers, rows, strict=True):
-            named = (kind.decode(), _decoded(key), value.decode())
+            named = (kind.decode(), key.decode(), value.decode())
             remarks.setdefault(named, Remark(caller, row))
     return remarks
 

@@ -343,7 +343,7 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
                 f":f :txn, :value [{ops}]}}\n"
             ).encode()
             if kind == "ok":
-                line = lines.with_remarks(line, (), [one.row for one in made])
+                line = lines.with_remarks(line, (), [one.row for one in made], len(made))
             if kind == "ok" and any(one.rank is not None for one in made):
                 line = lines.with_versions(line, [one.rank for one in made])
             out.append(line)

@@ -46,11 +46,14 @@ def with_error(line: bytes, error: BaseException) -> bytes:
     return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
 
 
-def with_remarks(line: bytes, callers: Sequence[str], rows: Sequence[str]) -> bytes:
+def with_remarks(
+    line: bytes, callers: Sequence[str], rows: Sequence[str], operations: int
+) -> bytes:
     """The line of a completion that also says where each operation comes from, and its row."""
     for name, texts in (("callers", callers), ("rows", rows)):
         if any(texts):
-            shown = " ".join(show(*encode(one, name)) for one in texts)
+            known = [*texts, *[""] * (operations - len(texts))]
+            shown = " ".join(show(*encode(one, name)) for one in known)
             line = line.removesuffix(b"}\n") + f", :{name} [{shown}]}}\n".encode()
     return line
 

@@ -309,6 +309,7 @@ class RecordedTransaction:
         transaction_name: what the database calls it, where its versions are stated; else ``None``.
         callers: for each operation the ``file:line`` that it comes from; empty if not known.
         rows: for each operation the columns that it read or changed, as text; likewise.
+        caller: gives the ``file:line`` of the operation that is noted, where that is to be noted.
     """
 
     def __init__(
@@ -341,6 +342,7 @@ class RecordedTransaction:
         self.operations: list[Recorded] = []
         self.callers: list[str] = []
         self.rows: list[str] = []
+        self.caller: Callable[[], str] | None = None
 
     def __enter__(self) -> Self:
         if commits_later(self._connection):
@@ -372,8 +374,7 @@ class RecordedTransaction:
         """
         if version is not None:
             self._versions[len(self.operations)] = version
-        self.operations.append(("r", key, value))
-        self._times += (self._sent, monotonic_ns())
+        self._done(("r", key, value))
 
     def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
         """Say that a read of a key returned none of these values: a comparison that failed."""
@@ -389,8 +390,7 @@ class RecordedTransaction:
         """
         if version is not None:
             self._versions[len(self.operations)] = version
-        self.operations.append(("w", key, value))
-        self._times += (self._sent, monotonic_ns())
+        self._done(("w", key, value))
 
     def append(self, key: Any, value: Any) -> None:
         """Say what is appended to the list of a key: before or after it is sent."""
@@ -427,6 +427,8 @@ class RecordedTransaction:
         self.transaction_name = getattr(self._connection, "transaction_name", None)
 
     def _done(self, operation: Recorded) -> None:
+        if self.caller is not None:
+            self.callers.append(self.caller())
         self.operations.append(operation)
         self._times += (self._sent, monotonic_ns())
 
@@ -537,7 +539,7 @@ class RecordedTransaction:
             if self.problem is not None and outcome == "committed":
                 outcome = "maybe"
             if self.problem is None:
-                line = lines.with_remarks(line, self.callers, self.rows)
+                line = lines.with_remarks(line, self.callers, self.rows, len(done))
             if self._versions and self.problem is None:
                 stated = [self._versions.get(place) for place in range(len(done))]
                 line = lines.with_versions(line, stated, self.transaction_name)

@@ -107,6 +107,7 @@ class Isolation:
         """
         from isolang.run.outcome import driver_of
         from isolang.run.recorder import RecordedTransaction
+        from isolang.testing.callers import caller
 
         class Paused(RecordedTransaction):
             """One that others come in between: after each read it waits a moment."""
@@ -120,7 +121,10 @@ class Isolation:
         if session is None:
             session = self.session
         self._waiting.add(recorder.path)
-        return Paused(recorder, session, connection, tuple(plan), driver or driver_of(connection))
+        driver = driver or driver_of(connection)
+        transaction = Paused(recorder, session, connection, tuple(plan), driver)
+        transaction.caller = caller
+        return transaction
 
     @property
     def session(self) -> int:

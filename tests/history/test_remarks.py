@@ -2,10 +2,13 @@
 
 import os
 import random
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
 import isolang
+from isolang.history import Keyword, sub_history
 from isolang.history.remarks import Remark, remarks_of
 from isolang.run.recorder import Recorder
 
@@ -60,12 +63,31 @@ def test_remarks_change_no_verdict(read, tmp_path):
     assert ["a.py:2 " in str(verdict) for verdict in verdicts] == [False, True]
 
 
+def test_operations_of_every_kind_have_callers(tmp_path):
+    """Whatever keys and values are; in a part of the history, too."""
+    with Recorder(tmp_path / "recorded.edn") as recorder:
+        with recorder.transaction("a") as t:
+            t.caller = lambda: f"app.py:{len(t.operations)}"
+            t.read(1, [])
+            t.append(1, 2)
+            t.write(Keyword("x"), 'a "b" [c]')
+            t.write("y z", Decimal("2.50"))
+            t.write("when", datetime(2026, 1, 2, 3, 4, tzinfo=UTC))
+            t.delete("gone")
+            t.read(("t", 7), True)
+        history = recorder.history()
+    expected = [f"app.py:{place}" for place in range(7)]
+    assert [history.remark(op).caller for op in range(7)] == expected
+    part = sub_history(history, [2, 5])
+    assert [part.remark(op).caller for op in range(2)] == ["app.py:2", "app.py:5"]
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         (' "{age: 4 → 5}"', ""),  # one too few
         ('"{age: 4 → 5}"', '"{age: 4 → 5}" "{}"'),
-        ('"user/7" 765', '"user/7" [7 6 5]'),
+        ('"user/7" 765', '"user/7" [[7] 6 5]'),
         ("[:w", '["w"'),
     ],
 )
