@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from isolang.cli.parameters import Include, Mistake, Output, one_of
 from isolang.cli.progress import Bar
+from isolang.history.values import Keyword
 from isolang.output.report import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import data, say, visible
 from isolang.run.settings import Playing
@@ -343,7 +344,9 @@ def _ops(ops: Ops) -> str:
 def _value(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{' '.join(map(str, value))}]"
-    return "nil" if value is None else str(value)
+    return (
+        "nil" if value is None else f":{value.name}" if isinstance(value, Keyword) else str(value)
+    )
 
 
 def _program(case: Case) -> Iterator[str]:

@@ -23,7 +23,7 @@ from isolang.history.columns import UNKNOWN_BEGIN
 from isolang.history.values import Keyword
 from isolang.run.blame import MISTAKES
 from isolang.run.interleave import interleave_sessions, interleavings, shuffled
-from isolang.run.operation import Append, Operation, Read, Write
+from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Write
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Playing
 from isolang.run.target import Client, Target, TargetError
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 Result: TypeAlias = tuple[str, str, object]
-"""``r``, ``w`` or ``append``, a key, and a value; that of a list is a tuple."""
+"""``r``, ``w`` or ``append``, a key, and a value; that of a list is a tuple. A delete writes
+``DELETED``."""
 Ops: TypeAlias = tuple[Result, ...]
 
 MOST: Final = 20_000
@@ -101,9 +102,13 @@ def litmus_of(history: History) -> Litmus:
         by_session.setdefault(columns.txn_session.tolist()[number], []).append(number)
     ops = [op for one in transactions for op in one.ops]
     for op in ops:
-        if op[0] not in ("r", "w", "append"):
-            msg = f"{history.name}: cannot be played (got {op!r}, expected r, w or append)"
+        if op[0] not in ("r", "w", "append", "delete"):
+            msg = f"{history.name}: cannot be played (got {op!r}, expected r, w, append or delete)"
             raise HistoryError(msg)
+    deleted = {op[1] for op in ops if op[0] == "delete"}
+    if any(op[0] == "r" and op[1] in deleted and op[2] is None for op in ops):
+        msg = f"{history.name}: cannot be played: a key that is deleted begins without a row"
+        raise HistoryError(f"{msg}, where a program has one; let a transaction write it first")
     names = {op[1]: _name(op[1]) for op in ops}
     if len(set(names.values())) < len(names):  # `:x` beside `"x"`
         names = {key: str(key) for key in names}
@@ -118,8 +123,7 @@ def litmus_of(history: History) -> Litmus:
     return Litmus(
         name=history.name,
         sessions=tuple(
-            tuple(tuple(_operation(history, op) for op in shown[n]) for n in own)
-            for own in by_session.values()
+            tuple(tuple(_operations(history, shown[n])) for n in own) for own in by_session.values()
         ),
         shown=tuple(tuple(shown[n] for n in own) for own in by_session.values()),
         before=tuple(before),
@@ -150,19 +154,37 @@ def _name(key: object) -> str:
 
 
 def _shown(op: Op, key: str) -> Result:
+    if op[0] == "delete":
+        return "w", key, DELETED
     name, _, value = op[:3]
     return name, key, tuple(value) if isinstance(value, list) else value
 
 
-def _operation(history: History, op: Result) -> Operation:
-    match op:
-        case ("r", key, _):
-            return Read(key)
-        case ("w", key, int(value)):
-            return Write(key, value)
-        case ("append", key, int(value)):
-            return Append(key, value)
-    raise HistoryError(f"{history.name}: cannot be played (got {op!r}, expected r, w or append)")
+def _operations(history: History, ops: Ops) -> Iterator[Operation]:
+    """What is asked for; a write of a row that its transaction has seen missing is an INSERT."""
+    missing: dict[str, bool] = {}
+    for op in ops:
+        match op:
+            case ("r", key, value):
+                missing[key] = value == DELETED
+                yield Read(key)
+            case ("w", key, value) if value == DELETED:
+                missing[key] = True
+                yield Delete(key)
+            case ("w", key, int(value)):
+                yield (Insert if missing.pop(key, False) else Write)(key, value)
+            case ("append", key, int(value)):
+                yield Append(key, value)
+            case _:
+                msg = f"{history.name}: cannot be played (got {op!r}, expected r, w or append)"
+                raise HistoryError(msg)
+
+
+def _has_rows(litmus: Litmus) -> bool:
+    """Whether rows come and go."""
+    return any(
+        isinstance(op, Insert | Delete) for own in litmus.sessions for ops in own for op in ops
+    )
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -319,6 +341,9 @@ def observe(
 
     target = target_named(playing.target, prefix=playing.prefix)
     chosen = level_named(target, level)
+    deletes = any(_has_rows(one.litmus) for one in questions)
+    if deletes and "rows" in target.lacks:
+        raise TargetError(f"{target.name}: a row is deleted, which this target lacks")
     if target.lacks & {"conversations"}:
         raise TargetError(f"{target.name}: a litmus test needs steps, which this target lacks")
     if isinstance(target, SqlTarget):
@@ -468,9 +493,18 @@ def _telling(
 ) -> Generator[Operation, Any, None]:
     """The operations on rows of their own; what each of them was is put into the results."""
     for op in ops:
-        assert isinstance(op, Read | Write | Append)
+        assert isinstance(op, Read | Write | Append | Insert | Delete)
         value = yield structs.replace(op, key=f"{row}{op.key}")
-        if isinstance(op, Read):
-            results.append(("r", op.key, tuple(value) if isinstance(value, list) else value))
-        else:
-            results.append(("w" if isinstance(op, Write) else "append", op.key, op.value))
+        match op:
+            case Read():
+                results.append(("r", op.key, tuple(value) if isinstance(value, list) else value))
+            case Append():
+                results.append(("append", op.key, op.value))
+            case Insert():
+                results.append(("w", op.key, op.value))
+            case Write() | Delete() if not value:  # there was no row
+                results.append(("r", op.key, DELETED))
+            case Write():
+                results.append(("w", op.key, op.value))
+            case Delete():
+                results.append(("w", op.key, DELETED))

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.run.litmus import Litmus, rules_of
-from isolang.run.operation import Append, Operation, Read, Write
+from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Write
 
 Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
@@ -198,10 +198,21 @@ def _python(p: Program) -> Iterator[str]:
 
 
 def _helpers(mark: str, p: Program) -> Iterator[str]:
+    has = {type(step.operation) for step in p.steps}
     yield "def read(c, key):"
-    yield f'    return c.execute("SELECT v FROM litmus WHERE k = {mark}", [key]).fetchone()[0]\n'
+    found = f'c.execute("SELECT v FROM litmus WHERE k = {mark}", [key]).fetchone()'
+    if has & {Insert, Delete}:
+        yield f'    row = {found}\n    return row[0] if row else "no row"\n'
+    else:
+        yield f"    return {found}[0]\n"
     yield "def write(c, key, value):"
     yield f'    c.execute("UPDATE litmus SET v = {mark} WHERE k = {mark}", [value, key])\n'
+    if Insert in has:
+        yield "def insert(c, key, value):"
+        yield f'    c.execute("INSERT INTO litmus VALUES ({mark}, {mark})", [key, value])\n'
+    if Delete in has:
+        yield "def delete(c, key):"
+        yield f'    c.execute("DELETE FROM litmus WHERE k = {mark}", [key])\n'
     if p.lists:
         yield "def append(c, key, value):"
         yield (
@@ -229,6 +240,10 @@ def _statements(p: Program, *, begin: str) -> Iterator[str]:
                 yield f"write({step.session}, {key!r}, {value})"
             case Append(key, value):
                 yield f"append({step.session}, {key!r}, {value})"
+            case Insert(key, value):
+                yield f"insert({step.session}, {key!r}, {value})"
+            case Delete(key):
+                yield f"delete({step.session}, {key!r})"
             case None:
                 yield f"{step.session}.commit()"
                 if step.load and p.load:
@@ -256,6 +271,10 @@ def _sql(p: Program) -> Iterator[str]:
                 yield f"{who}UPDATE litmus SET v = {value} WHERE k = {_quoted(key)};"
             case Append(key, value):
                 yield f"{who}UPDATE litmus SET v = v || ' {value}' WHERE k = {_quoted(key)};"
+            case Insert(key, value):
+                yield f"{who}INSERT INTO litmus VALUES ({_quoted(key)}, {value});"
+            case Delete(key):
+                yield f"{who}DELETE FROM litmus WHERE k = {_quoted(key)};"
             case None:
                 yield f"{who}COMMIT;"
                 if step.load and p.load:
@@ -269,4 +288,4 @@ def _quoted(key: str) -> str:
 def _value(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value))
-    return "NULL" if value is None else str(value)
+    return "NULL" if value is None else "no row" if value == DELETED else str(value)

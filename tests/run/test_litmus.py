@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from isolang import History, Transaction
+from isolang import History, Transaction, load_history
 from isolang.errors import HistoryError
 from isolang.history.values import Keyword
 from isolang.language.classify.route import route
@@ -17,6 +18,8 @@ from isolang.run.operation import Read, Write
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Playing
 from isolang.run.targets import target_named
+
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 
 
 def history(*transactions):
@@ -119,6 +122,34 @@ def test_sessions_of_several_transactions_are_played_in_turn(tmp_path):
         ("r", "y", 2),
         ("r", "x", 1),
     }
+
+
+GONE = Keyword("deleted")
+DELETE_BESIDE_UPDATE = history(
+    ("a", ("r", "x", None), ("w", "x", GONE)), ("b", ("r", "x", None), ("w", "x", 2))
+)
+INSERT_BESIDE_UPDATE = history(
+    ("a", ("r", "x", None), ("w", "x", GONE), ("w", "x", 1)), ("b", ("r", "x", None), ("w", "x", 2))
+)
+
+
+@pytest.mark.parametrize("one", [DELETE_BESIDE_UPDATE, INSERT_BESIDE_UPDATE])
+@pytest.mark.parametrize(("level", "shows"), [("snapshot", False), ("read committed", True)])
+def test_rows_are_deleted_and_inserted(one, level, shows):
+    """What writes a row that its transaction has seen missing inserts it."""
+    violations, same = seen(one, "si", level)
+    assert bool(violations) == bool(same) == shows
+
+
+def test_a_deletion_of_a_predicate_history():
+    """DuckDB shows its finding again; where a key begins without a row, nothing is played."""
+    pytest.importorskip("duckdb")
+    finding = load_history(FINDINGS / "duckdb-delete-beside-update.edn")
+    violations, same = seen(finding, "si", "snapshot", target="duckdb")
+    assert violations
+    assert same
+    with pytest.raises(HistoryError, match="begins without a row"):
+        litmus_of(history(("a", ("r", "x", None), ("delete", "x"))))
 
 
 def test_what_cannot_be_played_is_refused():

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from isolang import History, Transaction, load_history
+from isolang.history.values import Keyword
 from isolang.run.litmus import Noise, litmus_of
 from isolang.run.script import in_turn, script_of
 from isolang.run.targets import target_named
@@ -56,6 +57,21 @@ def test_lists_are_texts(tmp_path):
     done = run(script_of(litmus(LISTS), "python", schedule=order), tmp_path)
     assert "b reads l (in the history 1):  1" in done.stdout, done.stderr
     assert "all committed: [('l', ' 1 2')]" in done.stdout
+
+
+def test_rows_come_and_go(tmp_path):
+    """What deletes is a DELETE, and what writes a row that was not there an INSERT."""
+    gone = Keyword("deleted")
+    rows = [
+        Transaction([("w", "x", gone)], session="a"),
+        Transaction([("r", "x", gone), ("w", "x", 1)], session="a"),
+    ]
+    done = run(script_of(litmus(rows), "python"), tmp_path)
+    assert "a reads x (in the history no row): no row" in done.stdout, done.stderr
+    assert "all committed: [('x', 1)]" in done.stdout
+    said = script_of(litmus(rows), "sql")
+    assert "/* a */ DELETE FROM litmus WHERE k = 'x';" in said
+    assert "/* a */ INSERT INTO litmus VALUES ('x', 1);" in said
 
 
 def test_the_recorded_order_and_the_load():
