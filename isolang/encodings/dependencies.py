@@ -180,10 +180,17 @@ def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
     count = len(native.writer_txn)
     if (chains.next < 0).all():  # each is one writer
         return chains.settled[:0, 0], chains.settled[:0, 1]
-    tail, head = chains.tail[chains.settled[:, 0]].astype(np.int64), chains.settled[:, 1]
+    several = chains.next >= 0
+    several[chains.tail] |= chains.head[chains.tail] != chains.tail
+    # The pair of two chains of one writer each is what it was, or begins with T0.
+    settled = chains.settled[(several[chains.settled]).any(axis=1)]
+    tail, head = chains.tail[settled[:, 0]].astype(np.int64), settled[:, 1]
     known = polygraph.settled[:, 0].astype(np.int64) * count + polygraph.settled[:, 1]
+    ends = np.zeros(count, bool)
+    ends[tail] = True
+    known = known[ends[polygraph.settled[:, 0]]]
     fresh = ~among(tail * count + head, known) & (native.writer_txn[tail] != native.n)
-    return chains.settled[fresh, 0], chains.settled[fresh, 1]
+    return settled[fresh, 0], settled[fresh, 1]
 
 
 # --- what all encodings have in common ---

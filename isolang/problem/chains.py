@@ -21,6 +21,8 @@ from isolang.problem.event_graph import Ints, reached_inside
 from isolang.problem.problem import Inclusion
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from isolang.language.classify.automaton import Automaton
     from isolang.problem.polygraph import Polygraph
 
@@ -105,18 +107,35 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
     beside = among(open_pairs, initial).any(axis=1)  # T0's chain is first
-    settled = _distinct(np.concatenate([settled, initial_first]), count)
-    known = np.concatenate([settled, settled[:, ::-1]])
-    open_pairs = _distinct(np.sort(open_pairs[~beside], axis=1), count)
-    code = open_pairs[:, 0].astype(np.int64) * count + open_pairs[:, 1]
-    taken = among(code, known[:, 0].astype(np.int64) * count + known[:, 1])
-    return Chains(next=follows, head=head, tail=tail, open=open_pairs[~taken], settled=settled)
+    # Of two chains of one writer each, T0's left out, the pair is what it was.
+    several = head != tail
+    several[head[initial]] = True
+    settled, same = _split(np.concatenate([settled, initial_first]), several)
+    code = _codes(settled, count)
+    settled = np.concatenate([same, _pairs(code, count)])
+    open_pairs, same = _split(np.sort(open_pairs[~beside], axis=1), several)
+    open_pairs = _pairs(_codes(open_pairs, count), count)
+    taken = among(_code(open_pairs, count), code) | among(_code(open_pairs[:, ::-1], count), code)
+    open_pairs = np.concatenate([same, open_pairs[~taken]])
+    return Chains(next=follows, head=head, tail=tail, open=open_pairs, settled=settled)
 
 
-def _distinct(pairs: Ints, count: int) -> Ints:
-    """The pairs of two different writers, each once."""
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    code = distinct(pairs[:, 0].astype(np.int64) * count + pairs[:, 1])
+def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """The pairs of which one side is marked, and the others."""
+    marked = several[pairs].any(axis=1)
+    return pairs[marked], pairs[~marked]
+
+
+def _code(pairs: Ints, count: int) -> NDArray[np.int64]:
+    return pairs[:, 0].astype(np.int64) * count + pairs[:, 1]
+
+
+def _codes(pairs: Ints, count: int) -> NDArray[np.int64]:
+    """The pairs of two different writers as numbers, each once, ascending."""
+    return distinct(_code(pairs[pairs[:, 0] != pairs[:, 1]], count))
+
+
+def _pairs(code: NDArray[np.int64], count: int) -> Ints:
     return np.stack(np.divmod(code, max(count, 1)), axis=1).astype(np.int32)
 
 

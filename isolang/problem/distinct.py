@@ -6,6 +6,7 @@ where many numbers are close to each other, as those of pairs are.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,8 +36,19 @@ def among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
 
 def distinct_rows(rows: NDArray[_N]) -> NDArray[_N]:
     """The rows, each once, ascending by their first numbers, then the others."""
+    if not rows.size:
+        return rows
+    least = rows.min(axis=0)
+    sizes = [int(most) - int(few) + 1 for most, few in zip(rows.max(axis=0), least, strict=True)]
+    if prod(sizes) < 2**63:
+        code = np.zeros(len(rows), np.int64)
+        for column, few, size in zip(rows.T, least, sizes, strict=True):
+            code = code * size + (column - few)
+        found = np.unravel_index(distinct(code), sizes)
+        each: NDArray[_N] = (np.stack(found, axis=1) + least).astype(rows.dtype)
+        return each
     order = np.lexsort(rows.T[::-1])
-    found = rows[order]
-    first = np.ones(len(found), bool)
-    first[1:] = (found[1:] != found[:-1]).any(axis=1)
-    return found[first]
+    ordered = rows[order]
+    first = np.ones(len(ordered), bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[first]
