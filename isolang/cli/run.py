@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -30,7 +30,9 @@ from isolang.output.terminal import console, data, say, visible
 from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
+    from isolang.run.doubts import Doubt
     from isolang.run.judge import Judged
+    from isolang.run.prefix import Look
     from isolang.run.state import Run, State
     from isolang.run.target import Target
 
@@ -242,6 +244,9 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
     from isolang.language.hierarchy import IMPLIES
     from isolang.run.judge import judge, with_levels
 
+    found = recorded.watched
+    if found is not None and not page and form in ("text", "json", "quiet", "brief"):
+        return _judge_watched(recorded, found, form)
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
         judged = judge(recorded, target, levels=False)
@@ -288,6 +293,56 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
     return code
 
 
+def _judge_watched(recorded: Run, found: Look, form: str) -> int:
+    """Print what the watch of a long run found, without reading the history again.
+
+    Of a violation the watch has saved the few transactions that convict.
+    """
+    from isolang.run.judge import judge_watched
+
+    doubts, judged = judge_watched(recorded, found)
+    if judged is not None:
+        report = report_of_run(judged)
+    else:
+        base = Report(history=str(recorded.path), spec=recorded.claims, verdict="valid")
+        report = _with_run(base, recorded, doubts=doubts)
+    state = recorded.state
+    report = replace(
+        report,
+        history=str(recorded.path),
+        transactions=found.transactions,
+        committed=state.committed,
+        aborted=state.aborted,
+        maybe=state.maybe,
+        certified=True,
+        certified_reason=f"each of {found.parts:,} parts by itself, while it was recorded"
+        if judged is None
+        else report.certified_reason,
+        certificate=found.folder if judged is None else report.certificate,
+        warnings=(*report.warnings, *((found.note,) if found.note else ())),
+    )
+    if form == "text":
+        from isolang.output.text import render
+
+        if report.grave and judged is None:
+            say("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
+        render(report, console(sys.stdout))
+        say(*(f"  in the history: {visible(place)}" for place in found.places))
+        say(*_besides(report, recorded))
+        if judged is None:
+            say(
+                f"  isocheck verify {visible(found.folder)} {visible(str(recorded.path))} checks it"
+            )
+    elif form == "json":
+        data(json_text(report))
+    elif form == "brief":
+        from isolang.cli.several import brief
+
+        say(visible(brief(_as_it_counts(report))))
+    code = code_of(report)
+    return EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
+
+
 def _as_it_counts(report: RunReport) -> RunReport:
     """The same, where a valid verdict means nothing as unknown."""
     if not (report.grave and report.verdict == "valid"):
@@ -304,20 +359,34 @@ def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
     from isolang.output.text import text_of_report
     from isolang.report.forms import junit, sarif
 
-    text = "\n".join([text_of_report(report), "", *_besides(report, judged)])
+    text = "\n".join(
+        [text_of_report(report), "", *_besides(report, judged.recorded, judged.smallest)]
+    )
     return data((junit if form == "junit" else sarif)([(report, text)]))
 
 
 def report_of_run(judged: Judged) -> RunReport:
     """The report of a check, with what is known of the run besides."""
     ran = judged.recorded
+    base = replace(
+        report_of(str(ran.path), ran.claims, judged.verdict),
+        certificate=None if judged.certificate is None else str(judged.certificate),
+        minimal=None if judged.minimal is None else str(judged.minimal),
+    )
+    told = _with_run(base, ran, doubts=judged.doubts)
+    return replace(
+        told,
+        strongest=tuple(judged.strongest),
+        first_transaction=judged.first,
+        statements={name: tuple(sent) for name, sent in judged.statements.items()},
+        lost=judged.lost,
+    )
+
+
+def _with_run(report: Report, ran: Run, *, doubts: Sequence[Doubt]) -> RunReport:
     state, settings = ran.state, ran.settings
-    report = asdict(report_of(str(ran.path), ran.claims, judged.verdict)) | {
-        "certificate": None if judged.certificate is None else str(judged.certificate),
-        "minimal": None if judged.minimal is None else str(judged.minimal),
-    }
     return RunReport(
-        **report,
+        **asdict(report),
         database=ran.version,
         isolation=ran.level.name,
         workload=settings.workload,
@@ -330,12 +399,11 @@ def report_of_run(judged: Judged) -> RunReport:
         errors=dict(state.errors.most_common(8)),
         faults=state.faults,
         interrupted=ran.interrupted,
-        strongest=tuple(judged.strongest),
-        first_transaction=judged.first,
-        statements={name: tuple(sent) for name, sent in judged.statements.items()},
-        doubts=tuple(doubt.text for doubt in judged.doubts),
-        grave=any(doubt.grave for doubt in judged.doubts),
-        lost=judged.lost,
+        strongest=(),
+        first_transaction=0,
+        statements={},
+        doubts=tuple(doubt.text for doubt in doubts),
+        grave=any(doubt.grave for doubt in doubts),
     )
 
 
@@ -345,11 +413,11 @@ def _print(report: RunReport, judged: Judged) -> None:
     if report.grave and report.verdict == "valid":
         say("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
     render(report, console(sys.stdout))
-    say(*_besides(report, judged))
+    say(*_besides(report, judged.recorded, judged.smallest))
     sys.stdout.flush()
 
 
-def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
+def _besides(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
     """The lines that follow the report of the check: doubts, what was sent, and where it is."""
     for doubt in report.doubts:
         yield f"  note: {visible(doubt)}"
@@ -359,14 +427,14 @@ def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
         yield f"  lost: {len(report.lost) - _LOST:,} more commits"
     if report.doubts or report.lost:
         yield ""
-    if judged.statements:
+    if report.statements:
         yield "  What was sent:"
         yield ""
-        for name, statements in judged.statements.items():
+        for name, statements in report.statements.items():
             yield f"  {visible(name)}"
             yield from (f"    {visible(one)}" for one in statements)
         yield ""
-    ran, state = judged.recorded, judged.recorded.state
+    state = ran.state
     rows = {
         "database": f"{ran.version}, {ran.level.name} (claims {ran.claims})",
         "workload": f"{ran.settings.workload}, {ran.settings.sessions} sessions, "
@@ -375,7 +443,7 @@ def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
         f"{state.aborted:,} aborted, {state.maybe:,} maybe"
         + (" (interrupted)" if ran.interrupted else ""),
         "history": str(ran.path),
-        "certificate": str(judged.certificate or "none"),
+        "certificate": str(report.certificate or "none"),
     }
     if ran.settings.level_mix:
         rows["levels"] = ", ".join(f"{name} ×{n:,}" for name, n in sorted(state.ran_at.items()))
@@ -383,8 +451,8 @@ def _besides(report: RunReport, judged: Judged) -> Iterator[str]:
         rows["errors"] = "; ".join(f"{kind} ×{n:,}" for kind, n in state.errors.most_common(3))
     if state.faults:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
-    if judged.minimal is not None:
-        rows["smallest"] = f"{judged.minimal} ({judged.smallest})"
+    if report.minimal is not None:
+        rows["smallest"] = f"{report.minimal} ({smallest})"
     yield from (_row(name, said) for name, said in rows.items())
 
 

@@ -198,32 +198,20 @@ def _followed(
 
 def _kept(report: Report, folder: Path) -> list[str]:
     """Save the transactions of a violation, and their certificate, beside the chain."""
-    from isolang.api import check, load_history
     from isolang.errors import IsolangError
-    from isolang.history import save_history
-    from isolang.history.values import decode
-    from isolang.verdict import Invalid
+    from isolang.watch.violation import save_violation
 
-    if not isinstance(report.verdict, Invalid) or report.outcome != "invalid":
-        return []
-    path = folder / "violation.edn"
     try:
-        save_history(report.verdict.history, path, format="edn")
-        columns = report.verdict.history.columns
-        began = {
-            decode(*columns.key(k)): decode(*columns.value(value))
-            for k, value in enumerate(columns.initial_value.tolist())
-            if value > 0
-        }
-        again = check(load_history(path, initial_value=began or None), report.verdict.spec)
-        if isinstance(again, Invalid) and again.certified:
-            return [f"history {path}", f"certificate {again.certificate().save(folder)}"]
+        if (saved := save_violation(report, folder)) is not None:
+            return [f"history {saved[0]}", f"certificate {saved[1]}"]
     except (IsolangError, OSError) as error:
         complain(visible(f"the violation could not be saved: {error}"))
     return []
 
 
 def _told(report: Report, watched: Watch, *, state: str, output: str, files: list[str]) -> int:
+    from isolang.history.values import value_text
+
     verdict = report.verdict
     if output == "json":
         line = WatchLine(
@@ -234,9 +222,10 @@ def _told(report: Report, watched: Watch, *, state: str, output: str, files: lis
         )  # fmt: skip
         data(msgspec.json.encode(line).decode() + "\n")
         return _EXITS[report.outcome]
+    parts = "1 part" if report.parts == 1 else f"{report.parts:,} parts"
     lines = [
         f"{report.outcome.upper()}  {watched.plan.spec.name}",
-        f"  {report.seen:,} transactions in {report.parts:,} parts, each certified by itself"
+        f"  {report.seen:,} transactions in {parts}, each certified by itself"
         if report.outcome == "valid"
         else f"  {report.seen:,} transactions seen",
     ]
@@ -254,7 +243,7 @@ def _told(report: Report, watched: Watch, *, state: str, output: str, files: lis
         lines += ["", *(f"  {line}" for line in str(verdict).splitlines()), ""]
     lines += [f"  in the log: {place}" for place in report.places]
     lines += [
-        f"  assumed: no other transaction writes {value!r} to {key!r}"
+        f"  assumed: no other transaction writes {value_text(value, '')} to {value_text(key, '')}"
         for key, value in report.assumed[:_SHOWN]
     ]
     if len(report.assumed) > _SHOWN:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from isolang.history import columns as c
 from isolang.history.transaction import Op, StatusName, Transaction, one_or_several
-from isolang.history.values import STRING, UNKNOWN, Value, decode, show
+from isolang.history.values import UNKNOWN, Value, decode, key_name, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 20  # transactions in a notebook, and operations of each
 _LONG: Final = 400  # characters of a cell there
-_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table and a primary key
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -311,9 +309,7 @@ class History(Struct, frozen=True, kw_only=True):
 
     def key(self, key: int) -> str:
         """Give a key as text; a string that reads as a name or row has no quotes: ``user/7``."""
-        kind, payload = self.columns.key(key)
-        named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
-        return payload if named else show(kind, payload)
+        return key_name(*self.columns.key(key))
 
     def value(self, atom: int) -> str:
         """Give a value (an atom, or the unknown result) as text."""

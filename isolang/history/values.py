@@ -267,6 +267,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
+_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table and a primary key
+
+
+def key_name(kind: int, payload: Any) -> str:
+    """A key as messages call it; a string that reads as a name or row has no quotes: ``user/7``."""
+    named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
+    return str(payload) if named else show(kind, payload)
+
+
 def show(kind: int, payload: Any) -> str:
     """Give an atom as messages show it: ``5``, ``"a"``, ``:x``, ``nil``."""
     if kind == NIL:

@@ -10,13 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.run.doubts import Doubt, doubts_of, too_little_of
-from isolang.run.lost import lost_commits
+from isolang.run.lost import lost_commits, may_lose
 from isolang.run.operation import DELETED
 from isolang.run.state import Run
 from isolang.run.target import Target
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.run.prefix import Look
     from isolang.verdict import Invalid, Verdict
 
 _LEVELS: Final = 60_000_000  # the work of all levels of the library: some ten seconds
@@ -109,12 +110,50 @@ def judge(
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
         doubts=doubts,
-        lost=lost_commits(recorded.path) if _may_lose(recorded) else (),
+        lost=lost_commits(recorded.path) if may_lose(recorded) else (),
     )
     if isinstance(verdict, Invalid) and smallest:
         minimal, said = _save_smallest(verdict, recorded)
         judged = replace(judged, minimal=minimal, smallest=said)
     return with_levels(judged) if levels else judged
+
+
+def judge_watched(recorded: Run, found: Look) -> tuple[tuple[Doubt, ...], Judged | None]:
+    """What there is to say of a run that was watched to its end, without its history.
+
+    Returns:
+        What keeps the verdict from meaning what it seems to; and of a violation what is said of the
+        transactions that convict, which the watch has saved.
+
+    Raises:
+        IsolangError: these cannot be read.
+    """
+    from isolang.api import check, load_history
+    from isolang.errors import HistoryError
+    from isolang.verdict import Invalid
+    from isolang.watch.violation import NAME
+
+    doubts = doubts_of(recorded)
+    if found.outcome == "valid":
+        few = (Doubt(text=found.little, grave=True),) if found.little else ()
+        return (*doubts, *few), None
+    history = load_history(Path(found.folder) / NAME)
+    verdict = check(history, recorded.claims, timeout=recorded.settings.timeout)
+    if not isinstance(verdict, Invalid):
+        raise HistoryError(f"{found.folder}: the violation was not found again")
+    certificate = None
+    try:
+        certificate = verdict.certificate().save(recorded.path.parent)
+    except OSError as error:
+        what = f"the certificate could not be saved ({error.strerror})"
+        doubts += (Doubt(text=what, grave=False),)
+    return doubts, Judged(
+        recorded=recorded,
+        verdict=verdict,
+        certificate=certificate,
+        anomaly=verdict.violation.anomaly,
+        doubts=doubts,
+    )
 
 
 def with_levels(
@@ -198,7 +237,3 @@ def _result(value: object) -> str:
     if value == DELETED:
         return "no row"
     return "as loaded" if value is None else str(value)
-
-
-def _may_lose(recorded: Run) -> bool:
-    return any(recorded.state.faults.get(fault) for fault in ("kill", "promote"))

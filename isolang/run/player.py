@@ -47,8 +47,10 @@ _KEYS: Final = 50  # keys that are put there in a second, at least
 _CLEANING: Final = 5.0  # seconds to remove tables, in a process of its own
 _STOPPING: Final = 12.0  # seconds for a server of ours to stop
 PLAYING: Final = "play"
+JUDGING: Final = "judge what the watch is behind"
 ACCOUNTING: Final = "tell which versions there were"
 _ACCOUNTED: Final = 2_000  # transactions whose versions are told in a second, at least
+_WATCHED: Final = 5_000  # transactions that a watch judges in a second, at least
 _TICK: Final = 0.1
 
 
@@ -179,7 +181,7 @@ class Player:
                 with contextlib.suppress(OSError):
                     self._pipe.send("stop")
             if isinstance(what, Step):
-                ends = stopped and what.doing != ACCOUNTING
+                ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
                 step, until = what, min(until, now) if ends else now + what.seconds
                 # Tables of that name are ours only once ours could be made.
                 self._made = self._made or what.doing == PLAYING
@@ -456,6 +458,9 @@ def _serve(pipe: Connection, target: Target, parent: int) -> None:
                     )
                 )
                 run = runner.run(_Showing(pipe, parent), began=pipe.send)
+                behind = _REACHING + settings.timeout + run.state.total() / _WATCHED
+                pipe.send(Step(doing=JUDGING, seconds=behind, version=runner.version))
+                run = runner.watched(run)
                 if settings.versions:
                     most = _REACHING + run.state.total() / _ACCOUNTED
                     pipe.send(Step(doing=ACCOUNTING, seconds=most, version=runner.version))

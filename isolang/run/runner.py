@@ -19,6 +19,7 @@ from isolang.run.blame import blamed
 from isolang.run.clients import Clients
 from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
+from isolang.run.lost import may_lose
 from isolang.run.mix import mix_of
 from isolang.run.phases import plan_of
 from isolang.run.prefix import Watcher
@@ -58,6 +59,7 @@ class Runner:
         self.settings = settings
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
+        self._watcher: Watcher | None = None
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
@@ -98,6 +100,7 @@ class Runner:
 
     def close(self) -> None:
         """Remove the tables, and stop a server that was started here."""
+        self._end_watch()
         if self._own:
             self.target.close()
         else:
@@ -126,6 +129,7 @@ class Runner:
         with Recorder(path, about=self._about(), versions=ordered) as recorder:
             clients = Clients(self.settings, self.plan, self.target, self.mix, recorder)
             watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
+            self._watcher = watcher
             state = clients.state
             state.began = state.answered = time.monotonic()
             interrupted = False
@@ -137,7 +141,7 @@ class Runner:
                 interrupted = True
                 clients.end()
             finally:
-                watcher.end()
+                watcher.rest()
             state.look = watcher.last
         self._judge_end(clients)
         return Run(
@@ -152,6 +156,22 @@ class Runner:
             planned=tuple(phase.workload.name for phase in self.plan.phases),
             notes=self.notes,
         )
+
+    def watched(self, run: Run) -> Run:
+        """Put into a run what its watch found, once all is written, if it was long."""
+        if self._watcher is None:
+            return run
+        # What only the whole file tells: stated versions, commits that a kill has lost.
+        kept = not run.settings.versions and not run.state.hung and not may_lose(run)
+        try:
+            return replace(run, watched=self._watcher.finish() if kept else None)
+        finally:
+            self._end_watch()
+
+    def _end_watch(self) -> None:
+        if self._watcher is not None:
+            self._watcher.end()
+            self._watcher = None
 
     def account(self, run: Run) -> Run:
         """Put into the history of a run what the database tells besides, if it was to tell.
@@ -317,7 +337,7 @@ def run(settings: Settings, show: Callable[[State], None] = lambda state: None) 
     runner = Runner(settings)
     try:
         runner.start()
-        return runner.account(runner.run(show))
+        return runner.account(runner.watched(runner.run(show)))
     finally:
         runner.close()
 

@@ -148,6 +148,7 @@ class Run(Struct, frozen=True, kw_only=True):
         planned: the workloads that were to be played by many clients.
         left: why tables may be left behind; empty if none are.
         notes: what the self-test of the adapter found doubtful.
+        watched: the verdict of its watch; ``None`` where the whole file is to be judged.
     """
 
     settings: Settings
@@ -161,6 +162,7 @@ class Run(Struct, frozen=True, kw_only=True):
     planned: tuple[str, ...] = ()
     left: str = ""
     notes: tuple[str, ...] = ()
+    watched: Look | None = None
 
     @property
     def level(self) -> Level:

@@ -18,7 +18,7 @@ from isolang import _native
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.before import kinds_of_keys, parsed, with_initial
-from isolang.history.values import decode, encode, shown
+from isolang.history.values import decode, encode, key_name, shown
 from isolang.watch.chain import Atom, Held
 
 if TYPE_CHECKING:
@@ -87,14 +87,17 @@ class Before:
     def told(self) -> str:
         """What the verdict rests on, in words; empty for nothing."""
         if self._texts:
-            return f"the keys held {', '.join(self._texts)} before the stream, as asked for"
+            said = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
+            came = {name for kind, payload in self.known for name in _names(kind, payload)}
+            if missing := [name for name in self._named if name not in came]:
+                said += f"; no key {', '.join(map(repr, missing))} came"
+            return said
         if not self.unwritten:
             return ""
-        lists = sum(is_list for is_list, _ in self.held.values())
-        singles = len(self.held) - lists
+        keys = "1 key" if len(self.held) == 1 else f"{len(self.held):,} keys"
         return (
-            "before the stream keys held what was read and nobody wrote, at most one value each: "
-            f"{singles:,} of single values, {lists:,} of lists"
+            "what was read and nobody wrote was there before the stream, at most one value of a "
+            f"key: {keys} held one"
         )
 
     # --- what is said ---
@@ -115,8 +118,8 @@ class Before:
         found: list[Held] = []
         for k in new:
             self.known.add(columns.key(k))
-            name = history.key(k)
-            name = name if name in self._named else name.removeprefix(":")
+            names = _names(*columns.key(k))
+            name = next((name for name in names if name in self._named), names[0])
             if name not in self._named and not self._everywhere:
                 continue
             value = self._named.get(name, self._everywhere[0] if self._everywhere else None)
@@ -223,8 +226,16 @@ class Before:
                 columns.begin_list_with(k, atoms)
             else:
                 columns.set_initial_value(k, atoms[0], alone=True)
-        begun = replace(history, columns=columns, _lazy={}, initial=self.told())
-        return with_initial(begun, unwritten=True) if self.unwritten else begun
+        begun = replace(history, columns=columns, _lazy={})
+        if self.unwritten:
+            begun = with_initial(begun, unwritten=True)
+        return replace(begun, initial=self.told())
+
+
+def _names(kind: int, payload: Any) -> tuple[str, str]:
+    """What a key may be called: as messages call it, and without the colon of a keyword."""
+    name = key_name(kind, payload)
+    return name, name.removeprefix(":")
 
 
 def as_left(some: Sequence[Held]) -> bytes:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 #: The file in the folder of a watch.
 NAME: Final = "state.sqlite"
 
+#: The version of what is in it. A state of another version is not read: the watch judges the log
+#: from its beginning again, and goes on with its chain.
+FORMAT: Final = 1
+
 _AT_ONCE: Final = 500  # keys that one query asks for
 
 
@@ -173,8 +177,18 @@ class Values:
         )
 
 
+class _OtherVersionError(Exception):
+    """A state that another release has written."""
+
+
 def _opened(path: Path) -> sqlite3.Connection:
     data = sqlite3.connect(path)
+    (version,) = data.execute("PRAGMA user_version").fetchone()
+    if version != FORMAT:
+        if data.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            data.close()
+            raise _OtherVersionError
+        data.execute(f"PRAGMA user_version = {FORMAT}")
     data.execute("PRAGMA synchronous = NORMAL")
     data.execute("PRAGMA cache_size = -32000")
     with data:
@@ -190,7 +204,8 @@ def _opened(path: Path) -> sqlite3.Connection:
 def saved_in(folder: Path) -> Saved | None:
     """Where the watch of a folder goes on; ``None``: at the beginning.
 
-    So it is where the chain is shorter than it was then: its end is lost, and that of the state.
+    So it is where the chain is shorter than it was then, since its end is lost, and where another
+    release wrote the state.
 
     Raises:
         HistoryError: the file cannot be read, or was changed.
@@ -210,6 +225,8 @@ def saved_in(folder: Path) -> Saved | None:
         if hashlib.sha256(text).hexdigest() != digest:
             raise HistoryError(f"{path}: was changed")
         saved = msgspec.msgpack.decode(text, type=Saved)
+    except _OtherVersionError:
+        return None
     except (sqlite3.Error, TypeError, msgspec.DecodeError) as error:
         raise HistoryError(f"{path}: cannot be read ({error})") from None
     chain = folder / CHAIN

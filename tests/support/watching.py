@@ -194,7 +194,7 @@ class Scans:
 
     def text(self) -> str:
         rng = self.rng
-        left = rng.randint(20, 150)
+        left = rng.randint(12, 70)
         flying: dict[int, tuple[list[Any], int]] = {}
         names = list(range(rng.randint(2, 6)))
         while left or flying:

@@ -80,7 +80,7 @@ def test_what_reads_show(tmp_path, text, outcome):
     whole = check(load_history(tmp_path / "log.edn", **SEEN), level)
     assert whole.outcome == outcome
     if outcome == "valid":
-        assert "at most one value each" in report.note
+        assert "at most one value of a key" in report.note
         assert report.note == begun_with(tmp_path / "state")
         stream = Stream([tmp_path / "log.edn"], follow=False)
         assert verify_chain(tmp_path / "state", stream, by_definition=True) == len(text)

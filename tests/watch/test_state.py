@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from support.watching import random_history
@@ -12,7 +13,7 @@ from isolang.errors import HistoryError
 from isolang.history import History, Transaction
 from isolang.history.values import Keyword
 from isolang.watch.packed import pack, unpack
-from isolang.watch.state import Saved, Values, saved_in
+from isolang.watch.state import FORMAT, Saved, Values, saved_in
 from isolang.watch.stream.rows import Rows, restored, saved
 
 KEYS = (1, -5, 1 << 63, "x", "", Keyword("k"), True, 1.5, "isolang")
@@ -141,6 +142,39 @@ def test_a_changed_state_is_refused(tmp_path):
     data.close()
     with pytest.raises(HistoryError, match="was changed"):
         saved_in(tmp_path)
+
+
+@pytest.mark.parametrize("version", [FORMAT, FORMAT + 1])
+def test_a_state_of_another_release_is_not_read(tmp_path, monkeypatch, version):
+    """One of this format goes on; else the log is read from its beginning, and the chain goes on.
+
+    The state was left by a watch in the middle of its log. If this fails, what a watch saves has
+    changed: raise FORMAT, and make it again.
+    """
+    import shutil
+    import sqlite3
+
+    from isolang.watch import Stream, Watch, position_in, verify_chain
+
+    shutil.copytree(Path(__file__).parent / "state", tmp_path / "of")
+    monkeypatch.chdir(tmp_path / "of")
+    state, log = Path("state"), Path("log.edn")
+    with sqlite3.connect(state / "state.sqlite") as data:
+        data.execute(f"PRAGMA user_version = {version}")
+    data.close()
+    position = position_in(state)
+    assert (position is None) == (version != FORMAT)
+    before = (state / "chain.jsonl").read_bytes()
+    stream = Stream([log], follow=False, resume=position)
+    watch = Watch("sser", stream=stream, folder=state, sources=["log.edn"], round=5)
+    came = 0
+    for batch in stream:
+        came += int((~batch.in_flight).sum())
+        list(watch.feed(batch))
+    assert watch.report.outcome == "valid"
+    assert came == (16 if version == FORMAT else 40)
+    assert (state / "chain.jsonl").read_bytes().startswith(before)
+    assert verify_chain(state, Stream([log], follow=False)) == watch.report.seen == 40
 
 
 def test_damaged_values_are_refused():
