@@ -12,6 +12,7 @@ from isolang.levels import levels_of
 from isolang.output.contest import Row
 from isolang.report import course_of, page
 from isolang.report.contest import html
+from isolang.run.recorder import Recorder
 from isolang.workload import Workload, generate
 
 FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')
@@ -290,6 +291,32 @@ def test_no_two_labels_stand_on_each_other(chromium, tmp_path, width):
         assert overlaps(tab) == []
         assert len(tab.evaluate(LABELS)) >= 6
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.close()
+
+
+def test_a_graph_of_rows_is_whole_on_a_narrow_screen(chromium, tmp_path):
+    """Two transactions with the columns of their rows stand below each other, and none is cut."""
+    with Recorder(tmp_path / "history.edn") as recorder:
+        for session in range(2):
+            with recorder.transaction(session) as t:
+                t.read("account/bob", None)
+                t.write("account/bob", 765 + session)
+                t.callers = ["app.py:41", "app.py:43"]
+                t.rows = ["{owner: Bob, balance: 50}", "{owner: Bob → Bob Jr., balance: 50 → 61}"]
+        verdict = isolang.check(recorder.history(), "ser")
+    file = tmp_path / "page.html"
+    file.write_text(page(verdict), encoding="utf-8")
+    for width in WIDTHS:
+        tab = drawn(chromium, file, width)
+        box, *shapes = tab.evaluate(
+            """() => ['#graph .sheet', '#graph g.node'].flatMap((one) =>
+            [...document.querySelectorAll(one)].map((o) => o.getBoundingClientRect())
+            .map((r) => [r.left, r.right]))"""
+        )
+        assert len(shapes) == 2
+        assert all(box[0] <= left < right <= box[1] for left, right in shapes)
+        assert overlaps(tab) == []
+        assert tab.locator("#argument").inner_text().count("app.py:4") == 4
         tab.close()
 
 

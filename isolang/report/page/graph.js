@@ -1,6 +1,8 @@
 // The graph: the transactions of the argument and its edges, in layers.
 "use strict";
 
+const SMALLEST = 0.62; // of the graph's own size: less cannot be read, and the pane scrolls
+
 /** @param {HTMLElement} pane */
 function graphPane(pane) {
   const choose = el("select", { "aria-label": "Which part of the argument", onchange: draw });
@@ -28,12 +30,14 @@ function graphPane(pane) {
       return;
     }
     const grey = list.length <= 8 ? behind(list) : [];
-    const { nodes, lines, width, height } = isRing(list) && !grey.length ? ring(list) : layers(list, grey);
     const room = box.getBoundingClientRect();
+    const round = isRing(list) && !grey.length ? ring(list) : null;
+    // A ring that a narrow screen would cut goes down it, in layers.
+    const fits = round && (innerWidth >= NARROW || round.width * SMALLEST <= room.width);
+    const { nodes, lines, width, height } = round && fits ? round : layers(list, grey);
     const larger = Math.max(1, Math.min(1.4, room.width / width, room.height / height));
     picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: width * larger, height: height * larger, role: "group", "aria-label": "Graph of the argument" });
-    // Smaller than this it cannot be read; then the pane scrolls.
-    picture.style.minWidth = `${Math.min(width, width * 0.62)}px`;
+    picture.style.minWidth = `${width * SMALLEST}px`;
     picture.append(markers());
     for (const shape of lines) picture.append(edgeShape(shape));
     for (const [name, shape] of nodes) picture.append(nodeShape(name, shape));
