@@ -183,7 +183,7 @@ class Watch:
         self._touched: set[Atom] = set()  # keys of the parts
         self._first: Report | None = None  # of the violations
         self._violations = 0
-        self._judged_at = self._saved_at = time.monotonic()
+        self._judged_at = self._saved_at = self._began = time.monotonic()
         self._saved_seen = 0
         self._arrived: deque[tuple[float, int]] = deque()
         self._grace_seconds = grace_seconds
@@ -758,12 +758,18 @@ class Watch:
                 "invoked with; hint: isocheck check of the log, once it is complete"
             )
         joined = unwritten or self._before.unwritten or counts.get("completions_without_invocation")
-        if joined and self._old() <= 0:
+        if joined and self._is_young():
             return (
                 "invalid if nothing was in flight where the log begins: what is read so early may "
                 "be of a transaction that was; hint: --grace says how long that may be"
             )
         return ""
+
+    def _is_young(self) -> bool:
+        """Whether what was in flight where the stream begins may still be so."""
+        if self._grace_seconds:
+            return time.monotonic() - self._began < self._grace_seconds
+        return self._seen <= self._grace * self._round
 
     def _doubt(self, said: Verdict, window: _Window, *, ended: bool) -> bool:
         """All cuts are back, or more than the window may hold would have to be.

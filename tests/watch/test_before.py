@@ -110,6 +110,14 @@ def test_what_is_said(tmp_path):
     assert report_of(tmp_path / "other", "ser", text, initial_value=said).outcome == "invalid"
 
 
+def test_a_key_that_never_came_is_told(tmp_path):
+    """It may be misspelt."""
+    said = {"initial_value": ("x=7", "y=3")}
+    report = report_of(tmp_path, "ser", lines("0 [:r x 7]"), **said)
+    assert report.outcome == "valid"
+    assert report.note.endswith("; no key 'y' came")
+
+
 def test_a_chain_that_says_too_much_is_refused(tmp_path):
     """A value that somebody wrote, or one that nobody asked for, was not there before."""
     text = lines("0 [:r x 7]", *OTHERS)
