@@ -43,7 +43,7 @@ def distinct_rows(rows: NDArray[_N]) -> NDArray[_N]:
     if prod(sizes) < 2**63:
         code = np.zeros(len(rows), np.int64)
         for column, few, size in zip(rows.T, least, sizes, strict=True):
-            code = code * size + (column - few)
+            code = code * size + (column.astype(np.int64) - few)
         found = np.unravel_index(distinct(code), sizes)
         each: NDArray[_N] = (np.stack(found, axis=1) + least).astype(rows.dtype)
         return each

@@ -204,6 +204,19 @@ def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd):
     assert found["own"]["place"]["above"]
 
 
+def test_a_history_that_names_levels_is_told_what_judges_by_them(folder, capfd):
+    """`levels` judges all transactions by each level; a verdict says which levels nobody knows."""
+    (folder / "h.edn").write_text(
+        "{:type :ok, :f :txn, :value [[:w :x 1]], :process 0, :level :ser}\n"
+        "{:type :ok, :f :txn, :value [[:r :x 1]], :process 1, :level :rc}\n"
+    )
+    assert "--spec mixed" in run_here(capfd, "levels", "h.edn").err
+    run = run_here(capfd, "check", "--spec", "mixed-levels", "h.edn")
+    assert run.code == 0
+    said = " ".join(run.out.split())
+    assert '1 transaction asked for "rc", which the spec does not name' in said
+
+
 def test_the_lattice_of_the_library_is_printed(folder, capfd):
     run = run_here(capfd, "spec", "lattice", "--svg", "l.svg")
     assert run.code == 0
