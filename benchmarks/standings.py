@@ -19,7 +19,7 @@ from isolang.run.survey import Cell, Survey
 
 TARGETS = (
     "postgres", "mariadb", "sqlite", "duckdb", "redis", "etcd", "slatedb", "turso", "zodb", "lmdb",
-    "lance", "deltalake", "pyiceberg", "h2", "hsqldb", "derby", "firebird",
+    "lance", "deltalake", "pyiceberg", "h2", "hsqldb", "derby", "firebird", "seekdb",
 )  # fmt: skip
 # The more severe first: what is lost or seen that never was, then what no order explains.
 SEVERITY = (
@@ -31,7 +31,8 @@ Each level of each database against what it claims: ✗ violated, certified; ✓
 was played, which is no proof; ? too little was played. The violated ones come first, the most
 severe before the others. [Engines](engines.md) and [Testing a database](run.md) have the promises,
 [findings](findings/README.md) violations with scripts, some of which need a statement or a load
-that is not played here. Made by `benchmarks/standings.py`."""
+that is not played here. Made by `benchmarks/standings.py`: `scripted`, `pairs` and `rmw`, 8 seconds
+each, one after the other."""
 MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
 
 
@@ -109,8 +110,8 @@ def main() -> None:
     parser.add_argument("what", choices=("play", "page"))
     parser.add_argument("targets", nargs="*", default=list(TARGETS))
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--workloads", default="scripted,pairs")
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--workloads", default="scripted,pairs,rmw")
     asked = parser.parse_args()
     if asked.what == "play":
         play(asked.targets, asked.folder, asked.seconds, asked.workloads)

@@ -242,6 +242,8 @@ class Player:
         try:
             self._pipe.close()
             os.setsid()
+            os.dup2(2, 1)  # what drivers and engines print is no report
+            sys.stdout = sys.stderr
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             faulthandler.register(signal.SIGUSR1, file=self._dump, all_threads=True)

@@ -526,7 +526,9 @@ def test_a_survey_goes_on_after_a_cell_that_fails(capfd, tmp_path, monkeypatch):
 def test_deletes_are_shown(tmp_path):
     """A counterexample with a delete, which has no value, has its statements."""
     from isolang.run.judge import _statements
-    from isolang.run.targets import level_named, target_named
+    from isolang.run.mix import mix_of
+    from isolang.run.settings import Settings
+    from isolang.run.targets import target_named
 
     history = isolang.History.from_transactions(
         [isolang.Transaction([("r", "x", None), ("delete", "x")], session=i) for i in (1, 2)]
@@ -534,7 +536,7 @@ def test_deletes_are_shown(tmp_path):
     target = target_named("sqlite")
     verdict = SimpleNamespace(violation=SimpleNamespace(transactions=[
         SimpleNamespace(number=0, name="T1")]))  # fmt: skip
-    run = SimpleNamespace(level=level_named(target, ""))
+    run = SimpleNamespace(mix=mix_of(Settings(target="sqlite"), target))
     assert "DELETE FROM isocheck_registers" in _statements(verdict, history, run, target)["T1"][2]
 
 

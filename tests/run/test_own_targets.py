@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from support.cli import run_here
 
 from isolang.run.address import Address
 from isolang.run.operation import Append, Delete, Read, Write
@@ -103,3 +106,28 @@ def test_urls_that_sqlalchemy_does_not_take(url, message):
     pytest.importorskip("sqlalchemy")
     with pytest.raises(TargetError, match=message):
         target_named(f"sqlalchemy:{url}")
+
+
+TALKATIVE = """
+import os
+from isolang.run.targets.memory import Memory
+
+class Talkative(Memory):
+    name = "talkative"
+
+    def version(self):
+        print("from Python")
+        os.write(1, b"from elsewhere")
+        return "talkative"
+"""
+
+
+def test_what_an_engine_prints_is_no_report(tmp_path, capfd):
+    """The report is all that stands on the standard output."""
+    (tmp_path / "talkative.py").write_text(TALKATIVE)
+    done = run_here(
+        capfd, "run", f"{tmp_path}/talkative.py:Talkative", "--workload", "mini", "--seconds", "60",
+        "--transactions", "50", "--save", str(tmp_path), "-o", "json",
+    )  # fmt: skip
+    assert json.loads(done.out)["database"] == "talkative"
+    assert "from elsewhere" in done.err

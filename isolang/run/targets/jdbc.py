@@ -96,6 +96,10 @@ class Jdbc(SqlTarget):
                 jpype.startJVM(*_MACHINE, classpath=[jar, *known])
             except (OSError, RuntimeError) as error:
                 raise TargetError(f"{self.name}: no Java can be started ({error})") from None
+            # HSQLDB counts its latches aloud.
+            java = jpype.JPackage("java")
+            silent = java.io.PrintStream(java.io.OutputStream.nullOutputStream())
+            java.lang.System.setOut(silent)
         super().start()
 
     def open(self, *, direct: bool) -> Any:
