@@ -35,6 +35,8 @@ _ROUNDS = 40
 # All are, too, once more operations were solved again than there are set-reads. From so many on,
 # set-reads cost more than any rounds.
 _COUNTED = 4_000_000
+# By so many predicate reads their number is estimated.
+_SAMPLE = 100
 # And if there are no more than these, once an order contradicts one predicate read in four: then
 # what was recorded says little of the order.
 _FEW = 1_000_000
@@ -64,7 +66,7 @@ class Implicit:
         self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
         self._rounds = 0
         self._solved = 0
-        self._all: int | None = None
+        self._all: float | None = None
 
     def complete(self, witness: Witness) -> Witness | None:
         """The witness with an order that implicit set-reads hold in.
@@ -134,7 +136,7 @@ class Implicit:
         untold = 4 * len(contradicted) > len(self._whole.columns.statement_start)
         if (
             self._rounds > _ROUNDS
-            or self._solved > self._number_of_all()
+            or (self._solved and self._solved > self._number_of_all())
             or (untold and self._number_of_all() <= _FEW)
         ):
             self._write_out_all()
@@ -148,13 +150,16 @@ class Implicit:
         self._run.restart(self._whole.with_set_reads(self._missed))
 
     def _number_of_all(self) -> float:
+        """How many set-reads there are, by those of some predicate reads."""
         import numpy as np
 
         if self._all is None:
             columns = self._whole.columns
-            every = np.arange(len(columns.statement_start), dtype=np.int32)
-            self._all = len(columns.missed_by(every, _COUNTED))
-        return self._all if self._all < _COUNTED else float("inf")
+            reads = len(columns.statement_start)
+            some = np.arange(0, reads, reads // _SAMPLE + 1, dtype=np.int32)
+            found = len(columns.missed_by(some, _COUNTED)) * reads // len(some)
+            self._all = found if found < _COUNTED else float("inf")
+        return self._all
 
     def _write_out_all(self) -> None:
         self._run.restart(self._whole.written_out())
