@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from support.cli import run_here
 
 import isolang
+from isolang.run.operation import DELETED
+from isolang.run.outcome import RolledBack
 from isolang.run.simulate import simulate
 from isolang.run.target import TargetError
+from isolang.run.versions import Changes, Versions
 from isolang.run.workloads import NAMES, Shape
 
 
@@ -32,6 +37,43 @@ def test_a_weaker_rule_gives_its_level_and_no_more(rule, level, stronger):
     ]
     assert {isolang.check(history, level).outcome for history in histories} == {"valid"}
     assert "invalid" in {isolang.check(history, stronger).outcome for history in histories}
+
+
+@pytest.mark.parametrize("read", [lambda t: t.select(0, 9), lambda t: t.scan("a", "z")])
+def test_a_row_that_is_new_in_what_was_scanned(read):
+    """COMMIT refuses at serializable who scanned without it, and at snapshot isolation does not."""
+    for level, refused in (("serializable", True), ("snapshot", False)):
+        versions = Versions({"a": 1, "b": None})
+        reader, writer = Changes(versions, level), Changes(versions, level)
+        assert read(reader)["a"] == 1
+        writer.write("m", 5)
+        writer.commit()
+        assert "m" not in read(reader)
+        assert read(Changes(versions, level))["m"] == 5
+        reader.write("b", 7)
+        with pytest.raises(RolledBack) if refused else nullcontext():
+            reader.commit()
+
+
+def test_rows_by_their_values():
+    """Newest ones, those of a moment, and own ones; gone ones never."""
+    versions = Versions({"a": 1, "b": 2, "c": None})
+    old = Changes(versions, "snapshot")
+    new = Changes(versions, "read committed")
+    other = Changes(versions, "snapshot")
+    other.write("a", 8)
+    other.write("b", DELETED)
+    other.write("c", 3)
+    assert other.select(0, 9) == {"a": 8, "c": 3}
+    other.commit()
+    assert old.select(0, 9) == {"a": 1, "b": 2}
+    assert new.select(0, 9) == {"a": 8, "c": 3}
+    assert new.select(4, 9) == {"a": 8}
+    dirty = Changes(versions, "read uncommitted")
+    dirty.write("c", 9)
+    assert Changes(versions, "read uncommitted").select(9, 9) == {"c": 9}
+    dirty.roll_back()
+    assert Changes(versions, "read uncommitted").select(9, 9) == {}
 
 
 def test_equal_seeds_give_equal_histories():

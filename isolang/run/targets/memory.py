@@ -32,8 +32,7 @@ class Memory(BaseTarget):
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         first = dict.fromkeys(registers) | {key: [] for key in lists}
-        self.versions = Versions()
-        self.versions.of |= {key: [(0, value)] for key, value in first.items()}
+        self.versions = Versions(first)
 
     def connect(self) -> MemoryClient:
         return MemoryClient(self)
@@ -79,13 +78,11 @@ class MemoryClient(BaseClient):
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         with self.target.lock:
-            keys = [key for key in self.target.versions.of if low <= key <= high]
-            rows = [(key, self.changes.read(key)) for key in keys]
-            return {key: value for key, value in rows if value != DELETED}
+            return self.changes.scan(low, high)
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        rows = self.scan("", "\U0010ffff").items()
-        return {k: v for k, v in rows if isinstance(v, int) and low <= v <= high}
+        with self.target.lock:
+            return self.changes.select(low, high)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
         return [key for key in self.select(low, high) if self.write(key, value)]
