@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from isolang.certify.errors import NotCertifiedError
@@ -77,6 +79,7 @@ def check_statements(history: History, facts: Facts) -> None:
         # mutant: python-loaded-rows
         | {(k, v) for k, v in enumerate(facts.initial_value) if v != 0}
     )
+    by_key = {key: [value for _, value in same] for key, same in groupby(held, itemgetter(0))}
     predicates = [_predicate(text) for text in columns.predicates]
     for s in sorted(judged_statements(history, facts)):
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
@@ -109,13 +112,15 @@ def check_statements(history: History, facts: Facts) -> None:
             for op in range(facts.op_start[txn], start)
             if facts.kind[op] == WRITE and facts.ok[op]
         }
+        # Where set-reads are implicit, of the keys that it tells of, or its transaction wrote.
+        implicit = columns.statement_known[s] == IMPLICIT
+        told = sorted({*missed, *own} & by_key.keys()) if implicit else by_key
         expected: dict[int, frozenset[int]] = {}
-        for key, value in held:
-            # mutant: python-own-rows
-            if key not in returned and own.get(key, value) == value and holds(key, value):
-                expected[key] = expected.get(key, frozenset()) | {value}
-        if columns.statement_known[s] == IMPLICIT:
-            expected = {key: v for key, v in expected.items() if key in missed or key in own}
+        for key in told:
+            for value in () if key in returned else by_key[key]:
+                # mutant: python-own-rows
+                if own.get(key, value) == value and holds(key, value):
+                    expected[key] = expected.get(key, frozenset()) | {value}
         # mutant: python-missed-rows
         if missed != expected:
             raise NotCertifiedError(

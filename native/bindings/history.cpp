@@ -50,11 +50,11 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
   return {kept->data(), {kept->size()}, owner};
 }
 
-using Pairs = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using MissedRows = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 // Two numbers for each: predicate read and key.
-nb::ndarray<nb::numpy, std::int32_t, nb::shape<-1, 2>> table(const std::vector<Missed>& missed) {
+nb::ndarray<nb::numpy, std::int32_t, nb::shape<-1, 2>> rows_of(const std::vector<Missed>& missed) {
   auto* const rows = new std::vector<std::int32_t>;
   nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
   for (const Missed& m : missed) rows->insert(rows->end(), {m.statement, m.key});
@@ -368,7 +368,7 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "With all set-reads of predicate reads as operations.");
-  c.def("with_set_reads", [told](const History& h, Pairs missed) {
+  c.def("with_set_reads", [told](const History& h, MissedRows missed) {
     return told([&] {
       std::vector<Missed> all;
       for (std::size_t i = 0; i < missed.shape(0); ++i) all.push_back({missed(i, 0), missed(i, 1)});
@@ -377,12 +377,12 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "missed"_a, "With these as operations: predicate reads and keys, ascending.");
-  c.def("missed_by", [told](const History& h, Array<std::int32_t> statements, std::int64_t most) {
-    return table(told([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
+  c.def("missed_by", [told](const History& h, Numbers<std::int32_t> statements, std::int64_t most) {
+    return rows_of(told([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
   }, "statements"_a, "most"_a, "All implicit set-reads of these predicate reads, of the first ones if they are too many.");
-  c.def("contradicted", [told](const History& h, Array<std::int32_t> commits, Array<std::int64_t> seen) {
+  c.def("contradicted", [told](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen) {
     if (seen.shape(0) != h.statement_start.size()) throw nb::value_error("seen: one entry per predicate read");
-    return table(told([&] {
+    return rows_of(told([&] {
       for (std::size_t i = 0; i < commits.shape(0); ++i)
         if (commits(i) < 0 || commits(i) >= h.transactions()) throw std::invalid_argument("no such transaction");
       return contradicted(h, {commits.data(), commits.shape(0)}, {seen.data(), seen.shape(0)});
