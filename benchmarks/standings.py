@@ -31,8 +31,8 @@ Each level of each database against what it claims: ✗ violated, certified; ✓
 was played, which is no proof; ? too little was played. The violated ones come first, the most
 severe before the others. [Engines](engines.md) and [Testing a database](run.md) have the promises,
 [findings](findings/README.md) violations with scripts, some of which need a statement or a load
-that is not played here. Made by `benchmarks/standings.py`: `scripted`, `pairs` and `rmw`, 8 seconds
-each, one after the other."""
+that is not played here. Made by `benchmarks/standings.py`: `scripted`, `pairs` and `rmw`, 6 to 15
+seconds each, one after the other; Firebird's twice."""
 MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
 
 
