@@ -58,6 +58,7 @@ class Clients:
         self._lists = frozenset(plan.lists())
         self._lock = threading.Lock()
         self._share, self._values = Share(), count(1)
+        self._begun = count()
         self._threads: list[threading.Thread] = []
         self.fatal: BaseException | None = None
 
@@ -136,6 +137,8 @@ class Clients:
                 client = self._connect(standby=standby)
                 connections += 1
                 continue
+            if not self._due():
+                continue
             workload = workloads[self.state.workload]
             program = workload.program(source)
             if standby:
@@ -150,6 +153,14 @@ class Clients:
                 client = None
         if client is not None:
             _close(client)
+
+    def _due(self) -> bool:
+        """Wait until a transaction is to begin; false if the run ends before."""
+        rate = self._settings.rate
+        if rate is None:
+            return True
+        at = self.state.began + next(self._begun) * self._share.of / rate
+        return not self.stopped.wait(max(0.0, at - time.monotonic()))
 
     def _transact(
         self,

@@ -168,6 +168,15 @@ class Settings(Checked, frozen=True, kw_only=True):
     transactions: Annotated[int | None, About("Stop after this many.", "N", SIZE, bounds=COUNT)] = (
         None
     )
+    rate: Annotated[
+        float | None,
+        About(
+            "Begin this many transactions a second in all; by default as many as go.",
+            "N",
+            SIZE,
+            bounds=(1, 1e8),
+        ),
+    ] = None
     sessions: Annotated[int, About("Clients at a time.", "N", SIZE, bounds=COUNT)] = 10
     processes: Annotated[
         int, About("Share the clients out to this many.", "N", SIZE, bounds=COUNT)

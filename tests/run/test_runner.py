@@ -228,6 +228,16 @@ def test_a_run_removes_its_tables(tmp_path):
         assert connection.execute("select name from sqlite_master").fetchall() == [("mine",)]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_rate_is_kept(tmp_path, processes):
+    """All clients together begin so many transactions a second, and no more."""
+    judged = run(
+        tmp_path, "sqlite", workload="mini", rate=40.0, seconds=1.5, sessions=4,
+        processes=processes, watched=False,
+    )  # fmt: skip
+    assert 10 < judged.recorded.state.total() <= 64
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "options", "outcome"),
