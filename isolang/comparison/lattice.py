@@ -330,7 +330,7 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """The levels of the library, by name, in all their styles."""
+    """The levels of the library, by name, in all their styles; none that one database promises."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library, list_mixed
     from isolang.language.load import load_spec
@@ -338,5 +338,5 @@ def library_levels() -> dict[str, Normal]:
     return {
         entry.name: normal(load_spec(entry.name))
         for entry in (*list_library(), *list_mixed())
-        if not entry.alias_of
+        if not entry.alias_of and not entry.name.startswith("postgresql-")
     }

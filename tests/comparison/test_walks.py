@@ -32,6 +32,8 @@ def ends(e, word, kinds, at):
             return {at + 1} if at < len(word) and word[at] == name else set()
         case Lift(arg=Rel(name=name)):
             return {at} if name in kinds[at % len(word)] else set()
+        case Lift():
+            return set()  # nobody here bears a name
         case Union(parts=parts):
             return set().union(*(ends(p, word, kinds, at) for p in parts))
         case Seq(parts=parts):
