@@ -125,3 +125,13 @@ def test_another_table_of_relations_is_noticed():
     assert relations_table.written(text.replace("in session order", "in its session")) == text
     with pytest.raises(ValueError, match="no place for the table"):
         relations_table.written("| name | what it relates | from |")
+
+
+def test_the_changes_say_everything_once():
+    """A merge of two branches may keep both of what it should have joined."""
+    lines = [
+        line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("* ")
+    ]
+    assert len(lines) == len(set(lines))
+    themes = [line for line in prose(ROOT / "CHANGELOG.md").splitlines() if line.startswith("#")]
+    assert len(themes) == len(set(themes))
