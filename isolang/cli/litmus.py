@@ -135,11 +135,10 @@ def litmus(
     skipped: list[tuple[str, str]] = []
     with Bar(1) as bar:
         bar.phase("look for histories")
+        levels = _levels(playing, suite=suite, script=bool(script))
         cases = _cases(what or [], spec, include, skipped, suite=suite)
-        rows = [
-            observe([case.question for case in cases], playing, name, progress=bar.phase)
-            for name in _levels(playing, suite=suite, script=bool(script))
-        ]
+        questions = [case.question for case in cases]
+        rows = [observe(questions, playing, name, progress=bar.phase) for name in levels]
     if script:
         data(_script(cases, rows, playing, script))
         return EXIT_VALID

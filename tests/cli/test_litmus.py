@@ -9,6 +9,8 @@ import pytest
 from support.cli import run_here
 from support.paths import ROOT
 
+from isolang.comparison.lattice import library_levels
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -74,8 +76,10 @@ def test_mistakes(folder, capfd, arguments, said):
 
 
 @pytest.mark.slow
-def test_the_suite_finds_where_the_levels_of_a_database_lie(folder, capfd):
+def test_the_suite_finds_where_the_levels_of_a_database_lie(folder, capfd, monkeypatch):
     """Those of the simulated database are known."""
+    few = {name: library_levels()[name] for name in ("sser", "strong-si", "ser", "si", "pc", "rc")}
+    monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: few)
     run = run_here(capfd, "litmus", "--suite", "--run", "memory", "--interleavings", "40")
     assert run.code == 1
     said = dict(line.strip().split(": ", 1) for line in run.out.splitlines() if ": nothing" in line)

@@ -8,8 +8,8 @@ from collections import Counter
 from random import Random
 
 import pytest
-from run.test_runner import run, short
 from support.cli import run_here
+from support.runs import run, short
 from support.servers import started
 
 import isolang

@@ -9,32 +9,17 @@ import sys
 import pytest
 from cli.test_schema import satisfies
 from support.cli import ENVIRONMENT, run_here
+from support.runs import run, short
 from support.servers import started
 
 import isolang
 from isolang.errors import IsolangError
-from isolang.run.judge import judge
 from isolang.run.operation import Read
 from isolang.run.runner import Runner
 from isolang.run.settings import Settings
 from isolang.run.target import TargetError
 from isolang.run.targets import target_named
 from isolang.run.workloads import NAMES, Shape, Source, workload_named
-
-
-def run(tmp_path, target, **options):
-    """Run, judge, and give what is to be said about it."""
-    runner = Runner(Settings(target=target, folder=str(tmp_path), **options))
-    try:
-        runner.start()
-        recorded = runner.run()
-    finally:
-        runner.close()
-    return judge(recorded, runner.target, levels=False)
-
-
-def short(transactions=300):
-    return {"transactions": transactions, "seconds": 60.0, "sessions": 4}
 
 
 @pytest.mark.parametrize("workload", NAMES)

@@ -1,0 +1,21 @@
+"""Short runs, played and judged."""
+
+from isolang.run.judge import judge
+from isolang.run.runner import Runner
+from isolang.run.settings import Settings
+
+
+def run(tmp_path, target, **options):
+    """Run, judge, and give what is to be said about it."""
+    runner = Runner(Settings(target=target, folder=str(tmp_path), **options))
+    try:
+        runner.start()
+        recorded = runner.run()
+    finally:
+        runner.close()
+    return judge(recorded, runner.target, levels=False)
+
+
+def short(transactions=300):
+    """Settings of a run that ends soon."""
+    return {"transactions": transactions, "seconds": 60.0, "sessions": 4}
