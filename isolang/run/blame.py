@@ -78,7 +78,8 @@ def hung_process(dump: str) -> tuple[str, ...]:
             continue
         inside = next((one for one in lines if not _is_pythons(one.split('"')[1])), lines[0])
         _, file, rest = inside.split('"', 2)
-        last = f"{rest.rpartition(' in ')[2]} ({_place(file, int(rest.split()[2]))})"
+        line = rest.split()[2]  # "???" where the interpreter is between two of them
+        last = f"{rest.rpartition(' in ')[2]} ({_place(file, line)})"
         if any(_CLIENTS in line for line in lines):
             found.append(last)
     return tuple(found) or ((last,) if last else ())
@@ -95,7 +96,7 @@ def _is_pythons(file: str) -> bool:
     return (file.startswith(_PYTHONS) and "-packages" not in file) or file.startswith("<")
 
 
-def _place(file: str, line: int) -> str:
+def _place(file: str, line: int | str) -> str:
     """A file as its package has it, and a line."""
     parts = Path(file).parts
     roots = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
