@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from isolang.api import check, load_history
 from isolang.history import History, Transaction
 from isolang.history.values import UNKNOWN
 from isolang.watch import Report, Stream, Watch
@@ -329,3 +330,24 @@ def watched(
     stream.close()
     assert watch.report is not None
     return watch.report
+
+
+def judged_like_the_whole(
+    rng: random.Random, path: Path, level: str, folder: Path, counts: Counter[str]
+) -> Report:
+    """Watch a file; where both are known, its verdict is that of the whole file."""
+    whole = check(load_history(path), level, simplest=False, timeout=2)
+    found = watched(rng, path, level, folder, counts)
+    assert {whole.outcome, found.outcome} - {"unknown"} in ({"valid"}, {"invalid"}, set())
+    counts[found.outcome] += 1
+    return found
+
+
+def lines(*transactions: str) -> str:
+    """A log in which each transaction follows the one before; a leading number is its process."""
+    text = ""
+    for given in transactions:
+        process, _, value = given.partition(" ")
+        for kind in ("invoke", "ok"):
+            text += f"{{:type :{kind}, :process {process}, :f :txn, :value [{value}]}}\n"
+    return text

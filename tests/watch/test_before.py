@@ -5,22 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.watching import LEVELS, random_history, watched, with_rows_before
+from support.watching import LEVELS, lines, random_history, watched, with_rows_before
 
 from isolang import check, load_history
 from isolang.errors import IsolangError
 from isolang.history import save_history
 from isolang.watch import Report, Stream, Watch, begun_with, verify_chain
 from isolang.watch.chain import NAME
-
-
-def lines(*transactions: str) -> str:
-    text = ""
-    for one in transactions:
-        process, value = one.split(" ", 1)
-        for kind in ("invoke", "ok"):
-            text += f"{{:type :{kind}, :process {process}, :f :txn, :value [{value}]}}\n"
-    return text
 
 
 def report_of(folder: Path, level: str, text: str, **reading: object) -> Report:

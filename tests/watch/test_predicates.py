@@ -7,22 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.watching import LEVELS, Scans, watched
+from support.watching import LEVELS, Scans, judged_like_the_whole, lines
 
-from isolang.api import check, load_history
 from isolang.errors import HistoryError, IsolangError
 from isolang.watch import Report, Stream, Watch, verify_chain
 from isolang.watch.chain import NAME
-
-
-def lines(*transactions: str) -> str:
-    """A log in which each transaction follows the one before; a leading number is its process."""
-    text = ""
-    for given in transactions:
-        process, _, value = given.partition(" ")
-        for kind in ("invoke", "ok"):
-            text += f"{{:type :{kind}, :process {process}, :f :txn, :value [{value}]}}\n"
-    return text
 
 
 def watch_of(folder: Path, text: str, level: str, **options: object) -> Report:
@@ -44,10 +33,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         level = rng.choice(LEVELS)
         path = tmp_path / f"{number}.edn"
         path.write_text(Scans(rng).text())
-        whole = check(load_history(path), level, simplest=False, timeout=2)
-        found = watched(rng, path, level, tmp_path / str(number), counts)
-        assert {whole.outcome, found.outcome} - {"unknown"} in ({"valid"}, {"invalid"}, set())
-        counts[found.outcome] += 1
+        found = judged_like_the_whole(rng, path, level, tmp_path / str(number), counts)
         if found.outcome == "valid":
             stream = Stream([path], follow=False)
             verify_chain(tmp_path / str(number), stream, by_definition=number % 4 == 0)

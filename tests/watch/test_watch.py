@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from msgspec import structs
-from support.watching import LEVELS, random_history, watched
+from support.watching import LEVELS, lines, random_history, watched
 
 from isolang.api import check, load_history, load_spec
 from isolang.errors import HistoryError, IsolangError, SpecError
@@ -20,16 +20,6 @@ from isolang.history import save_history
 from isolang.watch import Stream, Watch, position_in, verify_chain
 from isolang.watch.chain import NAME, Part, taken
 from isolang.workload import Workload, generate
-
-
-def lines(*transactions: str) -> str:
-    """A log in which each transaction follows the one before; a leading number is its process."""
-    text = ""
-    for given in transactions:
-        process, _, value = given.partition(" ")
-        for kind in ("invoke", "ok"):
-            text += f"{{:type :{kind}, :process {process}, :f :txn, :value [{value}]}}\n"
-    return text
 
 
 def log_of(folder: Path, text: str) -> Path:
