@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -186,7 +187,15 @@ class Stream:
                 return self._quiet()
             if self._progress:
                 continue
-            time.sleep(min(_PAUSE, max(deadline - now, 0.0)))
+            self._wait(min(_PAUSE, max(deadline - now, 0.0)))
+
+    def _wait(self, seconds: float) -> None:
+        """Sleep, but no longer than until something comes through a pipe."""
+        pipes = [client.tail.pipe for client in self._clients.values()]
+        if ready := [number for number in pipes if number is not None]:
+            select.select(ready, [], [], seconds)
+        else:
+            time.sleep(seconds)
 
     def stop(self) -> None:
         """End the stream with what is there: what can be read now still comes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import stat
@@ -25,6 +26,7 @@ from isolang.watch.stream.segments import (
     seek,
 )
 
+_PIPE: Final = 1 << 20  # bytes that a pipe may hold, so that its writer seldom waits
 _LONGEST: Final = 64 << 20  # bytes of a line
 _SEEN: Final = 64  # bytes before the place where reading goes on: other ones are another file
 
@@ -104,6 +106,16 @@ class Tail:
     def torn(self) -> int:
         """Bytes of the last line that are there, while its end is not."""
         return len(self._rest)
+
+    @property
+    def pipe(self) -> int | None:
+        """The descriptor of the pipe that is read, if it is one that can be waited for."""
+        if not self._pipe or self.ended or self._file is None:
+            return None
+        try:
+            return self._file.fileno()
+        except (OSError, AttributeError):
+            return None
 
     @property
     def behind(self) -> int:
@@ -211,15 +223,21 @@ class Tail:
 
     def _from_pipe(self, size: int) -> bytes:
         assert self._file is not None
-        try:
-            number = self._file.fileno()
-        except (OSError, AttributeError):
+        if (number := self.pipe) is None:
             data = self._file.read(size) or b""
+            self.ended = not data
         else:
-            if not select.select([number], [], [], 0)[0]:
+            pieces: list[bytes] = []
+            while size > 0 and select.select([number], [], [], 0)[0]:
+                piece = os.read(number, size)
+                self.ended = not piece
+                if not piece:
+                    break
+                pieces.append(piece)
+                size -= len(piece)
+            if not pieces and not self.ended:
                 return b""
-            data = os.read(number, size)
-        self.ended = not data
+            data = b"".join(pieces)
         if not self._position and (kind := compression(data)):
             raise HistoryError(
                 f"{self.client}: compressed with {kind} (expected text from a pipe); "
@@ -318,6 +336,8 @@ class Tail:
         if self._file is not None:
             self.close()
         self._segment, self._number, self._file = segment, number, file
+        if pipe:
+            _widen(file)
         self._pipe, self._compressed = pipe, compressed
         self._position, self._seen = 0, b""
         if self._rest:
@@ -373,3 +393,11 @@ class Tail:
         except FileNotFoundError:
             return False
         return (info.st_dev, info.st_ino) == (self._segment.device, self._segment.inode)
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Let a pipe hold more, where the system can do that and allows it."""
+    with contextlib.suppress(OSError, AttributeError, ImportError):
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
