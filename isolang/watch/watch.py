@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct, structs
 
+from isolang._native import trim_heap
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
@@ -43,6 +44,7 @@ _ENOUGH: Final = 8  # parts that are put back before a larger one is
 _SAVE_EACH: Final = 200_000  # transactions, or
 _SAVE_AFTER: Final = 10.0  # seconds, after which the state is saved
 _GUESSED: Final = 1  # rounds in which later reads may show the order of two writers
+_TRIMMED: Final = 64  # rounds after which free memory goes back to the system
 _HELD: Final = 4  # rounds; a window that is longer is held by something
 
 
@@ -460,6 +462,8 @@ class Watch:
         return self._done("valid", judged=0, cut=0, put_back=0)
 
     def _done(self, outcome: Outcome, *, judged: int, cut: int, put_back: int) -> Round:
+        if self._rounds % _TRIMMED == 0:
+            trim_heap()
         return Round(
             number=self._rounds,
             seen=self._seen,

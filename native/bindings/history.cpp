@@ -192,6 +192,8 @@ void register_history(nb::module_& m) {
   m.def("reserve_heap_in_large_pages", &reserve_heap_in_large_pages, "size"_a,
         "So much of the heap in large pages, not given back between stages; for processes of our "
         "own.");
+  m.def("trim_heap", &trim_heap, nb::call_guard<nb::gil_scoped_release>(),
+        "Gives free pages inside the heap back to the system.");
   auto c =
       nb::class_<History>(m, "Columns", "The columns of a history; see native/core/history.hpp.");
   c.def(nb::init<>());

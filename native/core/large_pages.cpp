@@ -44,6 +44,12 @@ void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 #endif
 }
 
+void trim_heap() {
+#ifdef __GLIBC__
+  static_cast<void>(malloc_trim(0));
+#endif
+}
+
 }  // namespace isolang
 
 // gcc says it by a macro, clang before 21 by a feature alone.

@@ -11,6 +11,10 @@ namespace isolang {
 // process: for processes of our own.
 void reserve_heap_in_large_pages(std::size_t bytes);
 
+// Gives free pages inside the heap back to the system: what lives for long lies scattered among what
+// each round of a watch allocates and frees.
+void trim_heap();
+
 // Memory that is about to be filled, but was not allocated by this library's `new`. Advice: the
 // system may refuse.
 void advise_large_pages(void* begin, std::size_t bytes);
