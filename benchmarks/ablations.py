@@ -92,7 +92,7 @@ def measure(scratch: Scratch, history: Path, level: str, timeout: float) -> dict
 def simulate(folder: Path, transactions: int) -> dict[str, Path]:
     """Histories of 24 sessions, 8 operations, one key for ten transactions, half reads."""
     from isolang.history import write_history
-    from isolang.workload import Workload, generate
+    from isolang.simulator import Workload, generate
 
     made = {}
     for name, options in SIMULATED.items():

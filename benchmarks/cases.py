@@ -56,7 +56,7 @@ class Case:
             return self.path
 
         from isolang.history import write_history
-        from isolang.workload import Workload, generate
+        from isolang.simulator import Workload, generate
 
         target = folder / f"{self.part}-{self.name.replace(' ', '-').replace('%', '')}.{self.form}"
         if target.exists():
@@ -86,7 +86,7 @@ def _changed(history: Any, count: int, seed: int) -> Any:
 
     from isolang import check, load_spec
     from isolang.problem import build_problem
-    from isolang.workload import change_reads
+    from isolang.simulator import change_reads
 
     spec = load_spec("ser")
     changed = None

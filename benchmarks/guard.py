@@ -60,7 +60,7 @@ class Case(Struct, frozen=True, kw_only=True):
     def make(self, folder: Path) -> list[Path]:
         """Write the histories."""
         from isolang.history.writers import write_history
-        from isolang.workload import Workload, generate
+        from isolang.simulator import Workload, generate
 
         paths = []
         for seed in range(self.histories):

@@ -19,7 +19,7 @@ from support.pages import browser
 
 import isolang
 from isolang.report import page
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 PAN = """async () => {
   const canvas = document.querySelector('canvas');

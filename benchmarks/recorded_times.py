@@ -22,7 +22,7 @@ from isolang.history import History, Transaction, load_history
 from isolang.language.classify.event_graph import Plan, classify
 from isolang.language.library import list_profiles
 from isolang.language.load import load_spec
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 
 def cases(recorded: Path | None, *, quick: bool) -> Iterator[tuple[str, History, str]]:

@@ -29,9 +29,9 @@ from msgspec import structs
 
 from isolang.errors import IsolangError
 from isolang.history import save_history
+from isolang.simulator import Workload, generate
 from isolang.watch import Stream, Watch, verify_chain
 from isolang.watch.chain import NAME, Part, taken
-from isolang.workload import Workload, generate
 
 
 def made(folder: Path, *, lists: bool, transactions: int = 150) -> Path:

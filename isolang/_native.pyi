@@ -545,10 +545,10 @@ def verify_refutation(
     seconds: float = 0.0,
 ) -> str: ...
 
-# --- workload ---
+# --- simulator ---
 
 class WorkloadOptions:
-    """What to simulate, see ``native/workload/workload.hpp``."""
+    """What to simulate, see ``native/simulator/workload.hpp``."""
 
     sessions: int
     transactions: int

@@ -22,9 +22,9 @@ MODULES = [
     "isolang.many",
     "isolang.testing.assertion",
     "isolang.testing.database",
-    "isolang.workload",
-    "isolang.workload.generate",
-    "isolang.workload.truth",
+    "isolang.simulator",
+    "isolang.simulator.generate",
+    "isolang.simulator.truth",
 ]
 
 

@@ -78,7 +78,7 @@ def test_peers():
 
 def test_every_case_can_be_made():
     """Names are unique, and options are those of a workload."""
-    from isolang.workload import Workload
+    from isolang.simulator import Workload
 
     found = [
         *cases.simulated(quick=False),

@@ -28,9 +28,9 @@ from isolang.run.player import play
 from isolang.run.settings import Settings
 from isolang.run.survey import count_anomalies
 from isolang.run.targets import target_named
+from isolang.simulator.generate import generate
+from isolang.simulator.workload import Workload
 from isolang.solvers.registry import ENGINE
-from isolang.workload.generate import generate
-from isolang.workload.workload import Workload
 
 LONG_FORK = next(r["operations"] for r in litmus_table() if r["history"] == "long-fork")
 

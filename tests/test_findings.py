@@ -8,8 +8,8 @@ from isolang import History, Transaction
 from isolang.findings import findings_of
 from isolang.history.before import with_initial
 from isolang.options import Options
-from isolang.workload.generate import generate
-from isolang.workload.workload import Workload
+from isolang.simulator.generate import generate
+from isolang.simulator.workload import Workload
 
 T = Transaction
 SHAPES = {

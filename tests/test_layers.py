@@ -31,7 +31,8 @@ DIRECT = {
     "solvers": {"encodings", "problem", "certify"},
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
-    "workload": {"history", "language", "declared"},
+    "simulator": {"history", "language", "declared"},
+    "workload": {"simulator"},
     "machine": set(),
     "shown": set(),
     "limits": {"machine"},
@@ -53,7 +54,7 @@ DIRECT = {
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "crosscheck", "findings", "report"},
-    "cli": {"jobs", "programs", "run", "watch", "workload"},
+    "cli": {"jobs", "programs", "run", "simulator", "watch"},
     "__init__": {"many", "testing"},
 }
 
@@ -68,7 +69,7 @@ SECTIONS = {
     "known": "explain",
     "pruning": "problem",
     "certify": "certify",
-    "workload": "workload",
+    "simulator": "simulator",
     "recording": "run",
     "watch": "watch",
 }
@@ -90,7 +91,7 @@ INCLUDES = {
         "core/prefetch.hpp",
         "core/relations.def",
     ),
-    "workload": ("workload/", "core/"),
+    "simulator": ("simulator/", "core/"),
     "bindings": ("",),
 }
 

@@ -14,7 +14,7 @@ from isolang.errors import HistoryError, IsolangError, OptionError
 from isolang.options import Options, ReadOptions
 from isolang.run.settings import Playing, Settings
 from isolang.run.workloads import Shape
-from isolang.workload import Workload
+from isolang.simulator import Workload
 
 LOST = isolang.History.from_transactions(
     [

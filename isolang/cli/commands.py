@@ -82,8 +82,8 @@ ISOCHECK: Final[Mapping[str, Line]] = {
         "List all outcomes of a small program, and which levels allow each of them.",
         SPECIFY,
     ),
-    "compare": Line(
-        "isolang.cli.compare:compare",
+    "solvers": Line(
+        "isolang.cli.solvers:solvers",
         "Run every encoding with every solver on the same histories.",
         SPECIFY,
     ),
@@ -103,6 +103,8 @@ ISOCHECK: Final[Mapping[str, Line]] = {
         SPECIFY,
     ),
 }
+# Commands that an earlier release named otherwise.
+RENAMED: Final[Mapping[str, str]] = {"compare": "solvers"}
 SPEC: Final[Mapping[str, Line]] = {
     "list": Line("isolang.cli.spec_library:list_levels", "List the levels of the library."),
     "show": Line("isolang.cli.spec_library:show_level", "Print the text of a level or a file."),

@@ -14,7 +14,7 @@ from isolang.cli.parameters import OUTPUT, Mistake
 from isolang.declared import options_of
 from isolang.files import write_whole
 from isolang.output.report import EXIT_VALID
-from isolang.workload.workload import Workload
+from isolang.simulator.workload import Workload
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -51,8 +51,8 @@ def generate(
     from isolang.history import load_history
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
-    from isolang.workload import SimulatedHistory
-    from isolang.workload import generate as simulate
+    from isolang.simulator import SimulatedHistory
+    from isolang.simulator import generate as simulate
 
     if workload and (drop or truth):
         raise Mistake("--workload takes no --drop and no --truth: its history is as it was played")

@@ -25,7 +25,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),
     "stats": ("isolang.history.stats:Stats", False),
-    "compare": ("isolang.output.contest:Row", False),
+    "solvers": ("isolang.output.contest:Row", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),
     "spec-show": ("isolang.cli.spec_library:Shown", False),
     "spec-explain": ("isolang.output.explained:Explained", False),
@@ -42,7 +42,7 @@ def schema(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="Of which command; check, watch and compare print an object a line.",
+            help="Of which command; check, watch and solvers print an object a line.",
             parser=choices.taken_from(lambda: list(RECORDS)),
             autocompletion=choices.completed(lambda: list(RECORDS)),
         ),

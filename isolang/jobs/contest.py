@@ -1,4 +1,4 @@
-"""One run of ``isocheck compare``: a pair on a history, in a child of its own."""
+"""One run of ``isocheck solvers``: a pair on a history, in a child of its own."""
 
 from __future__ import annotations
 

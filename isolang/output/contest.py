@@ -1,4 +1,4 @@
-"""What came of a run of ``isocheck compare``, as its JSON and its tables show it."""
+"""What came of a run of ``isocheck solvers``, as its JSON and its tables show it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ void register_engine(nanobind::module_& m);
 void register_known(nanobind::module_& m);
 void register_sat(nanobind::module_& m);
 void register_certify(nanobind::module_& m);
-void register_workload(nanobind::module_& m);
+void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
 void register_watch(nanobind::module_& m);
 

@@ -15,7 +15,7 @@ NB_MODULE(_native, m) {
   isolang::register_known(m);
   isolang::register_sat(m);
   isolang::register_certify(m);
-  isolang::register_workload(m);
+  isolang::register_simulator(m);
   isolang::register_recording(m);
   isolang::register_watch(m);
 }

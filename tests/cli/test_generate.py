@@ -6,7 +6,7 @@ import pytest
 from support.cli import run_here, run_there
 
 from isolang import load_history
-from isolang.workload import BUGS, RULES
+from isolang.simulator import BUGS, RULES
 
 
 def test_the_help_names_all_rules_and_bugs(capfd, monkeypatch):

@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 def compared(*arguments):
     run = run_there(
-        "compare", "-s", "ser", "-o", "json", "--only", "partial_order/native", "--only",
+        "solvers", "-s", "ser", "-o", "json", "--only", "partial_order/native", "--only",
         "event-graph", "--prune", "none", *arguments,
     )  # fmt: skip
     return run, {row["encoding"]: row["verdict"] for row in run.reports()}
@@ -95,7 +95,7 @@ def test_what_another_package_installed_is_there(folder):
                                       'ENCODINGS["own"] = Encoding(name="own", '
                                       'makers=there.makers, source="a file")\n')  # fmt: skip
     run = run_there(
-        "compare", "-s", "ser", "-o", "json", "--only", "mine/lazy", "--only", "own/lazy",
+        "solvers", "-s", "ser", "-o", "json", "--only", "mine/lazy", "--only", "own/lazy",
         "--plugin", "plugin.py", "valid.txt",
     )  # fmt: skip
     assert run.code == 0, run.err
@@ -122,6 +122,6 @@ def test_what_another_package_installed_is_there(folder):
 def test_a_plugin_that_is_none_is_a_mistake(folder, text, said):
     if text is not None:
         (folder / "p.py").write_text(text)
-    run = run_there("compare", "-s", "ser", "--plugin", "p.py", "valid.txt")
+    run = run_there("solvers", "-s", "ser", "--plugin", "p.py", "valid.txt")
     assert run.code == 2
     assert said in run.err

@@ -54,7 +54,7 @@ def test_every_command_with_json_output_has_a_schema(capfd):
 
 def test_every_field_is_described():
     """A reader of the schema needs no other page."""
-    for command in ("check", "levels", "stats", "compare"):
+    for command in ("check", "levels", "stats", "solvers"):
         for name, part in schema_of(command)["$defs"].items():
             assert part["description"], name
     report = schema_of("check")["$defs"]["Report"]["properties"]
@@ -103,11 +103,11 @@ def test_levels_and_stats(files, capfd, history):
         satisfies("stats", json.loads(run_here(capfd, "stats", *spec, "-o", "json", history).out))
 
 
-def test_compare(files, capfd):
-    arguments = ["compare", "-s", "si", "-o", "json", "--only", "native", "--timeout", "20"]
+def test_solvers(files, capfd):
+    arguments = ["solvers", "-s", "si", "-o", "json", "--only", "native", "--timeout", "20"]
     for history in ("lost", "missing"):
         for row in run_here(capfd, *arguments, history).reports():
-            satisfies("compare", row)
+            satisfies("solvers", row)
 
 
 @pytest.mark.parametrize("spec", ["si", "si-co", "rc", "own.iso"])

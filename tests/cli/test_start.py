@@ -23,13 +23,13 @@ LIBRARIES = {
 }  # fmt: skip
 PARTS = {
     "isolang.certify.facts", "isolang.certify.refutation", "isolang.certify.steps",
-    "isolang.certify.world", "isolang.jobs.pool", "isolang.cli.compare",
+    "isolang.certify.world", "isolang.jobs.pool", "isolang.cli.solvers",
     "isolang.encodings.formula", "isolang.encodings.relational", "isolang.explain.explain",
     "isolang.pipeline.prove",
     "isolang.pipeline.unsat_core",
     "isolang.history.readers.viper", "isolang.history.stats",
     "isolang.language.syntax.slips", "isolang.language.classify.return_paths",
-    "isolang.language.classify.theorems", "isolang.workload",
+    "isolang.language.classify.theorems", "isolang.simulator",
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, hard_text, run_here
 from support.paths import ROOT
 
 from isolang import History, Transaction, check, load_history, load_spec
-from isolang.cli.compare import disagreements
+from isolang.cli.solvers import disagreements
 from isolang.encodings.decode import topological_order
 from isolang.encodings.export import to_dimacs, to_gnf
 from isolang.encodings.hyper_polygraph import reachability
@@ -303,7 +303,7 @@ def test_a_solver_that_is_not_installed(monkeypatch, tmp_path, capfd):
     history.write_text(VALID)
     assert run_here(capfd, "--spec", "si", "--solver", "clingo", history).code == 2
     run = run_here(
-        capfd, "compare", "--spec", "si", "--only", "one_variable", "-o", "json", history
+        capfd, "solvers", "--spec", "si", "--only", "one_variable", "-o", "json", history
     )
     rows = {row["solver"]: row for row in run.reports()}
     assert rows["clingo"]["verdict"] == "not installed"
@@ -381,7 +381,7 @@ def test_compare(tmp_path, capfd):
         (tmp_path / name).write_text(text)
     where = [tmp_path / "valid", tmp_path / "lost"]
     run = run_here(
-        capfd, "compare", "--spec", "si", "--only", "event-graph", "--only", "monosat/native",
+        capfd, "solvers", "--spec", "si", "--only", "event-graph", "--only", "monosat/native",
         "--repeat", 2, "-o", "json", *where,
     )  # fmt: skip
     assert run.code == 0
@@ -389,7 +389,7 @@ def test_compare(tmp_path, capfd):
         (str(where[0]), "valid"),
         (str(where[1]), "invalid"),
     }
-    common = ["compare", "--spec", "si", "--only", "native", "--prune", "none"]
+    common = ["solvers", "--spec", "si", "--only", "native", "--prune", "none"]
     rows = run_here(capfd, *common, "-o", "json", where[0]).reports()
     assert {r["encoding"] for r in rows} == {
         "event-graph", "one_variable", "monosat", "monosat+raw", "hyper_polygraph",
@@ -400,10 +400,10 @@ def test_compare(tmp_path, capfd):
         assert row["total"] >= row["prune"] + row["encode"] + row["solve"] - 0.01
         assert row["variables"] >= 0
     only = ["--only", "one_variable/native"]
-    run = run_here(capfd, "compare", "--spec", "si", *only, "-o", "csv", where[0])
+    run = run_here(capfd, "solvers", "--spec", "si", *only, "-o", "csv", where[0])
     assert run.out.startswith("history,transactions,spec,encoding,solver,")
     plot = tmp_path / "plot.svg"
-    run = run_here(capfd, "compare", "--spec", "si", *only, "--plot", plot, where[0])
+    run = run_here(capfd, "solvers", "--spec", "si", *only, "--plot", plot, where[0])
     assert "one_variable" in run.out
     assert "<svg" in plot.read_text()
 
@@ -413,7 +413,7 @@ def test_compare_says_what_goes_wrong(tmp_path, capfd):
     """Before the runs what makes no sense; after them, under the table, why there is no verdict."""
     path = tmp_path / "h"
     path.write_text(VALID)
-    common = ["compare", "--spec", "si", "--only", "event-graph", "--only", "one_variable/z3"]
+    common = ["solvers", "--spec", "si", "--only", "event-graph", "--only", "one_variable/z3"]
     for option, value in (
         ("--plot", "picture.foo"),
         ("--plot", tmp_path / "none/picture.svg"),
@@ -437,7 +437,7 @@ def test_compare_ends_what_takes_too_long(tmp_path, capfd):
     path = tmp_path / "hard"
     path.write_text(hard_text(transactions=80, sessions=25, keys=3))
     run = run_here(
-        capfd, "compare", "--spec", "ser", "--timeout", 0.3, "--prune", "none",
+        capfd, "solvers", "--spec", "ser", "--timeout", 0.3, "--prune", "none",
         "--only", "one_variable/native", "-o", "json", path,
     )  # fmt: skip
     (row,) = run.reports()
@@ -504,7 +504,7 @@ def test_specs_that_are_no_event_graphs(tmp_path, capfd, spec):
     (report,) = run.reports()
     assert (run.code, report["encoding"], report["certified"]) == (0, "relational", True)
     assert "is decided by" in report["choice"]
-    run = run_here(capfd, "compare", "--spec", spec, "--timeout", 20, "-o", "json", path)
+    run = run_here(capfd, "solvers", "--spec", spec, "--timeout", 20, "-o", "json", path)
     assert {(r["encoding"], r["verdict"]) for r in run.reports()} == {
         ("event-graph", "valid"),
         ("relational", "valid"),

@@ -15,8 +15,8 @@ from isolang.language.load import load_spec
 from isolang.machine import cpu_quota, processors
 from isolang.options import Options
 from isolang.problem import build_problem
+from isolang.simulator import Workload, change_reads, generate
 from isolang.solvers.engine import solve
-from isolang.workload import Workload, change_reads, generate
 
 BASE = {"sessions": 20, "transactions": 1500, "keys": 150, "seed": 5}
 WORKLOADS = {

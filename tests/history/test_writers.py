@@ -18,7 +18,7 @@ from support.paths import CORPORA
 
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 
 def meaning(h, *, aborted_borders=True, empty=True, edn=False, order=()):

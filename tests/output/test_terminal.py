@@ -97,7 +97,7 @@ def test_odd_characters_in_histories(tmp_path, monkeypatch, capfd, seed):
         ["stats", name],
         ["convert", name, f"to{name}", "--to", "plume"],
         ["convert", name, "to.edn", "--to", "edn"],
-        ["compare", "-s", "si", "--only", "event-graph", name],
+        ["solvers", "-s", "si", "--only", "event-graph", name],
         ["encode", "-s", "si", "--to", "dimacs", "--encoding", name, name, "-"],
     ]
     for command in commands:

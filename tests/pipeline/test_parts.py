@@ -15,7 +15,7 @@ from isolang.certify.certificate import Certificate, verify
 from isolang.certify.errors import CertificateRejected
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 SI = 'spec mine "mine"\ninclude "adya.iso"\nacyclic (so | wr | ww) ; rw? as si\n'
 NO_SWAP = "empty wr & wr^-1 as no-swap\n"

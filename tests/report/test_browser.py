@@ -13,7 +13,7 @@ from isolang.output.contest import Row
 from isolang.report import course_of, page
 from isolang.report.contest import html
 from isolang.run.recorder import Recorder
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')
   + document.activeElement.tagName"""

@@ -18,7 +18,7 @@ from isolang.levels import levels_of
 from isolang.report import page
 from isolang.report.columns import LONGEST_VALUE
 from isolang.report.relations import COLOURS, RELATIONS
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 

@@ -39,7 +39,7 @@ def test_compare_writes_a_page(tmp_path, capfd):
     (tmp_path / "h").write_text(VALID)
     page = tmp_path / "page.html"
     run = run_here(
-        capfd, "compare", "-s", "si", "--only", "event-graph", "--html", page, tmp_path / "h"
+        capfd, "solvers", "-s", "si", "--only", "event-graph", "--html", page, tmp_path / "h"
     )
     assert run.code == 0
     assert "event-graph/native/fixpoint" in page.read_text()

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from isolang.api import check, load_history
 from isolang.history import History, Transaction
 from isolang.history.values import UNKNOWN
+from isolang.simulator import BUGS, RULES, Workload, generate
 from isolang.watch import Report, Stream, Watch
-from isolang.workload import BUGS, RULES, Workload, generate
 
 LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2", "pl-3")
 

@@ -17,9 +17,9 @@ from support.watching import LEVELS, lines, random_history, watched
 from isolang.api import check, load_history, load_spec
 from isolang.errors import HistoryError, IsolangError, SpecError
 from isolang.history import save_history
+from isolang.simulator import Workload, generate
 from isolang.watch import Stream, Watch, position_in, verify_chain
 from isolang.watch.chain import NAME, Part, taken
-from isolang.workload import Workload, generate
 
 
 def log_of(folder: Path, text: str) -> Path:

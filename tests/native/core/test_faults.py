@@ -12,7 +12,7 @@ from support.engine import contended
 
 from isolang import _native, check, load_spec
 from isolang.history import History, Transaction
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 NEVER = 1 << 62
 POINTS = 40  # per case

@@ -26,8 +26,8 @@ from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.options import Options
 from isolang.problem import build_problem
+from isolang.simulator import Workload, generate
 from isolang.solvers.engine import load, solve
-from isolang.workload import Workload, generate
 
 FORCED = ("anneal", "states")
 #: Levels whose event graph is one line of reads and writes, in all its variants.

@@ -17,8 +17,8 @@ from isolang.certify.steps import CycleStep
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import Plan, classify
 from isolang.problem import build_problem
+from isolang.simulator import Workload, generate
 from isolang.solvers import engine
-from isolang.workload import Workload, generate
 
 Op = tuple[str, str, int | None]
 LEVELS = ("ser", "si", "pc", "ser-nosession", "si-nosession")

@@ -15,8 +15,8 @@ from isolang.language.classify.automaton import Automaton
 from isolang.language.classify.event_graph import classify
 from isolang.language.load import load_spec
 from isolang.problem import build_problem
+from isolang.simulator import Workload, change_reads, generate
 from isolang.solvers.engine import solve
-from isolang.workload import Workload, change_reads, generate
 
 
 @pytest.mark.parametrize("name", PLANS)

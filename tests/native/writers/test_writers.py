@@ -6,7 +6,7 @@ import pytest
 
 from isolang.errors import HistoryError
 from isolang.history import History, Transaction, load_history, save_history, write_history
-from isolang.workload import Workload, generate
+from isolang.simulator import Workload, generate
 
 
 @pytest.mark.parametrize("form", ["edn", "jepsen-json", "dbcop", "plume"])

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from isolang.history.history import History
 from isolang.language.hierarchy import implied_by
-from isolang.workload.anomalies import BUGS
-from isolang.workload.rules import RULES
+from isolang.simulator.anomalies import BUGS
+from isolang.simulator.rules import RULES
 
 LEVELS: Final = (
     "sser",
@@ -43,7 +43,7 @@ class Planted(Struct, frozen=True, kw_only=True):
     """Where an anomaly stands.
 
     Attributes:
-        bug: its name in :data:`isolang.workload.BUGS`.
+        bug: its name in :data:`isolang.simulator.BUGS`.
         transactions: the numbers of its transactions, in the order of the bug's description.
         keys: its keys x and y (those it uses), as numbers.
         violates: the weakest levels that it violates.
@@ -76,7 +76,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         """Derive the truth from the rule and what was planted.
 
         SOUND BECAUSE: a level is satisfied if both the rule and each anomaly, among the instants of
-        the simulation, satisfy it (:mod:`isolang.workload.anomalies`); it is violated as soon as
+        the simulation, satisfy it (:mod:`isolang.simulator.anomalies`); it is violated as soon as
         one anomaly violates it.
         """
         holds = set(implied(RULES[rule].level))

@@ -1,4 +1,4 @@
-#include "workload/programs.hpp"
+#include "simulator/programs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "core/index.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 namespace {
 
 std::vector<double> zipfian(std::int64_t n, double theta) {
@@ -115,4 +115,4 @@ std::int32_t Programs::written_value(std::int32_t slot) {
   return static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(options_.values))) + 1;
 }
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

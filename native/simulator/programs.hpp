@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "workload/random.hpp"
-#include "workload/workload.hpp"
+#include "simulator/random.hpp"
+#include "simulator/workload.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 
 struct Intent {
   bool write;
@@ -40,4 +40,4 @@ class Programs {
   std::vector<std::int32_t> slot_of_;  // for each operation of the program
 };
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

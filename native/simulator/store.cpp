@@ -1,10 +1,10 @@
-#include "workload/store.hpp"
+#include "simulator/store.hpp"
 
 #include <algorithm>
 
 #include "core/index.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 void Replicas::learn(std::size_t replica, std::int32_t transaction) {
   auto& shown = shown_[replica];
   const Delivery& t = transactions_[transaction];
@@ -78,4 +78,4 @@ void Replicas::step(std::int64_t now, Random& random) {
   }
 }
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from isolang.declared import NUMBER, SEED, About, Checked
 from isolang.errors import HistoryError, OptionError
-from isolang.workload.anomalies import BUGS
-from isolang.workload.rules import RULES
+from isolang.simulator.anomalies import BUGS
+from isolang.simulator.rules import RULES
 
 KeyDistribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
 KEY_DISTRIBUTIONS = ("uniform", "zipfian", "hotspot", "exponential")
@@ -26,9 +26,9 @@ class Workload(Checked, frozen=True, kw_only=True):
     """Options of a random workload; equal options give equal histories, on every machine.
 
     Attributes:
-        rule: what the database guarantees, a name from :data:`isolang.workload.RULES`.
-        bugs: what goes wrong once, names from :data:`isolang.workload.BUGS`, spread evenly over the
-            history.
+        rule: what the database guarantees, a name from :data:`isolang.simulator.RULES`.
+        bugs: what goes wrong once, names from :data:`isolang.simulator.BUGS`, spread evenly over
+            the history.
         sessions: clients that run at the same time, each one transaction after the other.
         transactions: how many begin, those of bugs not counted.
         key_distribution: how operations choose keys: ``uniform``; ``zipfian`` with ``theta``;

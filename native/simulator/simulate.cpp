@@ -5,11 +5,11 @@
 #include <stdexcept>
 
 #include "core/index.hpp"
-#include "workload/programs.hpp"
-#include "workload/store.hpp"
-#include "workload/workload.hpp"
+#include "simulator/programs.hpp"
+#include "simulator/store.hpp"
+#include "simulator/workload.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 namespace {
 
 struct Client {
@@ -377,4 +377,4 @@ Simulation simulate(const Options& options, Budget& budget) {
   return Simulator(options, budget).run();
 }
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

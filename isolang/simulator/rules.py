@@ -6,7 +6,7 @@ is the version order ``ww`` and the arbitration ``ar`` of every argument below; 
 decided by the rule. A session's next transaction begins after the last one's e.
 
 Each argument is about the definitions in ``docs/levels.md``. *Not …* names an anomaly that
-the rule permits; chance, and :mod:`isolang.workload.anomalies`, decide whether one history has it.
+the rule permits; chance, and :mod:`isolang.simulator.anomalies`, decide whether one history has it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     Attributes:
         name: as ``--rule`` takes it.
         level: the strongest level that every history under the rule satisfies.
-        reads: the native mechanism (``Reads`` in ``native/workload/workload.hpp``).
+        reads: the native mechanism (``Reads`` in ``native/simulator/workload.hpp``).
         exclusive: no snapshot is older than the newest version of a key that is written.
         stale: snapshots may lie before the begin.
         causal: replicas learn of transactions in causal order.

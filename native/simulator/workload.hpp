@@ -5,7 +5,7 @@
 // instants of its own, in this order, drawn by a random scheduler; begin and answer are the
 // recorded times. What a transaction reads is decided when it takes effect, from the versions that
 // the store keeps with their instants. There is no level here, only mechanisms;
-// isolang/workload/rules.py says which of them gives which level, and why.
+// isolang/simulator/rules.py says which of them gives which level, and why.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 #include "core/budget.hpp"
 #include "core/history.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 
 enum class Reads : std::uint8_t {
   instant,   // all at the instant at which the transaction takes effect
@@ -92,4 +92,4 @@ struct Simulation {
 // Throws std::invalid_argument when the options do not go together.
 Simulation simulate(const Options& options, Budget& budget);
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

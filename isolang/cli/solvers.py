@@ -1,4 +1,4 @@
-"""``isocheck compare``: every encoding with every solver on the same histories."""
+"""``isocheck solvers``: every encoding with every solver on the same histories."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHOWN: Final = (
 _WIDE: Final = 132  # columns of a terminal: a table that is wrapped cannot be read
 
 
-def compare(
+def solvers(
     *,
     histories: HistoryPaths,
     spec: OneSpec,
@@ -184,11 +184,11 @@ def _chosen(
     pairs, missing = [], []
     parts = [name for name in only if ":" in name]  # sat:glucose4, alone or after an encoding
     for encoding, base in fitting(route, installed=False):
-        solvers = [
+        variants = [
             base,
             *(p.split("/")[-1] for p in parts if p.split("/")[-1].startswith(f"{base}:")),
         ]
-        for solver in solvers:
+        for solver in variants:
             names = {encoding, solver, f"{encoding}/{solver}"}
             if only and not names & set(only):
                 continue

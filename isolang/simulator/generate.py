@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict
 
 from isolang.errors import HistoryError
-from isolang.workload.anomalies import BUGS
-from isolang.workload.rules import RULES
-from isolang.workload.truth import Planted, SimulatedHistory, Truth
-from isolang.workload.workload import Workload
+from isolang.simulator.anomalies import BUGS
+from isolang.simulator.rules import RULES
+from isolang.simulator.truth import Planted, SimulatedHistory, Truth
+from isolang.simulator.workload import Workload
 
 if TYPE_CHECKING:
     from isolang._native import Columns

@@ -10,7 +10,7 @@ The others hold, as far as the rule gives them, because the planted transactions
 database would do at these instants: those of one anomaly all begin before one of them takes effect
 (or, where it says *in sequence*, each begins after the one before was answered), no other
 transaction begins or ends meanwhile, replicas know all that was before, and the arguments of
-:mod:`isolang.workload.rules` hold at these instants, too.
+:mod:`isolang.simulator.rules` hold at these instants, too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-#include "workload/random.hpp"
+#include "simulator/random.hpp"
 
 #include <numeric>
 
 #include "core/index.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 
 Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), other_(keep_.size()) {
   const double mean =
@@ -29,4 +29,4 @@ Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), oth
     for (const std::int32_t i : *rest) keep_[i] = 1;
 }
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

@@ -6,7 +6,7 @@
 
 #include "core/index.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 
 // xoshiro256** of Blackman and Vigna, seeded by splitmix64.
 class Random {
@@ -54,4 +54,4 @@ class Weighted {
   std::vector<std::int32_t> other_;
 };
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator

@@ -1,4 +1,4 @@
-#include "workload/workload.hpp"
+#include "simulator/workload.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -16,7 +16,7 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-using workload::Options;
+using simulator::Options;
 
 template <typename Enum>
 Enum named(const std::string& name, std::initializer_list<const char*> names) {
@@ -30,12 +30,12 @@ Enum named(const std::string& name, std::initializer_list<const char*> names) {
 
 using Transactions = std::vector<std::tuple<int, bool, std::vector<std::tuple<bool, int, int>>>>;
 
-workload::Plant plant_of(const Transactions& transactions, bool concurrent, bool clock_ahead,
+simulator::Plant plant_of(const Transactions& transactions, bool concurrent, bool clock_ahead,
                          double at) {
-  workload::Plant plant{
+  simulator::Plant plant{
       .transactions = {}, .concurrent = concurrent, .clock_ahead = clock_ahead, .at = at};
   for (const auto& [session, aborted, ops] : transactions) {
-    auto& t = plant.transactions.emplace_back(workload::PlantedTransaction{session, aborted, {}});
+    auto& t = plant.transactions.emplace_back(simulator::PlantedTransaction{session, aborted, {}});
     for (const auto& [write, key, value] : ops) {
       if (session < 0 || key < 0 || value < 0) throw nb::value_error("a plant counts from 0");
       t.ops.push_back({write, key, value});
@@ -48,21 +48,21 @@ workload::Plant plant_of(const Transactions& transactions, bool concurrent, bool
 
 }  // namespace
 
-void register_workload(nb::module_& m) {
-  nb::class_<Options>(m, "WorkloadOptions", "What to simulate; see native/workload/workload.hpp.")
+void register_simulator(nb::module_& m) {
+  nb::class_<Options>(m, "WorkloadOptions", "What to simulate; see native/simulator/workload.hpp.")
       .def(nb::init<>())
       .def(
           "set_mechanism",
           [](Options& o, const std::string& reads, bool exclusive, bool stale, bool causal) {
             const auto kind =
-                named<workload::Reads>(reads, {"instant", "snapshot", "moving", "replica"});
+                named<simulator::Reads>(reads, {"instant", "snapshot", "moving", "replica"});
             o.mechanism = {kind, exclusive, stale, causal};
           },
           "reads"_a, "exclusive"_a = false, "stale"_a = false, "causal"_a = false)
       .def(
           "set_key_distribution",
           [](Options& o, const std::string& name) {
-            o.key_distribution = named<workload::KeyDistribution>(
+            o.key_distribution = named<simulator::KeyDistribution>(
                 name, {"uniform", "zipfian", "hotspot", "exponential"});
           },
           "name"_a)
@@ -98,10 +98,10 @@ void register_workload(nb::module_& m) {
       "simulate",
       [](const Options& options, double seconds) {
         Budget budget = interruptible_budget(seconds);
-        std::optional<workload::Simulation> result;
+        std::optional<simulator::Simulation> result;
         {
           nb::gil_scoped_release released;
-          result = workload::simulate(options, budget);
+          result = simulator::simulate(options, budget);
         }
         return nb::make_tuple(nb::cast(std::move(result->history)), std::move(result->planted));
       },

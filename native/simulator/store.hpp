@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/index.hpp"
-#include "workload/random.hpp"
-#include "workload/workload.hpp"
+#include "simulator/random.hpp"
+#include "simulator/workload.hpp"
 
-namespace isolang::workload {
+namespace isolang::simulator {
 
 inline constexpr std::int32_t kInitialVersion = -1;
 
@@ -94,4 +94,4 @@ class Replicas {
       waiting_;  // any order: by replica, what it does not know yet
 };
 
-}  // namespace isolang::workload
+}  // namespace isolang::simulator
