@@ -49,7 +49,7 @@ def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
         name: of the file, for messages.
 
     Raises:
-        HistoryError: naming the line.
+        HistoryError: naming line and column; the column is where reading stopped.
     """
     json = re.match(r'[\s\[]*\{\s*"', text) is not None
     return json_forms(text, name) if json else _Forms(text, name).all()
@@ -63,7 +63,8 @@ class _Forms:
         self.line = 1
 
     def fail(self, what: str) -> HistoryError:
-        return HistoryError(f"{self.name}: line {self.line}: {what}")
+        column = self.at - self.text.rfind("\n", 0, self.at)
+        return HistoryError(f"{self.name}: line {self.line}, column {column}: {what}")
 
     def all(self) -> Iterator[tuple[int, Any]]:
         kind, token = self.token()

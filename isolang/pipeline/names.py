@@ -35,7 +35,9 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
     ):
         there = {name for names in sets for name in names}
         named = sorted({one.name for one in named_sets(spec) if one.word == word})
-        if none := [pattern for pattern in named if not _any_matches(pattern, there)]:
+        none = [pattern for pattern in named if not _any_matches(pattern, there)]
+        # A specification of levels names all that there may be: some that nobody uses are no news.
+        if none and (word == "label" or none == named):
             notes.append(f"no transaction {verb} {_listed(none)}, which the spec names")
     patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
     keys = [history.key_name(key) for key in range(columns.n_keys())] if patterns else []

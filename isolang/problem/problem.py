@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from isolang.errors import HistoryError, UnsupportedError
+from isolang.history.readers.reading import counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
 
 if TYPE_CHECKING:
@@ -71,12 +72,14 @@ class Problem(Struct, frozen=True, kw_only=True):
         """Say what was read but constrains nothing, one phrase each, with counts."""
         phrases = []
         if count := self.native.ignored_failed_ops:
-            phrases.append(f"{count} operations that failed themselves")
+            one, many = "operation that failed itself", "operations that failed themselves"
+            phrases.append(counted(count, one, many))
         if count := self.native.ignored_unknown_reads:
-            phrases.append(f"{count} reads whose result is unknown")
+            phrases.append(f"{counted(count, 'read')} whose result is unknown")
         unread = int(((self.native.inclusion == 0) & (self.native.unfinished == 1)).sum())
         if unread:
-            phrases.append(f"{unread} transactions of unknown outcome that nobody read from")
+            who = counted(unread, "transaction")
+            phrases.append(f"{who} of unknown outcome that nobody read from")
         return tuple(phrases)
 
 

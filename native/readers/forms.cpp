@@ -75,11 +75,21 @@ bool starts_number(std::string_view token) {
 std::string Forms::here() const {
   if (at_end()) return "the end of the file";
   const char* q = p_;
-  while (q < end_ && q - p_ < 60 && in_token(*q)) ++q;
-  if (q == p_) ++q;  // a bracket, or the start of a string
-  const char* line = p_;
-  while (line > begin_ && line[-1] != '\n') --line;
-  return quoted({p_, static_cast<std::size_t>(q - p_)}) + " at column " + std::to_string(p_ - line + 1);
+  const bool text = *q == '"';
+  while (q < end_ && q - p_ < 60 && (in_token(*q) || (text && (*q != '"' || q == p_) && *q != '\n'))) ++q;
+  if (q == p_ || (text && q < end_ && *q == '"')) ++q;  // a bracket, or the end of a string
+  return quoted({p_, static_cast<std::size_t>(q - p_)}) + at_column(mark(), line_);
+}
+
+std::int64_t Forms::column(Mark mark) const {
+  const char* start = mark.p;
+  while (start > begin_ && start[-1] != '\n') --start;
+  return mark.p - start + 1;
+}
+
+std::string Forms::at_column(Mark mark, std::int64_t line) const {
+  const std::string said = " at column " + std::to_string(column(mark));
+  return mark.line == line ? said : said + " of line " + std::to_string(mark.line);
 }
 
 std::string Forms::shown() {
@@ -192,13 +202,18 @@ void Forms::skip() {
 // Only what was already seen to be a string is called this way: p_ stands after the opening quote.
 std::string_view Forms::string() {
   const char* const start = p_;
+  const Mark quote{start - 1, line_};
+  const auto unfinished = [&]() {
+    fail_line(name_, quote.line, "the file ends inside the string that begins" + at_column(quote, quote.line) +
+                                     "; hint: truncated, or a quote is missing");
+  };
   unsigned char high = 0;
   while (p_ < end_ && *p_ != '"' && *p_ != '\\') {
     high |= static_cast<unsigned char>(*p_);
     line_ += *p_ == '\n' ? 1 : 0;
     ++p_;
   }
-  if (at_end()) fail("the file ends inside a string; hint: truncated, or a quote is missing");
+  if (at_end()) unfinished();
   if (*p_ == '"') {
     const std::string_view text(start, static_cast<std::size_t>(p_ - start));
     ++p_;
@@ -208,7 +223,7 @@ std::string_view Forms::string() {
   scratch_.assign(start, p_);
   const auto hex4 = [&]() -> std::uint32_t {  // p_ after the 'u'
     std::uint32_t code = 0;
-    if (end_ - p_ < 4) fail("the file ends inside a string; hint: truncated");
+    if (end_ - p_ < 4) unfinished();
     const auto [stop, error] = std::from_chars(p_, p_ + 4, code, 16);
     if (error != std::errc{} || stop != p_ + 4) fail("a \\u escape without four hexadecimal digits in a string");
     p_ += 4;
@@ -248,7 +263,7 @@ std::string_view Forms::string() {
       default: fail("unknown escape in a string (got " + quoted({p_ - 2, 2}) + ")");
     }
   }
-  if (at_end()) fail("the file ends inside a string; hint: truncated, or a quote is missing");
+  if (at_end()) unfinished();
   ++p_;
   valid_text(scratch_);
   return scratch_;
@@ -305,7 +320,9 @@ bool Forms::number(std::string_view token, std::string& text, std::uint64_t& nat
   negative = token[0] == '-';
   std::string_view digits = token;
   if (digits[0] == '-' || digits[0] == '+') digits.remove_prefix(1);
-  const auto bad = [&](const char* why) { fail(std::string(why) + " (got " + quoted(token) + ")"); };
+  const auto bad = [&](const char* why) {
+    fail(std::string(why) + " (got " + quoted(token) + at_column({token.data(), line_}, line_) + ")");
+  };
   const std::size_t whole =
       static_cast<std::size_t>(std::find_if_not(digits.begin(), digits.end(), is_digit) - digits.begin());
   if (whole > 1 && digits[0] == '0') bad("a number with a leading zero");

@@ -37,6 +37,9 @@ class Forms {
     p_ = mark.p;
     line_ = mark.line;
   }
+  std::int64_t column(Mark mark) const;  // from 1, in bytes
+  // " at column N", and of which line where that is not this one.
+  std::string at_column(Mark mark, std::int64_t line) const;
   // The bytes from a mark to here.
   std::string_view since(Mark mark) const { return {mark.p, static_cast<std::size_t>(p_ - mark.p)}; }
 

@@ -78,7 +78,7 @@ class Parser {
     forms_.next();
     unsigned seen = 0;
     bool ordered = false;
-    wrong_.clear();
+    wrong_ = {};
     f_.clear();
     short_read_ = false;
     map_ = Forms::Mark{};
@@ -296,7 +296,7 @@ class Parser {
     if (c == '[' || c == '(') {
       const char close = c == '[' ? ']' : ')';
       bool found = micro_ops(close);
-      if (!found && wrong_.empty()) {
+      if (!found && wrong_.what == nullptr) {
         forms_.back_to(start);
         found = independent(close);
       }
@@ -316,7 +316,7 @@ class Parser {
     const std::string_view text = forms_.since(start);
     if (text == "nil" || (forms_.json() && text == "null")) return;
     op.value_kind = Value::other;
-    if (wrong_.empty()) wrong_ = "a :value that is not a vector of micro-operations (got " + quoted(text);
+    if (wrong_.what == nullptr) wrong("a :value that is not a vector of micro-operations", start);
   }
 
   // [key [[:r …] …]] of jepsen.independent: keys of this history are then pairs of both keys.
@@ -429,6 +429,7 @@ class Parser {
     Scan scan{{}, false, out_.rows.size(), out_.rows.size()};
     forms_.blank();
     if (forms_.peek() == end) return wrong("a predicate read without a predicate", start);
+    const auto predicate = forms_.mark();
     std::string text;
     forms_.text_of_form(text);
     forms_.blank();
@@ -457,7 +458,8 @@ class Parser {
     try {
       scan.predicate = canonical_predicate(text);
     } catch (const std::invalid_argument& e) {
-      forms_.fail(e.what());
+      fail_at(name_, "line " + std::to_string(predicate.line) + ", column " + std::to_string(forms_.column(predicate)),
+              e.what(), predicate.line);
     }
     op.scan = static_cast<std::int32_t>(out_.scans.size());
     out_.scans.push_back(std::move(scan));
@@ -465,7 +467,7 @@ class Parser {
   }
 
   bool wrong(const char* what, Forms::Mark start) {
-    wrong_ = std::string(what) + " (got " + quoted(forms_.since(start)) + " on line " + std::to_string(forms_.line());
+    wrong_ = {what, start, forms_.since(start)};
     return false;
   }
 
@@ -490,7 +492,9 @@ class Parser {
         fail_line(name_, op.line, "an operation map without :type (expected :invoke, :ok, :fail or :info)");
       const bool must_tell = op.type == Type::invoke || op.type == Type::ok;
       if (must_tell && op.value_kind == Value::other)
-        unsupported_line(name_, op.line, wrong_ + ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])");
+        unsupported_line(name_, op.line,
+                         std::string(wrong_.what) + " (got " + quoted(wrong_.got) + forms_.at_column(wrong_.at, op.line) +
+                             ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])");
       if (must_tell && op.value_kind == Value::missing)
         unsupported_line(name_, op.line,
                          "a transaction without :value (got nil, expected a vector of micro-operations)");
@@ -551,7 +555,11 @@ class Parser {
   Numbers name_numbers_{names_};
   Budget& budget_;
   Operations out_;
-  std::string wrong_;  // why the :value of this map is no list of micro-operations
+  struct Wrong {
+    const char* what = nullptr;
+    Forms::Mark at{};
+    std::string_view got;
+  } wrong_;  // why the :value of this map is no list of micro-operations
   std::string f_;      // its :f, if that is not :txn
   std::vector<std::string> transactions_;  // the other :f under which there were micro-operations
   Forms::Mark map_{};         // its :value, if that is a map

@@ -177,6 +177,21 @@ def test_names_without_effect_are_said() -> None:
     assert "no transaction of the history names one" in unknown.reason
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("ser", set()),
+        ("serial", {"level", "asked"}),
+    ],
+)
+def test_levels_that_nobody_asked_for_are_news_only_if_none_was(asked: str, said: set[str]) -> None:
+    """Of the levels that a specification names, those not in use are not told one by one."""
+    history = History.from_transactions([Transaction([("w", "x", 1)], session=0, level=asked)])
+    notes = [note for note in check(history, "mixed").notes if "the spec" in note]
+    assert len(notes) == len(said)
+    assert all(any(word in note for note in notes) for word in said)
+
+
 def test_proofs_of_other_names_are_refused() -> None:
     """A proof for some names proves nothing for others, whatever both checkers are told."""
     rng, refused = random.Random(1), Counter[str]()

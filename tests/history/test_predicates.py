@@ -284,7 +284,7 @@ def test_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("[[:rp {:where [:like :v 3]} {}]]", "line 1: a predicate on patterns"),
+        ("[[:rp {:where [:like :v 3]} {}]]", "line 1, column 47: a predicate on patterns"),
         ("[[:rp [:= :v 1] {:x {:w 1}}]]", "line 1: the row '{:w 1}' has no column 'v'"),
         ("[[:rp [:= :v 1] {:x nil}]]", "a returned row that is nil"),
         ("[[:rp [:= :v 1] {:x 1 :x 1}]]", "has no column 'v'"),

@@ -225,7 +225,7 @@ def test_a_maybe_transaction_is_in_only_if_read():
     maybe = {"status": "maybe"}
     unread = build_problem(history(txn((W, "x", 1), **maybe)))
     assert unread.native.inclusion[:-1].tolist().count(Inclusion.OUT) == 1
-    assert unread.ignored() == ("1 transactions of unknown outcome that nobody read from",)
+    assert unread.ignored() == ("1 transaction of unknown outcome that nobody read from",)
     read = build_problem(history(txn((W, "x", 1), **maybe), [(R, "x", 1)]))
     assert read.native.inclusion[:-1].tolist().count(Inclusion.IN) == 2
     either = build_problem(history(txn((W, "x", 1), **maybe), [(W, "x", 1)], [(R, "x", 1)]))
@@ -265,8 +265,8 @@ def test_reads_that_say_nothing_are_counted():
 
     problem = build_problem(history([(R, "x", UNKNOWN)], txn((R, "x", 3), failed=(0,))))
     assert problem.ignored() == (
-        "1 operations that failed themselves",
-        "1 reads whose result is unknown",
+        "1 operation that failed itself",
+        "1 read whose result is unknown",
     )
     assert len(problem.native.read_op) == 0
     assert problem.anomalies() == []

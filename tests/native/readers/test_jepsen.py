@@ -327,9 +327,12 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
         (b'{:type :ok :process 0 :value [[:w 1 "\xff"]]}', "line 1: text that is not valid UTF-8"),
         (
             "{:type :ok :process 0 :value [[:w 1 007]]}",
-            "line 1: a number with a leading zero (got '007')",
+            "line 1: a number with a leading zero (got '007' at column 37)",
         ),
-        ("{:type :ok :process 0 :value [[:w 1 1x]]}", "line 1: a malformed number (got '1x')"),
+        (
+            "{:type :ok :process 0 :value [[:w 1 1x]]}",
+            "line 1: a malformed number (got '1x' at column 37)",
+        ),
         (
             "\n\n {:type :ok :error [1 }",
             "line 3: expected ']' (got '}' at column 23); hint: a bracket before it is not closed",
@@ -400,18 +403,21 @@ def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
         ("{:type :ok :f :txn :process 0}", "line 1: a transaction without :value"),
         (
             "{:type :ok\n :value [[:w 1 2]\n[:inc 1 2]] :process 0}",
-            "unknown micro-operation (got ':inc' on line 3",
+            "line 1: an unknown micro-operation (got ':inc' at column 2 of line 3, expected",
         ),
         (
             "{:type :ok :value [[:w 1 2 3]] :process 0}",
-            "more than a key and a value (got ':w 1 2 ' on line 1",
+            "more than a key and a value (got ':w 1 2 ' at column 21, expected",
         ),
         (
             "{:type :ok :value [[:w 1]] :process 0}",
-            "a micro-operation without a value (got ':w 1' on line 1",
+            "a micro-operation without a value (got ':w 1' at column 21, expected",
         ),
         ("{:type :ok :value [[:w]] :process 0}", "a micro-operation without a key"),
-        ("{:type :ok :value [3] :process 0}", "not a vector of micro-operations (got '[3]'"),
+        (
+            "{:type :ok :value [3] :process 0}",
+            "not a vector of micro-operations (got '[3]' at column 19",
+        ),
     ],
 )
 def test_unsupported_operations_name_the_line(text: str, message: str) -> None:
