@@ -16,7 +16,7 @@ from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.problem import build_problem
-from isolang.verdict import Invalid, Unknown
+from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -71,11 +71,13 @@ class Levels(Struct, frozen=True, kw_only=True):
         history: what was judged.
         levels: by name, in the order of ``IMPLIES``.
         seconds: of all checks together.
+        notes: what a valid verdict says that is no evidence; empty where some verdict is.
     """
 
     history: History
     levels: Mapping[str, Level]
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def strongest(self) -> tuple[str, ...]:
         """The satisfied levels that no other satisfied one implies."""
@@ -145,6 +147,7 @@ def levels_of(
     below = {name: implied_by(name) for name in IMPLIES}
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, Level] = {}
+    idle: list[bool] = []  # of each valid verdict, whether nothing was observed
     if not history.columns.has_time:
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -153,7 +156,7 @@ def levels_of(
             if part is not None:
                 part.spend(_PER_OPERATION * history.columns.operations())
             left = None if deadline is None else deadline.remaining()
-            return decide(
+            verdict = decide(
                 history,
                 route,
                 Deadline(_less(options.timeout, left)),
@@ -163,6 +166,9 @@ def levels_of(
                 simplest=simplest,
                 work=part,
             )
+        if verdict.outcome == "valid":
+            idle.append(NOTHING_OBSERVED in verdict.notes)
+        return verdict
 
     while left := frozenset(name for name in IMPLIES if name not in found):
 
@@ -188,6 +194,7 @@ def levels_of(
         history=history,
         levels={name: found[name] for name in IMPLIES},
         seconds=time.perf_counter() - start,
+        notes=(NOTHING_OBSERVED,) if idle and all(idle) else (),
     )
 
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from isolang.solvers.answer import Cause
 
 
-NOTHING_OBSERVED: Final = "NOTHING WAS OBSERVED"
-"""How the note of a valid verdict begins that is no evidence."""
+NOTHING_OBSERVED: Final = (
+    "NOTHING WAS OBSERVED: no session read, or missed, what another session wrote, so that this "
+    "verdict says next to nothing about the database"
+)
+"""The note of a valid verdict that is no evidence."""
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -99,6 +100,7 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
         clock_errors: with ``--clock-error auto``, for each violated level that uses real time the
             least error of the clocks, in nanoseconds, with which it holds; null if none helps.
         seconds: of all checks together.
+        notes: what makes the satisfied levels no evidence.
     """
 
     schema: Literal[1] = 1
@@ -109,6 +111,7 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
     own: OwnReport | None = None
     clock_errors: dict[str, int | None] = {}
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 def _names() -> list[str]:
@@ -333,6 +336,7 @@ def _report(
         own=own,
         clock_errors=dict(errors),
         seconds=round(found.seconds, 6),
+        notes=found.notes,
     )
 
 
@@ -370,6 +374,10 @@ def _text(history: str, found: Levels) -> Iterator[str]:
             yield f"  unknown              {level.name}: {level.reason}"
     if any(level.standing == "no times" for level in found.levels.values()):
         yield "  –                    needs real time, which the history has not"
+    for note in found.notes:
+        yield from textwrap.wrap(
+            note, 79, initial_indent="  note                 ", subsequent_indent=" " * 23
+        )
     checked = sum(not level.follows_from for level in _judged(found))
     yield (
         f"  checked              {checked} levels; the others follow from them; "

@@ -47,9 +47,8 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
 def brief(report: Report) -> str:
     """A report in one line."""
     said = report.anomaly or report.reason.split("\n", 1)[0]
-    notes = report.level.notes if report.level else ()
-    if any(note.startswith(NOTHING_OBSERVED) for note in notes):
-        said = NOTHING_OBSERVED.lower()
+    if report.nothing_observed:
+        said = NOTHING_OBSERVED.partition(":")[0].lower()
     return "  ".join(x for x in (report.verdict.upper(), report.history, report.spec, said) if x)
 
 

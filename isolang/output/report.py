@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from isolang.explain.violation import Findings, Violation
 from isolang.limits import Seconds
-from isolang.verdict import AnomalyCount
+from isolang.verdict import NOTHING_OBSERVED, AnomalyCount
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -205,6 +205,11 @@ class Report(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     statistics: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = Limits()
+
+    @property
+    def nothing_observed(self) -> bool:
+        """Whether this is a valid verdict that is no evidence."""
+        return self.level is not None and NOTHING_OBSERVED in self.level.notes
 
 
 def json_text(report: object) -> str:

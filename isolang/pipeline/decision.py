@@ -21,15 +21,13 @@ from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options
 from isolang.pipeline.implicit import Implicit, may_stay_implicit
 from isolang.pipeline.names import names_without_effect, without_levels
+from isolang.pipeline.observed import observed
 from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
 from isolang.solvers.answer import Answer, Undecided, Unproved
 from isolang.solvers.registry import choose_pair
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount, Invalid, Unknown, Valid, Verdict
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from isolang.certify.steps import Step
     from isolang.explain.smaller import Engine, Finder
     from isolang.history.history import History
@@ -38,11 +36,6 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
     from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem import Problem
-
-_NOTHING_OBSERVED = (
-    f"{NOTHING_OBSERVED}: no session read, or missed, what another session wrote, so that this "
-    "verdict says next to nothing about the database"
-)
 
 _COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
 _NO_MOMENTS = (
@@ -256,9 +249,9 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
         keys
         and isinstance(found, Witness)
         and not run.history.columns.implicit
-        and not _observed(run.history, found)
+        and not observed(run.history, found)
     ):
-        run.notes.append(_NOTHING_OBSERVED)
+        run.notes.append(NOTHING_OBSERVED)
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of, shown_of_witness
 
@@ -268,35 +261,6 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
             else:
                 run.notes += shown_of_witness(run.history, run.written_spec, proof)
     return Valid(witness=proof, **_common(run, certification))
-
-
-def _observed(history: History, witness: Witness) -> bool:
-    """Whether some read says something of what another session wrote: reads it, or misses it."""
-    import numpy as np
-
-    columns = history.columns
-    session = columns.txn_session
-
-    def sessions_of(reads: NDArray[np.intp]) -> NDArray[np.int32]:
-        return session[np.searchsorted(columns.op_start, reads, side="right") - 1]
-
-    seen = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
-    if (sessions_of(seen) != session[witness.source[seen]]).any():
-        return True
-    # A read of the initial state comes before whoever wrote the key.
-    missing = np.flatnonzero(witness.source == history.t0)
-    keys = columns.op_key[missing]
-    written = witness.order_start[keys + 1] > witness.order_start[keys]
-    missing, keys = missing[written], keys[written]
-    if not len(missing):
-        return False
-    writers = session[witness.order_txn]
-    (some,) = np.nonzero(np.diff(witness.order_start))
-    least, most = np.zeros((2, len(witness.order_start) - 1), dtype=np.int64)
-    least[some] = np.minimum.reduceat(writers, witness.order_start[some])
-    most[some] = np.maximum.reduceat(writers, witness.order_start[some])
-    own = sessions_of(missing)
-    return bool(((least[keys] != own) | (most[keys] != own)).any())
 
 
 def _judge_flags(run: Run, answer: Answer) -> None:

@@ -16,6 +16,7 @@ from isolang.release import version
 from isolang.report.columns import Columns, cut, pack
 from isolang.report.picture import visible
 from isolang.report.relations import style_of
+from isolang.verdict import NOTHING_OBSERVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -150,6 +151,8 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
         lines[0] += f" ({_prose(page.spec.title)})"
     if page.reason:
         lines += ["", _prose(page.reason + ".")]
+    if NOTHING_OBSERVED in verdict.notes:
+        lines += ["", f"{NOTHING_OBSERVED}."]
     if page.violation is not None:
         lines += ["", "| transaction | where | operations |", "|---|---|---|"]
         for txn in page.violation["transactions"]:
@@ -199,6 +202,8 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
             found = ElementTree.SubElement(case, kind, message=_xml_text(report.reason))
             found.text = _xml_text(text)
+        if report.nothing_observed:
+            ElementTree.SubElement(case, "system-out").text = NOTHING_OBSERVED
     for name, count in counts.items():
         suite.set(name, str(count))
     ElementTree.indent(suites)
@@ -209,6 +214,7 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
     """Reports as SARIF 2.1.0: each violation at the lines that caused it.
 
     These are lines of the application where the recording knows them, else those of the history.
+    A valid verdict that is no evidence is a note.
 
     Args:
         reports: each with its text.
@@ -216,6 +222,10 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
     results = []
     for report, text in reports:
         level = {"invalid": "error", "error": "error", "unknown": "warning"}.get(report.verdict)
+        kind = (report.anomaly or report.verdict).replace(" ", "-")
+        said = f"{report.reason}\n\n{text}"
+        if report.nothing_observed:
+            level, kind, said = "note", "nothing-observed", NOTHING_OBSERVED
         if level is None:
             continue
         places: list[tuple[str, int, str]] = []
@@ -226,16 +236,15 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
                 file, _, line = op.caller.rpartition(":")
                 places.append((file, int(line) if line.isdigit() else 0, f"{txn.name}: {op.text}"))
             if not called:
-                said = "  ".join([txn.name, *(operation.text for operation in txn.operations)])
+                shown = "  ".join([txn.name, *(operation.text for operation in txn.operations)])
                 at = txn.place.position if txn.place.unit == "line" else 0
-                places.append((txn.place.file, at, said))
+                places.append((txn.place.file, at, shown))
         places = places or [(report.history, 0, "")]
-        kind = (report.anomaly or report.verdict).replace(" ", "-")
         results.append(
             {
                 "ruleId": f"isocheck/{kind}",
                 "level": level,
-                "message": {"text": f"{report.spec}: {report.reason}\n\n{text}"},
+                "message": {"text": f"{report.spec}: {said}"},
                 "locations": [_location(*places[0])],
                 "relatedLocations": [_location(*place) for place in places[1:]],
             }

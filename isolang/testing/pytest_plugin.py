@@ -22,6 +22,7 @@ _MARK: Final = (
 _KNOWN: Final = {"level", "timeout", "allow_unseen"}
 _TRANSACTIONS: Final = "isolation transactions"  # names of properties of a test
 _UNSEEN: Final = "isolation unseen: "
+_IDLE: Final = "isolation nothing observed"
 _SEED: Final = pytest.StashKey[int]()
 _HELD: Final = pytest.StashKey["Isolation"]()
 
@@ -169,12 +170,16 @@ def pytest_runtest_makereport(
     report = yield
     one = item.stash.get(_HELD, None)
     if one is not None and call.when == "call":
+        from isolang.testing.assertion import is_no_evidence
+
         for verdict in one.judged:
             item.user_properties.append((f"isolation {verdict.spec.name}", verdict.outcome))
         transactions = sum(v.history.counts()["transactions"] for v in one.judged)
         item.user_properties.append((_TRANSACTIONS, str(transactions)))
         unseen = list(one.unseen().told())
         item.user_properties += [(f"{_UNSEEN}{kind}", said) for kind, said in unseen]
+        if one.judged and all(is_no_evidence(verdict) for verdict in one.judged):
+            item.user_properties.append((_IDLE, "true"))
         report.user_properties = list(item.user_properties)
         if report.failed:
             lines = [f"seed: {one.seed} (again with --isolation-seed={one.seed})"]
@@ -206,6 +211,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         f"isolation: {_counted(len(judged), 'test')}, {_counted(sum(judged), 'transaction')}, "
         f"{sum(number for number, _ in unseen.values()):,} unseen"
     )
+    if idle := sum(_IDLE in of for of in properties):
+        terminalreporter.write_line(
+            f"  {_counted(idle, 'test')} passed although no session read, or missed, what another "
+            "session wrote: that says next to nothing"
+        )
     for name, (number, first) in sorted(unseen.items()):
         example = f" ({first})" if first else ""
         terminalreporter.write_line(f"  {number:,} {name.removeprefix(_UNSEEN)}{example}")

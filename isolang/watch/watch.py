@@ -18,7 +18,8 @@ from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.history.values import decode
 from isolang.language.meaning.core import Spec
-from isolang.verdict import Invalid, Unknown, Valid, Verdict
+from isolang.pipeline.observed import observed
+from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown, Valid, Verdict
 from isolang.watch.alone import Accusation, accusation, told_alone
 from isolang.watch.before import Before, as_left
 from isolang.watch.chain import NAME, Atom, Chain, End, Head, Held, Part, Taken
@@ -180,6 +181,7 @@ class Watch:
         self._left: set[tuple[int, int]] = set()
         self._since: dict[tuple[int, int], int] = {}
         self._unjudged: list[str] = []
+        self._observed = False  # whether a session read, or missed, what another one wrote
         self._to_the_end = to_the_end
         self._before = Before(initial_value, unwritten=unwritten_initial)
         self._touched: set[Atom] = set()  # keys of the parts
@@ -244,6 +246,7 @@ class Watch:
         """Take up the state and the window of a watch that was killed."""
         self.state.restore(last)
         self._seen = self._saved_seen = last.seen
+        self._observed = bool(last.parts)  # for all that is known
         try:
             self._window = restored(last.rows)
             self._left, self._since = set(last.left), dict(last.since)
@@ -523,7 +526,9 @@ class Watch:
             part, _ = opened(members, self.state.last)
             own = witness_of(columns, witness, going, part)
             # The part must hold by itself; if it does not, nothing is lost but memory.
-            if satisfies(self._history(part, members.names), self.plan, own):
+            history = self._history(part, members.names)
+            if satisfies(history, self.plan, own):
+                self._observed = self._observed or self._observes(history, own)
                 self._add(window, members, np.flatnonzero(aside), part, own)
             elif ended:
                 raise HistoryError(
@@ -538,9 +543,17 @@ class Watch:
             self._end_valid()
         return len(going)
 
+    def _observes(self, history: History, witness: Witness) -> bool:
+        """Whether a part shows that sessions read, or missed, what others wrote."""
+        if history.columns.implicit or observed(history, witness):
+            return True
+        # What a later part reads of the state before it, an earlier one has written.
+        return bool(self.chain.parts and (witness.source == history.t0).any())
+
     def _end_valid(self) -> None:
         if not self._unjudged:
-            self._end("valid", note=self._before.told())
+            said = (self._before.told(), "" if self._observed else NOTHING_OBSERVED)
+            self._end("valid", note="; ".join(filter(None, said)))
             return
         places = self._unjudged
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""

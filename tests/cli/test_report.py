@@ -4,6 +4,7 @@ import hashlib
 import json
 from xml.etree import ElementTree
 
+import pytest
 from support.cli import LOST_UPDATE, THIN_AIR, VALID, run_here
 from support.pages import data_of
 
@@ -125,3 +126,35 @@ def test_sarif_has_a_result_for_what_is_not_valid(tmp_path, capfd):
         "lost-update", "thin-air-read", "error",
     ]  # fmt: skip
     assert all(r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in found)
+
+
+@pytest.mark.parametrize("output", ["text", "json", "edn", "junit", "sarif", "markdown", "brief"])
+def test_every_form_says_that_nothing_was_observed(output, tmp_path, capfd):
+    """A green that is no evidence is told in each output, one that is has no such word."""
+    word = "NOTHING WAS OBSERVED" if output != "brief" else "nothing was observed"
+    form = ["--brief"] if output == "brief" else ["--output", output]
+    for name, value, said in (("idle", "nil", True), ("seen", 1, False)):
+        (tmp_path / f"{name}.edn").write_text(
+            "{:type :ok, :f :txn, :value [[:w x 1]], :process 0}\n"
+            f"{{:type :ok, :f :txn, :value [[:r {'y' if said else 'x'} {value}]], :process 1}}\n"
+        )
+        ran = run_here(capfd, "check", "--spec", "ser", *form, tmp_path / f"{name}.edn")
+        assert ran.code == 0
+        assert (word in ran.out) == said
+
+
+def test_levels_and_watches_say_that_nothing_was_observed(tmp_path, capfd):
+    """So do a lattice whose levels all hold, and the end of a watch."""
+    for value, said in (("nil", True), (1, False)):
+        path = tmp_path / f"{said}.edn"
+        path.write_text(
+            "{:type :ok, :f :txn, :value [[:w x 1]], :process 0}\n"
+            f"{{:type :ok, :f :txn, :value [[:r {'y' if said else 'x'} {value}]], :process 1}}\n"
+        )
+        assert ("NOTHING WAS OBSERVED" in run_here(capfd, "levels", path).out) == said
+        assert (
+            bool(*(r["notes"] for r in run_here(capfd, "levels", "-o", "json", path).reports()))
+            == said
+        )
+        watched = run_here(capfd, "watch", path, "--spec", "ser", "--until-idle", "0.1")
+        assert ("NOTHING WAS OBSERVED" in watched.out) == said

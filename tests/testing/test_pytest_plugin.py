@@ -193,6 +193,22 @@ def test_of_something_else():
     assert "isolation:" not in run("def test_it(): pass").stdout.str()
 
 
+def test_the_summary_says_which_tests_prove_nothing(run):
+    """Two sessions that never meet: the test passes, and pytest ends with a word about it."""
+    body = """
+@pytest.mark.isolation("ser")
+@pytest.mark.parametrize("key", "xy")
+def test_it(isolation, key):
+    with isolation.transaction(session="alice") as t:
+        t.write("x", 1)
+    with isolation.transaction(session="bob") as t:
+        t.read(key, 1 if key == "x" else None)
+"""
+    done = run(LOST_UPDATE + body)
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["isolation: 2 tests, 4 transactions, 0 unseen", "  1 test passed *"])
+
+
 def test_evidence_of_an_earlier_run_is_replaced(run, pytester):
     """The folder of a test has one history, one page and one certificate."""
     body = '@pytest.mark.isolation("si")\ndef test_it(isolation):\n    record(isolation)\n'
