@@ -55,8 +55,8 @@ from isolang.language.vocabulary import (
     BESIDE_STATEMENTS,
     FROM_T0,
     GIVEN_ORDERS,
-    MOMENTS,
     NAMED,
+    NO_ORDERS,
     OF_READS,
     OVERWRITING,
     TESTS,
@@ -112,9 +112,9 @@ def _read(check: Check) -> Check:
             prefix_text(expr)
         except NotCertifiedError:
             keyless = _of_class(_without_key(expr.body, expr.key), expr)
-            if not _names(keyless).isdisjoint(MOMENTS):
+            if not _names(keyless).isdisjoint(NO_ORDERS):
                 raise NotCertifiedError(
-                    f"not certified: check {check.name} of one key compares moments of transactions"
+                    f"not certified: check {check.name} of one key compares whole transactions"
                 ) from None
             return replace(check, kind=ONE_KEY, expr=keyless)
     return replace(check, expr=expr)

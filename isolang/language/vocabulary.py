@@ -240,6 +240,13 @@ unfinished transactions too, which have no outgoing pairs), and ``init ; init`` 
 GIVEN_ORDERS: Final = tuple(w.name for w in GIVEN if w.transitive and w.letter and w.compares)
 """Strict orders of transactions that a history gives: ``so``, ``rt`` and ``group-rt``."""
 
+NO_ORDERS: Final = tuple(
+    w.name for w in GIVEN if w.letter and w.level == "transaction" and not w.transitive
+)
+"""Letters between transactions that a history gives, and that are no orders. They may lead over a
+transaction that does not access a key and back, where an order has a pair without it: so a walk
+that stays with one key cannot take them."""
+
 FROM_T0: Final = tuple(w.name for w in GIVEN if w.contains_init)
 """Given relations that contain ``init``: ``init``, ``so`` and ``rt``."""
 

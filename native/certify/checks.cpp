@@ -4,6 +4,20 @@
 #include <initializer_list>
 
 namespace isolang::certify {
+namespace {
+
+// Whether a letter leads between transactions that need not access one key, and is no order, which has
+// a pair of the first and the last of several transactions.
+bool leads_elsewhere(const Positions& positions) {
+  constexpr Relation kOrders[] = {Relation::init, Relation::so, Relation::rt, Relation::group_rt};
+  return std::ranges::any_of(positions.label, [&](int label) {
+    const int relation = relation_of_letter(label);
+    return relation >= 0 && relation < static_cast<int>(Relation::wr) &&
+           std::ranges::none_of(kOrders, [&](Relation r) { return static_cast<int>(r) == relation; });
+  });
+}
+
+}  // namespace
 
 std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts) {
   std::vector<ReadCheck> checks;
@@ -51,9 +65,9 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     times |= groups || speaks_of(Relation::rt);
     const bool compares =
         speaks_of(Relation::done) || speaks_of(Relation::late) || speaks_of(Relation::locked);
-    if (compares && of_one_key)
+    if (of_one_key && (compares || leads_elsewhere(positions)))
       throw NotCertified{"not certified: check " + text.name +
-                         " of one key compares moments of transactions"};
+                         " of one key compares whole transactions"};
     if (by_statement && !back_by_statement && !mentions({Relation::own_commit}))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and not to their COMMIT"};

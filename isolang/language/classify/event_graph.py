@@ -44,8 +44,8 @@ from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.syntax.source import Position, message_at
 from isolang.language.vocabulary import (
     GIVEN_ORDERS,
-    MOMENTS,
     NAMED,
+    NO_ORDERS,
     RELATIONS,
     TRANSITIVE,
     is_test,
@@ -263,8 +263,8 @@ def leaves_the_key(automaton: Automaton) -> str:
     that stands beside no other given one. Two in a row of one order are one step of it, which must
     do, too.
     """
-    if moments := [r for r in MOMENTS if r in automaton.steps]:
-        return f"`{moments[0]}` compares whole transactions"
+    if whole := [r for r in NO_ORDERS if r in automaton.steps]:
+        return f"`{whole[0]}` compares whole transactions"
     given = {r: automaton.steps[r] for r in GIVEN_ORDERS if r in automaton.steps}
     if len(given) > 1:
         some = " and ".join(f"`{r}`" for r in given)

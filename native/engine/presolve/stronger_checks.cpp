@@ -33,9 +33,10 @@ void add_component(const Automaton& m, Automaton& to) {
     if (m.component[idx(r)] != 0) to.steps[idx(r)] = {{0, 0}};
 }
 
-constexpr Relation kBetweenTransactions[] = {Relation::init,   Relation::so, Relation::rt,
-                                             Relation::done,   Relation::locked,
-                                             Relation::wr,     Relation::ww};
+// What leads from a statement of a walk by operations on, to COMMIT, or by rw to another transaction.
+constexpr bool inside_or_away(Relation r) {
+  return r == Relation::po || r == Relation::own_commit || r == Relation::rw;
+}
 
 // The steps of all checks and return paths together, over one state.
 std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
@@ -45,8 +46,8 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
   for (const Automaton& m : automata) {
     // A walk by operations is one of whole transactions, in which no two rw follow each other.
     if (m.by_operation) {
-      for (const Relation r : kBetweenTransactions)
-        if (!m.of(r).empty()) all.steps[idx(r)] = {{0, 0}};
+      for (std::size_t r = 0; r < kRelations; ++r)
+        if (!m.steps[r].empty() && !inside_or_away(static_cast<Relation>(r))) all.steps[r] = {{0, 0}};
       search = true;
       continue;
     }
