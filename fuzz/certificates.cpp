@@ -31,25 +31,25 @@ using Checks = std::vector<CheckText>;
 // Checks as the library's levels have them, one of each form.
 const std::vector<Checks>& levels() {
   static const std::vector<Checks> all = {
-      {{"G0", "acyclic", "ww"}},
-      {{"G1c", "acyclic", "(| wr ww)"}},
-      {{"SER", "acyclic", "(| so wr ww rw)"}},
-      {{"SI", "acyclic", "(; (| so wr ww) (? rw))"}},
-      {{"PC", "acyclic", "(| (; (| so wr) (? rw)) ww)"}},
-      {{"SSER", "acyclic", "(| so rt wr ww rw)"}},
-      {{"co", "acyclic", "(| so wr ww)"}, {"monotonic-reads", "earlier", "(; wr rw)"}},
-      {{"co", "acyclic", "(| so wr ww)"}, {"causal", "irreflexive", "(; (+ (| so wr)) rw)"}},
-      {{"PSI", "irreflexive", "(; (+ (| so wr ww)) (? rw))"}},
-      {{"key", "one key", "(| so wr ww rw)"}, {"G1c", "acyclic", "(| wr ww)"}},
-      {{"key", "one key", "(| so wr ww)"}, {"behind", "one key", "(; (+ (| so wr)) rw)"}},
-      {{"two-phase", "acyclic", "(| done locked wr ww rw)"}},
-      {{"first-updater", "irreflexive", "(; late ww)"}, {"locks", "acyclic", "(| locked ww done)"}},
-      {{"snapshot", "by statement",
+      {{"G0", CheckKind::acyclic, "ww"}},
+      {{"G1c", CheckKind::acyclic, "(| wr ww)"}},
+      {{"SER", CheckKind::acyclic, "(| so wr ww rw)"}},
+      {{"SI", CheckKind::acyclic, "(; (| so wr ww) (? rw))"}},
+      {{"PC", CheckKind::acyclic, "(| (; (| so wr) (? rw)) ww)"}},
+      {{"SSER", CheckKind::acyclic, "(| so rt wr ww rw)"}},
+      {{"co", CheckKind::acyclic, "(| so wr ww)"}, {"monotonic-reads", CheckKind::earlier, "(; wr rw)"}},
+      {{"co", CheckKind::acyclic, "(| so wr ww)"}, {"causal", CheckKind::irreflexive, "(; (+ (| so wr)) rw)"}},
+      {{"PSI", CheckKind::irreflexive, "(; (+ (| so wr ww)) (? rw))"}},
+      {{"key", CheckKind::of_one_key, "(| so wr ww rw)"}, {"G1c", CheckKind::acyclic, "(| wr ww)"}},
+      {{"key", CheckKind::of_one_key, "(| so wr ww)"}, {"behind", CheckKind::of_one_key, "(; (+ (| so wr)) rw)"}},
+      {{"two-phase", CheckKind::acyclic, "(| done locked wr ww rw)"}},
+      {{"first-updater", CheckKind::irreflexive, "(; late ww)"}, {"locks", CheckKind::acyclic, "(| locked ww done)"}},
+      {{"snapshot", CheckKind::by_statement,
         "(| (; (| committed-before so wr) (? (| answered-before po)) (| committed-after tx rw)) so "
         "rt ww done)"}},
-      {{"RSS", "acyclic", "(| so wr ww rw (; W rt W))"}},
-      {{"ar", "acyclic", "(| init wr (; (| init wr) (* (| (; R so R)))) ww)"},
-       {"EXT", "irreflexive", "(; (; (| init wr) (* (| (; R so R)))) rw)"}},
+      {{"RSS", CheckKind::acyclic, "(| so wr ww rw (; W rt W))"}},
+      {{"ar", CheckKind::acyclic, "(| init wr (; (| init wr) (* (| (; R so R)))) ww)"},
+       {"EXT", CheckKind::irreflexive, "(; (; (| init wr) (* (| (; R so R)))) rw)"}},
   };
   return all;
 }
@@ -90,7 +90,7 @@ class Input {
 
   // What a user's specification may say: an expression that nobody wrote, for the reader of expressions.
   Checks wild_checks() {
-    static constexpr std::array kinds = {"acyclic", "irreflexive", "earlier", "empty"};
+    static constexpr std::array kinds = {CheckKind::acyclic, CheckKind::irreflexive, CheckKind::earlier, "empty"};
     return {{"wild", kinds[bytes_.ConsumeIntegralInRange<std::size_t>(0, kinds.size() - 1)],
              bytes_.ConsumeRandomLengthString(80)}};
   }

@@ -1,6 +1,7 @@
 """Types of the native core. Each part of the package appends the section it needs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -528,9 +529,19 @@ def fits_one_total_order(problem: Problem, *, sessions: bool, real_time: bool) -
 
 # --- certify ---
 
+class CheckKind(Enum):
+    """What a check forbids, see ``native/certify/certify.hpp``."""
+
+    acyclic = ...
+    irreflexive = ...
+    earlier = ...
+    of_one_key = ...
+    by_statement = ...
+    back_by_statement = ...
+
 def verify_witness(
     columns: Columns,
-    checks: Sequence[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
+    checks: Sequence[tuple[str, CheckKind, str, Sequence[tuple[str, Sequence[str], bool]]]],
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],
     order_txn: NDArray[np.int32],
@@ -540,7 +551,7 @@ def verify_witness(
 ) -> str: ...
 def verify_refutation(
     columns: Columns,
-    checks: Sequence[tuple[str, str, str, Sequence[tuple[str, Sequence[str], bool]]]],
+    checks: Sequence[tuple[str, CheckKind, str, Sequence[tuple[str, Sequence[str], bool]]]],
     steps: list[tuple[Any, ...]],
     seconds: float = 0.0,
 ) -> str: ...

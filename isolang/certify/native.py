@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.prefix import NameOf, numbered, prefix_text
 from isolang.certify.proofs import Refutation, Witness
-from isolang.certify.translate import judged
+from isolang.certify.translate import BACK_BY_STATEMENT, BY_STATEMENT, EARLIER, ONE_KEY, judged
 
 if TYPE_CHECKING:
+    from isolang._native import CheckKind
     from isolang.history.history import History
     from isolang.language.meaning.core import Check, Spec
 
 _NOT_CERTIFIED = "not certified: "
+_KINDS = {
+    "acyclic": "acyclic",
+    "irreflexive": "irreflexive",
+    EARLIER: "earlier",
+    ONE_KEY: "of_one_key",
+    BY_STATEMENT: "by_statement",
+    BACK_BY_STATEMENT: "back_by_statement",
+}
 
 
-def native_checks(spec: Spec) -> list[tuple[str, str, str, tuple[NameOf, ...]]]:
+def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, ...]]]:
     """The judged checks as the native checker takes them: name, kind, expression in prefix form.
 
     And what the names in quotes are that its letters refer to by number.
@@ -29,8 +38,11 @@ def native_checks(spec: Spec) -> list[tuple[str, str, str, tuple[NameOf, ...]]]:
 
 
 @lru_cache(maxsize=256)  # one level judges many histories
-def _as_taken(check: Check) -> tuple[str, str, str, tuple[NameOf, ...]]:
-    return check.name, check.kind, prefix_text(check.expr), numbered(check.expr)[1]
+def _as_taken(check: Check) -> tuple[str, CheckKind, str, tuple[NameOf, ...]]:
+    from isolang._native import CheckKind
+
+    kind = getattr(CheckKind, _KINDS[check.kind])
+    return check.name, kind, prefix_text(check.expr), numbered(check.expr)[1]
 
 
 def check_natively(

@@ -29,7 +29,7 @@ std::string text_of(nb::handle object) {
 std::vector<CheckText> check_texts(nb::sequence checks) {
   std::vector<CheckText> result;
   for (const nb::handle check : checks) {
-    CheckText text{text_of(check[0]), text_of(check[1]), text_of(check[2]), {}};
+    CheckText text{text_of(check[0]), nb::cast<CheckKind>(check[1]), text_of(check[2]), {}};
     if (nb::len(check) > 3)
       for (const nb::handle name : nb::object(check[3])) {
         NameText one{text_of(name[0]), {}, nb::cast<bool>(name[2])};
@@ -181,6 +181,13 @@ class StepReader {
 }  // namespace
 
 void register_certify(nb::module_& m) {
+  nb::enum_<CheckKind>(m, "CheckKind", "What a check forbids; see native/certify/certify.hpp.")
+      .value("acyclic", CheckKind::acyclic)
+      .value("irreflexive", CheckKind::irreflexive)
+      .value("earlier", CheckKind::earlier)
+      .value("of_one_key", CheckKind::of_one_key)
+      .value("by_statement", CheckKind::by_statement)
+      .value("back_by_statement", CheckKind::back_by_statement);
   m.def(
       "verify_witness",
       [](const History& columns, nb::sequence checks, Array<std::int32_t> source,

@@ -16,8 +16,8 @@ namespace {
 
 std::uint8_t relations_of(nb::handle names) {
   std::uint8_t set = 0;
-  for (std::size_t r = 0; r < std::size(kKnownNames); ++r)
-    if (nb::cast<bool>(names.attr("__contains__")(kKnownNames[r])))
+  for (std::size_t r = 0; r < kKnownRelations; ++r)
+    if (nb::cast<bool>(names.attr("__contains__")(name_of(static_cast<KnownRelation>(r)))))
       set |= static_cast<std::uint8_t>(1U << r);
   return set;
 }
@@ -25,7 +25,7 @@ std::uint8_t relations_of(nb::handle names) {
 nb::tuple edge_of(const KnownEdge& e) {
   nb::list shown;
   for (const std::int64_t op : e.shown) shown.append(op);
-  return nb::make_tuple(kKnownNames[static_cast<std::size_t>(e.relation)], e.from, e.to, e.key,
+  return nb::make_tuple(name_of(e.relation), e.from, e.to, e.key,
                         e.op, e.writer, nb::tuple(shown));
 }
 

@@ -19,12 +19,22 @@
 
 namespace isolang::certify {
 
+// What a check forbids: a cycle of steps that are each a word, or one word that leads back to where
+// it began.
+enum class CheckKind : std::uint8_t {
+  acyclic,
+  irreflexive,
+  earlier,     // irreflexive wr ; rw, where the read of wr precedes that of rw in their transaction
+  of_one_key,  // irreflexive, of walks that stay with one key; W and R are of that key
+  by_statement,       // acyclic, of walks that pass single statements
+  back_by_statement,  // irreflexive, of such walks
+};
+
 // One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))"; W and R
 // stand for [W], [R].
 struct CheckText {
   std::string name;
-  std::string kind;  // acyclic, irreflexive, earlier, one key, by statement, irreflexive by
-                           // statement: see ReadCheck
+  CheckKind kind;
   std::string expression;
   std::vector<NameText> names;  // wr@0 in the expression is wr of the keys that the first one selects
 };

@@ -23,19 +23,11 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
   std::vector<ReadCheck> checks;
   bool times = false, groups = false, moments = false;
   for (const CheckText& text : texts) {
-    const bool earlier = text.kind == "earlier";
-    const bool of_one_key = text.kind == "one key";
-    const bool back_by_statement = text.kind == "irreflexive by statement";
-    const bool by_statement = text.kind == "by statement" || back_by_statement;
-    if (text.kind != "acyclic" && text.kind != "irreflexive" && !earlier && !of_one_key &&
-        !by_statement)
-      throw NotCertified{"not certified: check " + text.name + " is '" + text.kind +
-                         "' (expected acyclic or irreflexive)"};
     checks.push_back(
-        {text.name, text.kind == "acyclic" || (by_statement && !back_by_statement), earlier,
-         of_one_key, by_statement,
+        {text.name, text.kind,
          read_expression(text.expression, text.names.empty() ? nullptr : std::make_shared<const Selections>(history, text.names))});
-    const Positions& positions = checks.back().positions;
+    const ReadCheck& check = checks.back();
+    const Positions& positions = check.positions;
     const auto mentions = [&](std::initializer_list<Relation> some) {
       return std::ranges::any_of(some, [&](Relation r) { return positions.mentions(r); });
     };
@@ -43,9 +35,9 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
         {Relation::committed_before, Relation::answered_before, Relation::committed_after});
     const bool statements = times_of_statements ||
                             mentions({Relation::po, Relation::own_commit, Relation::to_write});
-    if (statements && !by_statement)
+    if (statements && !check.by_statement())
       throw NotCertified{"not certified: check " + text.name + " leads to statements"};
-    if (earlier &&
+    if (check.earlier() &&
         (positions.label != std::vector{kNoRelation, static_cast<int>(Relation::wr),
                                         static_cast<int>(Relation::rw)} ||
          !positions.reads({static_cast<int>(Relation::wr), static_cast<int>(Relation::rw)}, false,
@@ -65,13 +57,13 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     times |= groups || speaks_of(Relation::rt);
     const bool compares =
         speaks_of(Relation::done) || speaks_of(Relation::late) || speaks_of(Relation::locked);
-    if (of_one_key && (compares || leads_elsewhere(positions)))
+    if (check.of_one_key() && (compares || leads_elsewhere(positions)))
       throw NotCertified{"not certified: check " + text.name +
                          " of one key compares whole transactions"};
-    if (by_statement && !back_by_statement && !mentions({Relation::own_commit}))
+    if (check.kind == CheckKind::by_statement && !mentions({Relation::own_commit}))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and not to their COMMIT"};
-    if (by_statement && (positions.tests() || positions.names() || mentions({Relation::late})))
+    if (check.by_statement() && (positions.tests() || positions.names() || mentions({Relation::late})))
       throw NotCertified{"not certified: check " + text.name +
                          " leads to statements, and says what is not known of these"};
     moments |= compares || times_of_statements;

@@ -9,12 +9,15 @@ namespace isolang::certify {
 
 struct ReadCheck {
   std::string name;
-  bool acyclic;  // else irreflexive
-  bool earlier;  // irreflexive wr ; rw, where the read of wr precedes that of rw in their
-                 // transaction
-  bool of_one_key;  // irreflexive, of walks that stay with one key; W and R are of that key
-  bool by_statement;  // acyclic, of walks that pass single statements
+  CheckKind kind;
   Positions positions;
+
+  bool acyclic() const { return kind == CheckKind::acyclic || kind == CheckKind::by_statement; }
+  bool earlier() const { return kind == CheckKind::earlier; }
+  bool of_one_key() const { return kind == CheckKind::of_one_key; }
+  bool by_statement() const {
+    return kind == CheckKind::by_statement || kind == CheckKind::back_by_statement;
+  }
 };
 
 // Also makes sure that the history has what the checks need (times for rt). Throws Rejected,

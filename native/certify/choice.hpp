@@ -6,22 +6,22 @@
 #include <vector>
 
 #include "certify/certify.hpp"
+#include "core/index.hpp"
 
 namespace isolang::certify {
 
 struct ExternalRead {
-  std::int32_t reader, key;
+  std::int32_t reader, key;  // the reader, or the place of its statement
   std::int32_t source;  // the position of the source in the key's order, -1 for T0
   std::int32_t
       own;  // the position of the reader itself in the key's order, -1 if it does not write the key
   bool of_predicate = false;  // it says, for a predicate read, that no matching row was there
 };
 
-// The statements that read, each as a transaction of its own behind those of the history: see
-// by_statement.hpp. Only a choice by statement has any; the predicate reads of a history are no such
-// transactions.
+// The statements that read, where each is a place of its own in walks, behind those of the
+// transactions: see by_statement.hpp. Only a choice by statement has any.
 struct Statements {
-  std::int32_t first = 0;           // the transaction that the first of them is
+  std::int32_t first = 0;           // the place of the first of them
   std::vector<std::int32_t> owner;  // the transaction that each is part of
   std::vector<std::int64_t> sent, answered;
   // Of each writer in each version order, the first statement behind its write, or -1.
@@ -29,16 +29,23 @@ struct Statements {
 
   std::size_t count() const { return owner.size(); }
   std::int32_t place(std::size_t i) const { return first + static_cast<std::int32_t>(i); }
+  std::int32_t transaction(std::int32_t place) const {
+    return owner.empty() || place < first ? place : owner[idx(place - first)];
+  }
 };
 
 struct Choice {
-  std::vector<char> included;           // per transaction; T0 is not among them
+  // Per place: the transactions, T0 not among them, and behind them the statements, which are included
+  // in nothing.
+  std::vector<char> included;
   std::vector<ExternalRead> reads;      // of included transactions
   std::vector<std::int32_t> statement;  // of each of them, or -1; empty if there are none at all
   std::vector<std::int64_t> op;         // the operation of each read, if they were asked for
   std::vector<std::int64_t> key_start;  // per key, into order
   std::vector<std::int32_t> order;      // included writers in version order
   Statements apart;
+
+  std::int32_t places() const { return static_cast<std::int32_t>(included.size()); }
 };
 
 // Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec; `operations`:

@@ -1,4 +1,4 @@
-// Nodes are (transaction, state). T0 is left out: no edge of any relation leads to it, so no cycle
+// Nodes are (transaction, state), and for checks by statement (statement, state), too. T0 is left out: no edge of any relation leads to it, so no cycle
 // passes through it.
 //
 // A relation's pairs are all its pairs, not only immediate ones. Where the machine can repeat a
@@ -94,6 +94,9 @@ class Product {
   bool finished(std::int32_t t) const {
     return h_.txn_status[t] == static_cast<std::uint8_t>(Status::committed);
   }
+  std::int32_t session(std::int32_t place) const {
+    return h_.txn_session[apart_.transaction(place)];
+  }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
   // Whether a name has the key; it is none, or one of keys.
@@ -169,10 +172,10 @@ class Product {
       return timelines_.emplace_back(Timeline{s, before_own, {}, {}});
     };
     const auto tail = [&](Timeline& own, std::int32_t key, std::int64_t time, std::int32_t place) {
-      if (time != kTimeUnknownEnd) own.tails.push_back({key, h_.txn_session[place], time, place});
+      if (time != kTimeUnknownEnd) own.tails.push_back({key, session(place), time, place});
     };
     const auto head = [&](Timeline& own, std::int32_t key, std::int64_t time, std::int32_t place) {
-      if (time != kTimeUnknownBegin) own.heads.push_back({key, h_.txn_session[place], time, place});
+      if (time != kTimeUnknownBegin) own.heads.push_back({key, session(place), time, place});
     };
     const auto answered = [&](Relation relation, std::int32_t t) {
       return relation == Relation::rt     ? finished(t) ? moments.own_end(t) : kTimeUnknownEnd
@@ -353,7 +356,7 @@ class Product {
   }
 
   void lay_out() {
-    nodes_ = static_cast<std::int64_t>(h_.transactions()) * m_.states;
+    nodes_ = static_cast<std::int64_t>(c_.places()) * m_.states;
     const auto reserve = [&](Node& first, std::size_t count) {
       if (first >= 0) return;
       if (nodes_ + static_cast<std::int64_t>(count) > std::numeric_limits<Node>::max())
@@ -840,7 +843,7 @@ class Product {
   }
 
   bool is_start(Node v) const {
-    return v < static_cast<std::int64_t>(h_.transactions()) * m_.states && v % m_.states == 0;
+    return v < static_cast<std::int64_t>(c_.places()) * m_.states && v % m_.states == 0;
   }
 
   // Words may not be repeated: does some transaction reach itself by one word?

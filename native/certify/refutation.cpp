@@ -163,7 +163,7 @@ class Checker {
         throw Rejected{"cycle: an edge ends at " + str(edge.b) + ", the next begins at " +
                        str(next.a)};
       need(edge, clause);
-      if (!found->second.by_statement) continue;
+      if (!found->second.by_statement()) continue;
       // mutant: checker-any-statement
       // What precedes a transaction in its session precedes each of its statements.
       if (leads_to_each(edge)) {
@@ -184,7 +184,7 @@ class Checker {
            !meets(edge.op, next)))
         throw Rejected{"cycle: an edge ends at another statement than the next begins at"};
     }
-    const std::int64_t key = found->second.of_one_key ? the_key(step.edges) : kUnused;
+    const std::int64_t key = found->second.of_one_key() ? the_key(step.edges) : kUnused;
     std::vector<Edge> joined;
     const std::vector<Edge>* walk = &step.edges;
     const Positions& positions = found->second.positions;
@@ -218,7 +218,7 @@ class Checker {
                                  edge.relation,
                                  edge.op != kUnused && evidence_.of_predicate(edge.op)));
       }
-      return found->second.positions.reads(word, found->second.acyclic, passes);
+      return found->second.positions.reads(word, found->second.acyclic(), passes);
     };
     bool fit = fits();
     if (!fit && key != kUnused) {
@@ -227,7 +227,7 @@ class Checker {
       fit = fits();
     }
     if (!fit) throw Rejected{"cycle: the edges spell no word of " + step.check};
-    if (found->second.earlier && !evidence_.reads_first(step.edges[0].op, step.edges[1].op))
+    if (found->second.earlier() && !evidence_.reads_first(step.edges[0].op, step.edges[1].op))
       throw Rejected{"cycle: the first of the two reads is not the earlier one"};
     for (Lit& l : clause) l ^= 1;
     return clause;

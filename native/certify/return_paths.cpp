@@ -45,9 +45,9 @@ struct ByReader {
   std::vector<std::int64_t> item;
 };
 
-ByReader by_reader(const History& history, const Choice& choice) {
+ByReader by_reader(const Choice& choice) {
   ByReader result;
-  result.start.assign(idx(history.transactions()) + 1, 0);
+  result.start.assign(idx(choice.places()) + 1, 0);
   for (const ExternalRead& r : choice.reads) ++result.start[idx(r.reader) + 1];
   std::partial_sum(result.start.begin(), result.start.end(), result.start.begin());
   result.item.resize(choice.reads.size());
@@ -58,9 +58,9 @@ ByReader by_reader(const History& history, const Choice& choice) {
 }
 
 // The same of the reads from each transaction.
-ByReader by_source(const History& history, const Choice& choice) {
+ByReader by_source(const Choice& choice) {
   ByReader result;
-  result.start.assign(idx(history.transactions()) + 1, 0);
+  result.start.assign(idx(choice.places()) + 1, 0);
   const auto source = [&](const ExternalRead& r) {
     return r.source < 0 ? -1 : choice.order[choice.key_start[r.key] + r.source];
   };
@@ -81,8 +81,8 @@ struct Places {
   std::vector<std::int64_t> start;
   std::vector<std::pair<std::int32_t, std::int32_t>> item;
 
-  Places(const History& history, const Choice& choice) {
-    start.assign(idx(history.transactions()) + 1, 0);
+  explicit Places(const Choice& choice) {
+    start.assign(idx(choice.places()) + 1, 0);
     for (const std::int32_t t : choice.order) ++start[t + 1];
     std::partial_sum(start.begin(), start.end(), start.begin());
     item.resize(choice.order.size());
@@ -97,8 +97,8 @@ struct Places {
 // Whether what a read saw was written together with something later than what a read of the same
 // transaction saw: any other one, or one after it (`earlier_only`).
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
-  const ByReader reads = by_reader(history, choice);
-  const Places places(history, choice);
+  const ByReader reads = by_reader(choice);
+  const Places places(choice);
   // Of the reads of the current transaction, or those after the current one: per key the least that
   // one saw.
   std::vector<std::int32_t> least(choice.key_start.size(), -1),
@@ -148,8 +148,8 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
 }
 
 bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
-  const ByReader reads = by_reader(history, choice);
-  const Places places(history, choice);
+  const ByReader reads = by_reader(choice);
+  const Places places(choice);
   std::vector<std::int32_t> latest(choice.key_start.size(), -1),
       session_of(choice.key_start.size(), -1);
   std::vector<std::vector<std::int32_t>> sessions(idx(history.sessions));
@@ -207,7 +207,7 @@ bool by_real_time(const History& history, const Choice& choice, Budget& budget) 
 // Whether a transaction missed a write by one that precedes it in the version order of a key that
 // both write. Nothing: too many keys are written together.
 std::optional<bool> by_versions(const History& history, const Choice& choice, Budget& budget) {
-  const Places places(history, choice);
+  const Places places(choice);
   // A transaction writes the keys x and y; the least place in y of those from here on in x.
   struct Both {
     std::int32_t x, y, in_x, in_y;
@@ -361,8 +361,8 @@ class Clocks {
 
   bool close() {  // after sort()
     const bool of_source = closing_ == Relation::wr;
-    const ByReader reads = of_source ? by_source(h_, c_) : by_reader(h_, c_);
-    const Places places(h_, c_);
+    const ByReader reads = of_source ? by_source(c_) : by_reader(c_);
+    const Places places(c_);
     find_leading(reads);
     cover();
     const auto keys = static_cast<std::int32_t>(c_.key_start.size()) - 1;
@@ -401,14 +401,14 @@ class Clocks {
 
  private:
   std::int32_t start_of(std::int32_t v) const {
-    return v < static_cast<std::int64_t>(h_.transactions()) * m_.states && v % m_.states == 0
+    return v < static_cast<std::int64_t>(c_.places()) * m_.states && v % m_.states == 0
                ? v / m_.states
                : -1;
   }
 
   // The transaction at which a word may end here.
   std::int32_t end_of(std::int32_t v) const {
-    if (m_.looped || v >= static_cast<std::int64_t>(h_.transactions()) * m_.states)
+    if (m_.looped || v >= static_cast<std::int64_t>(c_.places()) * m_.states)
       return start_of(v);
     const bool ends =
         std::find(m_.accepting.begin(), m_.accepting.end(), v % m_.states) != m_.accepting.end();
@@ -433,8 +433,8 @@ class Clocks {
   // Each node hands on the chain whose last member reaches it, to one successor; a start that leads
   // to a read joins it.
   void cover() {
-    chain_.assign(idx(h_.transactions()), -1);
-    position_.assign(idx(h_.transactions()), 0);
+    chain_.assign(idx(c_.places()), -1);
+    position_.assign(idx(c_.places()), 0);
     std::vector<std::int32_t> handed(idx(graph_.nodes), -1), length;
     for (const std::int32_t v : order_) {
       const std::int32_t t = start_of(v);
@@ -532,12 +532,11 @@ class Clocks {
 bool by_search(const History& history, const Choice& choice, Relation closing,
                const Machine& machine, Budget& budget) {
   const ProductGraph graph = product(history, choice, machine, budget);
-  const Places places(history, choice);
-  const ByReader reads = by_reader(history, choice);
+  const Places places(choice);
+  const ByReader reads = by_reader(choice);
   std::vector<std::uint8_t> ends(idx(machine.states), 0);
   for (const int q : machine.accepting) ends[q] = 1;
-  const std::int64_t of_transactions =
-      static_cast<std::int64_t>(history.transactions()) * machine.states;
+  const std::int64_t of_places = static_cast<std::int64_t>(choice.places()) * machine.states;
   std::vector<std::int32_t> seen(idx(graph.nodes), -1), work;
   std::int64_t visits = 0;
   for (std::int32_t b = 0; b < history.transactions(); ++b) {
@@ -564,7 +563,7 @@ bool by_search(const History& history, const Choice& choice, Relation closing,
         seen[w] = b;
         work.push_back(w);
         const std::int32_t reader = w / machine.states;
-        if (w >= of_transactions || ends[w % machine.states] == 0 || reader == b) continue;
+        if (w >= of_places || ends[w % machine.states] == 0 || reader == b) continue;
         for (std::int64_t i = reads.start[reader]; i < reads.start[reader + 1]; ++i)
           if (const ExternalRead& r = choice.reads[reads.item[i]];
               is_of(closing, r.of_predicate) && overwrites(r))
@@ -631,7 +630,7 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     return false;
   // mutant: checker-all-reads-close
   const bool single =
-      closing == Relation::rw &&
+      !by_statement && closing == Relation::rw &&
       std::all_of(before.follow[0].begin(), before.follow[0].end(),
                   [&](int p) { return single_pair(before.label[p]) && before.follow[p].empty(); });
   if (single) {

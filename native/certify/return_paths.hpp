@@ -20,7 +20,7 @@ std::optional<SingleRw> single_rw(const Positions& positions);
 
 // Does some rw pair of the choice close a return path? Throws NotCertified when that is too large
 // to decide, or when the return paths run in cycles, which another check should have forbidden.
-// `by_statement`: some transactions are statements.
+// `by_statement`: reads are at the places of their statements.
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
                         const Positions& before, bool by_statement, Budget& budget);
 // irreflexive e, where words of e end in their only wr: what may stand before it. Empty if not.

@@ -66,7 +66,7 @@ Positions without_cycles(const ReadCheck& check) {
   const auto beyond = [&](const char* why) {
     throw NotCertified{"not certified: check " + check.name + " " + why + ", and set-reads are implicit"};
   };
-  if (check.of_one_key || check.by_statement) beyond("is not of whole transactions");
+  if (check.of_one_key() || check.by_statement()) beyond("is not of whole transactions");
   for (const int label : check.positions.label) {
     constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::wr, Relation::ww, Relation::rw,
                                    Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw};
@@ -74,8 +74,8 @@ Positions without_cycles(const ReadCheck& check) {
     if (label != kNoRelation && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == label; }))
       beyond("asks for more than dependencies");
   }
-  if (check.acyclic || (!check.earlier && check.positions.repeatable())) return check.positions;
-  const bool apart = check.earlier || keeps_apart(check.positions);
+  if (check.acyclic() || (!check.earlier() && check.positions.repeatable())) return check.positions;
+  const bool apart = check.earlier() || keeps_apart(check.positions);
   const std::set<int> letters(check.positions.label.begin() + 1, check.positions.label.end());
   Positions p;
   p.label.push_back(kNoRelation);

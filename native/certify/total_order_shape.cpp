@@ -11,7 +11,7 @@ TotalOrderShape total_order_shape(const ReadCheck& check) {
     return check.positions.reads(labels, false, [](std::size_t, int) { return false; });
   };
   TotalOrderShape s;
-  if (!check.acyclic || check.earlier || !word({Relation::wr}) || !word({Relation::ww})) return s;
+  if (!check.acyclic() || check.earlier() || !word({Relation::wr}) || !word({Relation::ww})) return s;
   s.two = !word({Relation::rw});
   // mutant: any-check-one-order
   const auto leads = [&](Relation r) { return word({r}) && (!s.two || word({r, Relation::rw})); };

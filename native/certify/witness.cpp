@@ -31,24 +31,22 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
   const Choice choice = read_choice(history, source, order_start, order_txn, judges_reads(checks),
                                     apart, budget);
   const bool by_key = std::any_of(checks.begin(), checks.end(),
-                                  [](const ReadCheck& check) { return check.of_one_key; });
+                                  [](const ReadCheck& check) { return check.of_one_key(); });
   const Accesses parts = by_key ? accesses(history, choice) : Accesses{};
-  const ByStatement statements = apart ? by_statement(history, choice) : ByStatement{};
+  const Choice statements = apart ? by_statement(history, choice) : Choice{};
   // return paths last: they may need other checks to have no cycles.
   for (const bool return_paths : {false, true})
     for (const ReadCheck& check : checks) {
-      const History& whole = check.of_one_key     ? parts.history
-                             : check.by_statement ? statements.history
-                                                  : history;
-      const Choice& chosen = check.of_one_key     ? parts.choice
-                             : check.by_statement ? statements.choice
-                                                  : choice;
+      const History& whole = check.of_one_key() ? parts.history : history;
+      const Choice& chosen = check.of_one_key()     ? parts.choice
+                             : check.by_statement() ? statements
+                                                    : choice;
       const auto breaks_check = [&](const Positions& positions, bool looped) {
         return breaks(whole, chosen, machine(positions, looped), budget);
       };
-      const bool looped = check.acyclic || (!check.earlier && check.positions.repeatable());
-      const auto single = looped || check.earlier ? std::nullopt : single_rw(check.positions);
-      const auto source = looped || check.earlier || check.by_statement
+      const bool looped = check.acyclic() || (!check.earlier() && check.positions.repeatable());
+      const auto single = looped || check.earlier() ? std::nullopt : single_rw(check.positions);
+      const auto source = looped || check.earlier() || check.by_statement()
                               ? std::nullopt
                               : before_source(check.positions);
       bool broken = false;
@@ -56,9 +54,9 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
         if (single)
           broken = accepts(single->without) &&
                    breaks_check(single->without, single->without.repeatable());
-        else if (!check.earlier && !source)
+        else if (!check.earlier() && !source)
           broken = breaks_check(check.positions, looped);
-      } else if (check.earlier) {
+      } else if (check.earlier()) {
         broken = closes_earlier_read(history, choice, budget);
       } else if (source) {
         // SOUND BECAUSE a walk of one word is one of several.
@@ -67,7 +65,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       } else if (single) {
         for (const auto& [closing, before] : single->before)
           broken = broken || closes_return_path(whole, chosen, closing, before,
-                                                check.by_statement, budget);
+                                                check.by_statement(), budget);
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};
     }

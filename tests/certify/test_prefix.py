@@ -7,7 +7,7 @@ import pytest
 from support.certify import arrays as arrays_of
 from support.certify import both, history, init, rt, rw, so, spec, txn, worlds, wr, ww
 
-from isolang._native import verify_witness
+from isolang._native import CheckKind, verify_witness
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.prefix import nullable, prefix_text
 from isolang.certify.proofs import Witness
@@ -167,7 +167,7 @@ def test_malformed_text_is_not_certified(text):
     h = history(txn("w(x,1)", 1))
     w = Witness.of([-1], [0, 1], [0])
     reason = verify_witness(
-        h.columns, [("c", "acyclic", text)], w.source, w.order_start, w.order_txn
+        h.columns, [("c", CheckKind.acyclic, text)], w.source, w.order_start, w.order_txn
     )
     assert reason.startswith("not certified"), reason
 
@@ -175,6 +175,6 @@ def test_malformed_text_is_not_certified(text):
 def test_deep_text_is_not_certified():
     h = history(txn("w(x,1)", 1))
     w = Witness.of([-1], [0, 1], [0])
-    checks = [("c", "acyclic", "(? " * 5000 + "so" + ")" * 5000)]
+    checks = [("c", CheckKind.acyclic, "(? " * 5000 + "so" + ")" * 5000)]
     reason = verify_witness(h.columns, checks, w.source, w.order_start, w.order_txn)
     assert "too large" in reason

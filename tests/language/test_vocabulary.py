@@ -103,6 +103,45 @@ def test_no_other_module_lists_the_words():
     assert found == set()
 
 
+def lists_elsewhere(text: str) -> list[tuple[int, set[str]]]:
+    """The lists of words in C++, or in a script of a page: texts within one pair of brackets."""
+    found = []
+    text = re.sub(r"//.*", "", text)
+    quoted = r"\"[^\"\n]*\"|'[^'\n]*'"
+    for inner in re.finditer(rf"[\[{{(]((?:{quoted}|[^\[\]{{}}()\"'])*)[\]}})]", text):
+        texts = {one[1:-1] for one in re.findall(quoted, inner[1])}
+        line = text.count("\n", 0, inner.start()) + 1
+        found.append((line, {text for text in texts if relation_of(text) in ROWS}))
+    return [(line, words) for line, words in found if len(words) >= MANY]
+
+
+def test_no_list_of_words_in_cpp_or_in_a_page():
+    """C++ takes the names from relations.def, and a page from its data."""
+    scripts = [*(PACKAGE / "report").rglob("*.js"), *(ROOT / "editors").rglob("*.js")]
+    core = [path for path in (ROOT / "native").rglob("*") if path.suffix in {".cpp", ".hpp"}]
+    assert scripts
+    assert core
+    found = {
+        f"{path.relative_to(ROOT)}:{line}: {sorted(words)}"
+        for path in (*scripts, *core)
+        for line, words in lists_elsewhere(path.read_text())
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'constexpr const char* kNames[] = {"ww", "wr", "so"};',
+        "const WORDS = ['so', 'rt[W,R]', 'ww'];",
+        'names({"so",\n       "rt", "late"});',
+    ],
+)
+def test_a_list_of_words_is_found_elsewhere(text):
+    """However it is written."""
+    assert lists_elsewhere(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

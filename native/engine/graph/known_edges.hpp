@@ -12,12 +12,17 @@
 #include "core/budget.hpp"
 #include "core/problem.hpp"
 #include "engine/graph/adjacency.hpp"
+#include "engine/graph/automaton.hpp"
 
 namespace isolang {
 
 // From what people follow most easily; as bits of a set, 1 << relation.
 enum class KnownRelation : std::uint8_t { ww = 0, wr, so, rw };
-inline constexpr const char* kKnownNames[] = {"ww", "wr", "so", "rw"};
+inline const char* name_of(KnownRelation relation) {
+  constexpr Relation kSame[] = {Relation::ww, Relation::wr, Relation::so, Relation::rw};
+  return kRelationNames[idx(kSame[idx(relation)])];
+}
+inline constexpr std::size_t kKnownRelations = 4;
 
 struct KnownEdge {
   KnownRelation relation;
