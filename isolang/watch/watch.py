@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct, structs
 
 from isolang._native import trim_heap
-from isolang.certify.proofs import Witness
+from isolang.certify.proofs import Refutation, Witness
 from isolang.errors import HistoryError, UnsupportedError
+from isolang.explain.part import transactions_of
 from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.history.values import decode
@@ -168,6 +169,7 @@ class Watch:
         self._most, self._grace, self._timeout = most, grace, timeout
         self._window, self._flying = Rows.none(), Rows.none()
         self._new = self._seen = self._rounds = self._strict = self._bytes = 0
+        self._undecided = 0  # a window so long was not decided, and is judged again when doubled
         self._watermark: int | None = None
         self._sure: int = c.UNKNOWN_BEGIN  # what is still to come begins at this time or later
         self._idle: tuple[str, ...] = ()
@@ -225,7 +227,7 @@ class Watch:
         if self._report is not None:
             yield self._done("unknown", judged=0, cut=0, put_back=0)
             return
-        enough = self._new >= max(self._round, len(self._window) // 8)
+        enough = self._new >= max(self._round, len(self._window) // 8, self._undecided)
         if enough or batch.ended or self._waited(batch):
             yield self._judge(ended=batch.ended)
 
@@ -239,6 +241,8 @@ class Watch:
 
     def _waited(self, batch: Batch) -> bool:
         if self._pace is None or not self._new or len(batch) >= self._round:
+            return False
+        if self._new < self._undecided:
             return False
         return time.monotonic() - self._judged_at >= self._pace
 
@@ -431,6 +435,10 @@ class Watch:
             if full or (small and not looked):
                 looked = True
                 found = self._convicts(said, stale, window, ended=ended)
+                if ended and full and not found and len(self.chain):
+                    # A simpler violation may convict, where the first one found did not.
+                    said = self._simplest(said, window)
+                    found = self._convicts(said, stale, window, ended=ended)
                 if found == "waits" or self._report is not None:
                     break
                 if found:
@@ -449,8 +457,14 @@ class Watch:
         gone = 0
         if isinstance(said, Valid) and not len(stale):
             gone = self._cut(window, said, ended=ended)
-        elif isinstance(said, Unknown) and ended:
-            self._end("unknown", note=said.reason, verdict=said)
+        elif isinstance(said, Unknown) and (ended or len(window.rows) > self._most):
+            hint = "; hint: isocheck check of the log has no limit of work"
+            self._end(
+                "unknown",
+                note=said.reason + (hint if said.cause == "timeout" else ""),
+                verdict=said,
+            )
+        self._undecided = len(window.rows) if isinstance(said, Unknown) else 0
         outcome: Outcome = "valid" if isinstance(said, Valid) else "suspected"
         if isinstance(said, Unknown):
             outcome = "unknown"
@@ -489,6 +503,15 @@ class Watch:
         history = self._history(window.columns, window.rows.names)
         said, self._strict = judge(history, self._plans, self._strict, timeout=self._timeout)
         return said, stale
+
+    def _simplest(self, said: Verdict, window: _Window) -> Verdict:
+        """The verdict on a window, with the simplest violation where it is invalid."""
+        if not isinstance(said, Invalid):
+            return said
+        assert window.columns is not None
+        history = self._history(window.columns, window.rows.names)
+        told, _ = judge(history, [self.plan], simplest=True, timeout=self._timeout)
+        return told if isinstance(told, Invalid) else said
 
     def _history(self, columns: Columns, names: Sequence[str]) -> History:
         return history_of(columns, names, self._about, clock_error=self._clock_error)
@@ -686,11 +709,13 @@ class Watch:
             history = self._alone(found)
         except UnsupportedError:
             return ""  # these alone do not tell what was there before
-        verdict, _ = judge(history, [self.plan], timeout=self._timeout)
+        doubt = self._unsure(window.rows, chosen, ended=ended, unwritten=found.unwritten)
+        waits = bool(doubt) and not ended and len(window.rows) <= self._most
+        told = not waits and self._first is None
+        verdict, _ = judge(history, [self.plan], simplest=told, timeout=self._timeout)
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return ""
-        doubt = self._unsure(window.rows, chosen, ended=ended, unwritten=found.unwritten)
-        if doubt and not ended and len(window.rows) <= self._most:
+        if waits:
             return "waits"
         places = tuple(self.log.line_of(place) for place in found.places)
         self._violated(verdict, chosen, places, found.assumed, doubt=doubt)
@@ -802,19 +827,19 @@ class Watch:
                 self._end("unknown", note=said.certified_reason, verdict=said)
         elif whole and (ended or self._all_closed(rows, range(len(rows)))):
             # Nothing was cut: these are all transactions, as the log has them.
+            doubt = self._unsure(rows, range(len(rows)), ended=ended)
+            if doubt and not ended and len(rows) <= self._most:
+                return False
             columns = copy(rows.columns)
             columns.lower_predicates()
             history = self._before.in_(self._history(columns, rows.names))
-            shown, _ = judge(history, [self.plan], timeout=self._timeout)
+            shown, _ = judge(history, [self.plan], simplest=True, timeout=self._timeout)
             if not isinstance(shown, Invalid) or not shown.certified:
                 self._end("unknown", note="the violation was not found again", verdict=shown)
                 return False
             accused = _accused(shown, len(rows))
             # Nobody had begun to write anything else when they had their answers.
             found = None if ended else accusation(rows, accused, self.log, self._about)
-            doubt = self._unsure(rows, range(len(rows)), ended=ended)
-            if doubt and not ended and len(rows) <= self._most:
-                return False
             places = tuple(self.log.line_of(rows.place(t)) for t in accused)
             self._violated(
                 shown,
@@ -827,7 +852,7 @@ class Watch:
         elif ended or not whole:
             self._end(
                 "suspected",
-                verdict=said,
+                verdict=said if ended else self._simplest(said, window),
                 note=f"{len(self.chain)} parts would have to be judged again with the window; "
                 "hint: a larger --most, or isocheck check of the whole",
             )
@@ -917,5 +942,8 @@ class _Window:
 
 
 def _accused(said: Invalid, rows: int) -> list[int]:
-    """The transactions that the argument of a violation is about."""
-    return sorted({view.number for view in said.violation.transactions if view.number < rows})
+    """The transactions that a violation is about, also those that its argument has no room for."""
+    about = {view.number for view in said.violation.transactions}
+    if isinstance(said.refutation, Refutation):
+        about |= transactions_of(said.refutation.steps, said.history)
+    return sorted(number for number in about if number < rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from isolang.api import check
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness
@@ -15,6 +14,8 @@ from isolang.history.columns import INITIAL
 from isolang.history.history import History
 from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
+from isolang.limits import Deadline, Work, default_memory, memory_cap
+from isolang.pipeline import Options, decide
 from isolang.verdict import Valid, Verdict
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 
 _PREDICATE: Final = -2  # as native/watch/open_window.hpp has it
+
+#: What deciding a window may do, and explaining it, as :class:`isolang.limits.Work` counts: some
+#: seconds. All but those in the hard region (docs/hard-region.md) take a small part of it.
+_WORK: Final = 50_000_000
+_WORK_PER_OPERATION: Final = 1_000
 
 
 def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
@@ -93,7 +99,12 @@ def history_of(
 
 
 def judge(
-    history: History, plans: Sequence[Plan], first: int = 0, *, timeout: float | None = None
+    history: History,
+    plans: Sequence[Plan],
+    first: int = 0,
+    *,
+    simplest: bool = False,
+    timeout: float | None = None,
 ) -> tuple[Verdict, int]:
     """Judge a window by the first plan that it satisfies, the level itself last.
 
@@ -101,19 +112,32 @@ def judge(
         history: of the window.
         plans: of :func:`isolang.watch.levels.stricter`.
         first: the plan to begin with; the one that the last window satisfied.
+        simplest: look for the simplest violation, for those who read it.
         timeout: seconds for each.
 
     Returns:
         The verdict, which is *valid* by the witness of one of the plans only if that witness also
-        satisfies the level, and the number of that plan.
+        satisfies the level, and the number of that plan. It is *unknown* where deciding it takes
+        more work than a window is allowed.
     """
     level = plans[-1]
     for number in range(first, len(plans) - 1):
-        said = check(history, plans[number], certify=False, simplest=False, timeout=timeout)
+        said = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
         if isinstance(said, Valid) and satisfies(history, level, said.witness):
             return said, number
     # The level's own verdict must be certified: a refutation is shown, a witness is cut along.
-    return check(history, level, timeout=timeout), len(plans) - 1
+    said = _decided(history, level, certify=True, simplest=simplest, timeout=timeout)
+    return said, len(plans) - 1
+
+
+def _decided(
+    history: History, plan: Plan, *, certify: bool, simplest: bool, timeout: float | None
+) -> Verdict:
+    """The verdict on a window, by one thread and with so much work that equal ones end equally."""
+    options = Options(timeout=timeout, certify=certify, threads=1)
+    work = Work(_WORK + _WORK_PER_OPERATION * history.columns.operations())
+    with memory_cap(default_memory()):
+        return decide(history, plan, Deadline(timeout), options, simplest=simplest, work=work)
 
 
 def satisfies(history: History, plan: Plan, witness: object) -> bool:

@@ -327,3 +327,43 @@ def test_it_goes_on_after_a_violation(tmp_path):
     assert report.verdict.certified
     with pytest.raises(IsolangError):
         verify_chain(tmp_path / "state", Stream([path], follow=False))
+
+
+def test_only_what_convicts_is_explained(tmp_path, monkeypatch):
+    """Many windows are invalid on the way; the simplest violation is looked for once at most."""
+    from isolang.explain.smaller import Finder
+
+    simplest, explained = Finder.simplest, []
+    monkeypatch.setattr(
+        Finder, "simplest", lambda self, steps: (explained.append(1), simplest(self, steps))[1]
+    )
+    suspected = 0
+    for number in (4, 18, 28):
+        rng = random.Random(f"killed {number}")
+        level = rng.choice(("ser", "si", "sser"))
+        path = tmp_path / f"{number}.edn"
+        save_history(random_history(rng), path, format="edn")
+        stream = Stream([path], follow=False, batch=400)
+        watch = Watch(level, stream=stream, folder=tmp_path / str(number), round=15)
+        rounds = [found for batch in stream for found in watch.feed(batch)]
+        suspected += sum(found.put_back + (found.outcome == "suspected") for found in rounds)
+        assert len(explained) == (watch.report.outcome == "invalid")
+        explained.clear()
+    assert suspected > 10
+
+
+def test_a_window_that_takes_too_much_work_is_not_decided(tmp_path, monkeypatch):
+    """One in the hard region ends as unknown, says why, and is seldom judged before."""
+    monkeypatch.setattr("isolang.watch.window._WORK", 3_000)
+    monkeypatch.setattr("isolang.watch.window._WORK_PER_OPERATION", 0)
+    rng = random.Random("killed 7")
+    rng.choice(("ser", "si", "sser"))
+    path = tmp_path / "log.edn"
+    save_history(random_history(rng), path, format="edn")
+    stream = Stream([path], follow=False, batch=400)
+    watch = Watch("ser", stream=stream, folder=tmp_path / "state", round=15)
+    outcomes = [found.outcome for batch in stream for found in watch.feed(batch)]
+    assert watch.report.outcome == "unknown" == outcomes[-1]
+    assert "took more work than it may" in watch.report.note
+    assert "isocheck check" in watch.report.note
+    assert len(outcomes) < 9  # with enough work: 11
