@@ -75,3 +75,22 @@ def test_pages_and_a_saved_violation(tmp_path, capfd):
     )
     run = run_here(capfd, "verify", certificate, state / "violation.edn")
     assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")
+
+
+def test_a_violation_of_rows_is_saved(tmp_path, capfd):
+    """A row that a predicate read missed: its key is a vector, and the saved history convicts."""
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    write, read = '[[:w [:u 1] 5] [:w [:t "a b"] 3]]', "[[:rp {:table :t :where :true} {}]]"
+    log.write_text(
+        "".join(
+            f"{{:type :{kind}, :process {process}, :f :txn, :value {value}}}\n"
+            for process, value in ((0, write), (1, read))
+            for kind in ("invoke", "ok")
+        )
+    )
+    rest = ("--spec", "sser", "--until-idle", "0", "--state", state)
+    run = run_here(capfd, "watch", log, *rest)
+    assert (run.code, run.err) == (1, "")
+    (certificate,) = state.glob("*.certificate.json")
+    run = run_here(capfd, "verify", certificate, state / "violation.edn")
+    assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")

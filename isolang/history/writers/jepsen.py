@@ -168,7 +168,7 @@ class _Texts:
         keys = np.unique(self._columns.op_key[part.ops])
         kinds = self._columns.key_kinds()[self._columns.key_atom[keys]]
         for key in keys[~np.isin(kinds, (NIL, INTEGER, NATURAL))].tolist():
-            text = self._text(self._columns.key(key))
+            text = self._text(self._columns.key(key), key=True)
             if text is None:
                 history = part.history
                 msg = (
@@ -234,27 +234,31 @@ class _Texts:
 
         return [text(names) for names in sets]
 
-    def _text(self, atom: tuple[int, object]) -> str | None:
-        """Give the text of an atom, if it means the same atom, as a key and as a value."""
+    def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:
+        """Give the text of an atom, if it means the same atom there: as a key, or as a value.
+
+        The row ``[:t 1]`` is a key; as a value it would be a list.
+        """
         from isolang import _native
 
         kind, payload = atom
         if not self.json:
             text = show(kind, payload)
-            line = f"{{:type :ok, :process 0, :value [[:w {text} {text}] [:r {text} {text}]]}}"
+            k, v = (text, "1") if key else ("1", text)
+            line = f"{{:type :ok, :process 0, :value [[:w {k} {v}] [:r {k} {v}]]}}"
         else:
             text = json.dumps(payload) if kind == STRING else str(payload)
-            line = f'{{"type":"ok","process":0,"value":[["w",{text},{text}],["r",{text},{text}]]}}'
+            k, v = (text, "1") if key else ("1", text)
+            line = f'{{"type":"ok","process":0,"value":[["w",{k},{v}],["r",{k},{v}]]}}'
         try:
             back, _ = _native.read_edn(line.encode())
         except (_native.ReadError, _native.UnsupportedInput):
             return None
-        same = (
-            back.op_kind.tolist() == [c.WRITE, c.READ]
-            and back.n_keys() == 1
-            and back.key(0) == atom
-            and all(back.value(v) == atom for v in back.op_value.tolist())
-        )
+        same = back.op_kind.tolist() == [c.WRITE, c.READ] and back.n_keys() == 1
+        if key:
+            same = same and back.key(0) == atom
+        else:
+            same = same and all(back.value(v) == atom for v in back.op_value.tolist())
         return text if same else None
 
 
