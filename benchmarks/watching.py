@@ -29,6 +29,7 @@ from support.watching import (
 from isolang import api
 from isolang.errors import IsolangError
 from isolang.history import save_history
+from isolang.history.clock_error import with_clock_error
 from isolang.language.load import load_spec
 from isolang.watch import Stream, verify_chain
 
@@ -75,11 +76,18 @@ def main() -> None:
                     counts["with names"] += 1
                 save_history(history, path, format="edn")
             read = api.load_history(path, **reading)
+            clock_error = 0
+            if read.real_time.startswith(":time"):
+                clock_error = rng.choice((0, 5, 50, 500))
+                read = with_clock_error(read, clock_error)
+                counts["with a clock error"] += clock_error > 0
             whole = api.check(read, level, simplest=False, timeout=3)
             if given.verbose:
                 print(number, level, whole.outcome, flush=True)
             try:
-                found = watched(rng, path, level, folder / "state", counts, **reading)
+                found = watched(
+                    rng, path, level, folder / "state", counts, clock_error=clock_error, **reading
+                )
             except (IsolangError, AssertionError):
                 traceback.print_exc()
                 print(f"ERROR {number} {level}")

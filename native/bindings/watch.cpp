@@ -79,7 +79,7 @@ void register_watch(nb::module_& m) {
       "columns"_a, "The keys of a history that are new to it, as bytes.");
   c.def(
       "open_window",
-      [](const LastValues& last, const History& raw) {
+      [](LastValues& last, const History& raw) {
         Window window;
         try {
           nb::gil_scoped_release released;

@@ -300,21 +300,45 @@ Predicate parse_predicate(std::string_view form) {
 
 // --- rows ---
 
-std::string text_of(const Atoms& atoms, std::int32_t atom) {
-  switch (atoms.kind(atom)) {
+std::string text_of(AtomKind kind, std::int64_t number, std::string_view text) {
+  switch (kind) {
     case AtomKind::nil: return "nil";
-    case AtomKind::integer: return std::to_string(atoms.number(atom));
-    case AtomKind::natural: return std::to_string(static_cast<std::uint64_t>(atoms.number(atom)));
-    case AtomKind::keyword: return std::string(":").append(atoms.text(atom));
-    case AtomKind::other: return std::string(atoms.text(atom));
+    case AtomKind::integer: return std::to_string(number);
+    case AtomKind::natural: return std::to_string(static_cast<std::uint64_t>(number));
+    case AtomKind::keyword: return std::string(":").append(text);
+    case AtomKind::other: return std::string(text);
     case AtomKind::string: break;
   }
-  std::string text = "\"";
-  for (const char c : atoms.text(atom)) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
   }
-  return text += '"';
+  return quoted += '"';
+}
+
+std::string text_of(const Atoms& atoms, std::int32_t atom) {
+  const AtomKind kind = atoms.kind(atom);
+  return text_of(kind, atoms.number(atom), kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
+}
+
+std::optional<std::string_view> key_in_table(std::string_view key, std::string_view table) {
+  if (table.empty()) return key;
+  if (key[0] != '[') return std::nullopt;
+  const auto parts = elements(key);
+  if (parts.size() != 2 || parts[0] != table) return std::nullopt;
+  return parts[1];
+}
+
+void read_row(std::string_view text, Row& row) {
+  row.whole = text;
+  if (text[0] == '{') {
+    const auto parts = elements(text);
+    row.columns.reserve(parts.size() / 2);
+    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) row.columns.emplace_back(name_of(parts[i]), cell_of(parts[i + 1]));
+  } else {
+    row.columns.emplace_back("value", cell_of(text));
+  }
 }
 
 const Row& Rows::of(std::int32_t value) {
@@ -323,14 +347,7 @@ const Row& Rows::of(std::int32_t value) {
   row = std::make_unique<Row>();
   std::string_view text = h_.values.kind(value) == AtomKind::other ? h_.values.text(value) : std::string_view{};
   if (text.empty()) text = row->text = text_of(h_.values, value);
-  row->whole = text;
-  if (text[0] == '{') {
-    const auto parts = elements(text);
-    row->columns.reserve(parts.size() / 2);
-    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) row->columns.emplace_back(name_of(parts[i]), cell_of(parts[i + 1]));
-  } else {
-    row->columns.emplace_back("value", cell_of(text));
-  }
+  read_row(text, *row);
   return *row;
 }
 

@@ -20,6 +20,9 @@ std::string in_quotes(std::string_view text);  // its beginning
 // Of a vector or a map in canonical text.
 std::vector<std::string_view> elements(std::string_view form);
 std::string text_of(const Atoms& atoms, std::int32_t atom);
+std::string text_of(AtomKind kind, std::int64_t number, std::string_view text);
+// The key of a row of a table, by the text of a key; of the empty table each key is one itself.
+std::optional<std::string_view> key_in_table(std::string_view key, std::string_view table);
 
 struct Cell {
   // odd: a number that is not exact here
@@ -57,6 +60,9 @@ struct Row {
   std::string text;        // of an atom that has no text of its own
   std::string_view whole;  // the atom's text, where `columns` point into
 };
+
+// Of a text that outlives it.
+void read_row(std::string_view text, Row& row);
 
 class Rows {
  public:

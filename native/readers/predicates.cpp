@@ -260,16 +260,10 @@ class Lowering {
     table = std::make_unique<Table>();
     std::vector<std::uint8_t> inside(idx(h_.n_keys()), 0);
     for (std::int32_t k = 0; k < h_.n_keys(); ++k) {
-      const std::string_view text = key_texts_[k];
-      std::string_view key = text;
-      if (!name.empty()) {
-        if (text[0] != '[') continue;
-        const auto parts = elements(text);
-        if (parts.size() != 2 || parts[0] != name) continue;
-        key = parts[1];
-      }
+      const auto key = key_in_table(key_texts_[k], name);
+      if (!key) continue;
       inside[k] = 1;
-      table->cell_of_key[k] = cell_of(key);
+      table->cell_of_key[k] = cell_of(*key);
     }
     for (const auto& [key, value] : all_)
       if (inside[key] != 0) table->versions.push_back({key, value, &rows_.of(value)});

@@ -218,6 +218,55 @@ void LastValues::put(std::int32_t key, const Last& last) {
     texts_[key] = last.text;
   else
     texts_.erase(key);
+  if (rows_.asked() && is_row(key)) rows_.tell(key, key_text(key), value_text(key));
+}
+
+std::string LastValues::key_text(std::int32_t key) const {
+  const Key& k = keys_[idx(key)];
+  return predicates::text_of(k.kind, k.number, text_of(k.text));
+}
+
+std::string LastValues::value_text(std::int32_t key) const {
+  const Entry& entry = entries_[idx(key)];
+  return predicates::text_of(entry.kind, entry.number, is_text(entry.kind) ? texts_.at(key) : std::string_view{});
+}
+
+std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predicate) {
+  rows_.drop_stale();
+  if (!rows_.has(predicate.table)) {
+    rows_.begin(predicate.table);
+    for (std::int32_t key = 0; idx(key) < keys_.size(); ++key)
+      if (is_row(key)) rows_.tell(predicate.table, key, key_text(key), value_text(key));
+  }
+  const auto texts_of = [&](std::int32_t key) -> std::optional<std::pair<std::string, std::string>> {
+    if (!is_row(key)) return std::nullopt;
+    return std::pair(key_text(key), value_text(key));
+  };
+  std::vector<std::int32_t> found;
+  for (const std::int32_t key : rows_.candidates(predicate, texts_of)) {
+    const auto texts = texts_of(key);
+    if (!texts) continue;
+    predicates::Row row;
+    predicates::read_row(texts->second, row);
+    const predicates::Cell own = predicates::cell_of(*predicates::key_in_table(texts->first, predicate.table));
+    try {
+      if (!predicates::matches(predicate.where, row, own)) continue;
+    } catch (const std::invalid_argument&) {
+      // Who judges it says why it cannot be judged.
+    }
+    found.push_back(key);
+  }
+  return found;
+}
+
+std::int32_t LastValues::intern_key(Atoms& into, std::int32_t key) const {
+  const Key& k = keys_[idx(key)];
+  switch (k.kind) {
+    case AtomKind::nil: return kNil;
+    case AtomKind::integer: return into.intern_integer(k.number);
+    case AtomKind::natural: return into.intern_natural(static_cast<std::uint64_t>(k.number));
+    default: return into.intern_text(k.kind, text_of(k.text));
+  }
 }
 
 bool LastValues::find(const Atoms& keys, std::int32_t atom, Last& found) const {
@@ -349,7 +398,8 @@ std::int64_t LastValues::memory() const {
   for (const auto& [key, text] : texts_) texts += text.size();
   return static_cast<std::int64_t>(keys_.capacity() * sizeof(Key) + entries_.capacity() * sizeof(Entry) +
                                    of_integer_.capacity() * 4 + idx(integers_.size()) * 25 +
-                                   others_.size() * 96 + texts_.size() * 80 + texts);
+                                   others_.size() * 96 + texts_.size() * 80 + texts) +
+         rows_.memory();
 }
 
 // Keys that were deleted give their place back.

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/history.hpp"
+#include "readers/predicate.hpp"
+#include "watch/row_index.hpp"
 
 namespace isolang::watch {
 
@@ -42,15 +44,10 @@ class LastValues {
   // Whether there is an entry for this key of a history; fills it in.
   bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
 
-  // Calls visit(kind, number, text) for each key that has a single value, in no order.
-  template <typename Visit>
-  void each_single(const Visit& visit) const {
-    for (std::size_t key = 0; key < keys_.size(); ++key)
-      if (entries_[key].here && !entries_[key].list)
-        visit(keys_[key].kind, keys_[key].number,
-              keys_[key].text == nullptr ? std::string_view{}
-                                         : std::string_view(*keys_[key].text).substr(1));
-  }
+  // The keys with a single value of which a predicate is true, or cannot be judged; by numbers that
+  // hold until the next change, ascending. Costs what an index of the column does not exclude.
+  std::vector<std::int32_t> rows_of(const predicates::Predicate& predicate);
+  std::int32_t intern_key(Atoms& into, std::int32_t key) const;  // such a number as an atom of a history
 
   // What a part leaves, as bytes: the last value that its order has of each key. `part` is a history
   // of open_window.
@@ -77,6 +74,9 @@ class LastValues {
     Prefix prefix;
   };
   void put(std::int32_t key, const Last& last);
+  bool is_row(std::int32_t key) const { return entries_[static_cast<std::size_t>(key)].here && !entries_[static_cast<std::size_t>(key)].list; }
+  std::string key_text(std::int32_t key) const;    // canonical
+  std::string value_text(std::int32_t key) const;  // of a row, canonical
   void read(std::int32_t key, Last& last) const;
   struct Key {
     AtomKind kind;
@@ -94,6 +94,7 @@ class LastValues {
   std::vector<Key> keys_;
   std::vector<Entry> entries_;  // of each key
   std::unordered_map<std::int32_t, std::string> texts_;  // of entries that have one
+  RowIndex rows_;
   std::int64_t live_ = 0;
 };
 

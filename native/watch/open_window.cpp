@@ -8,6 +8,7 @@
 
 #include "core/implicit.hpp"
 #include "core/index.hpp"
+#include "readers/predicate.hpp"
 #include "readers/predicates.hpp"
 
 namespace isolang::watch {
@@ -15,7 +16,7 @@ namespace {
 
 class Opening {
  public:
-  Opening(const History& raw, const LastValues& last)
+  Opening(const History& raw, LastValues& last)
       : raw_(raw), last_(last), window_{raw, {}}, keys_(idx(raw.n_keys())) {}
 
   Window run() {
@@ -28,14 +29,14 @@ class Opening {
     h.txn_group.clear();
     h.initial_value.assign(idx(h.n_keys()), kNil);
     h.initial_alone.clear();
-    find_tables();
+    find_predicates();
     sort_keys();
-    if (scans_) add_rows();
+    add_rows();
     h.list_start.assign(1, 0);
     h.list_values.clear();
     for (std::int32_t t = 0; t < raw_.transactions(); ++t)
       for (std::int64_t op = raw_.op_start[t]; op < raw_.op_start[t + 1]; ++op) operation(t, op);
-    if (scans_) lower();
+    if (!predicates_.empty()) lower();
     return std::move(window_);
   }
 
@@ -50,47 +51,35 @@ class Opening {
     return nothing_;
   }
 
-  // Which tables are read by predicates; the empty name is of all keys.
-  void find_tables() {
-    std::vector<std::uint8_t> asked(raw_.predicates.size(), 0);
+  // What predicates read here.
+  void find_predicates() {
     for (std::size_t s = 0; s < raw_.statement_start.size(); ++s)
       if (raw_.statement_known[s] == 1 && raw_.statement_predicate[s] != kJudged)
-        asked[idx(raw_.statement_predicate[s])] = 1;
-    for (std::size_t p = 0; p < asked.size(); ++p)
-      if (asked[p] != 0) tables_.insert(table_of_predicate(raw_.predicates[p]));
-    scans_ = !tables_.empty();
+        predicates_.insert(raw_.statement_predicate[s]);
   }
 
-  // The rows that the last cut left, and that no transaction of the window touches.
+  // The rows that the last cut left, of which a predicate is true or cannot be judged, and that no
+  // transaction of the window touches. A predicate read says nothing of the others.
   void add_rows() {
     History& h = window_.history;
-    const bool all = tables_.contains("");
+    std::set<std::int32_t> rows;
+    for (const std::int32_t p : predicates_)
+      for (const std::int32_t row : last_.rows_of(predicates::parse_predicate(raw_.predicates[idx(p)]))) rows.insert(row);
     Last last;
-    last_.each_single([&](AtomKind kind, std::int64_t number, std::string_view text) {
-      if (!all && (kind != AtomKind::other || !in_table(text))) return;
-      const std::int32_t atom = kind == AtomKind::integer   ? h.key_atoms.intern_integer(number)
-                                : kind == AtomKind::natural ? h.key_atoms.intern_natural(static_cast<std::uint64_t>(number))
-                                : kind == AtomKind::nil     ? kNil
-                                                            : h.key_atoms.intern_text(kind, text);
+    for (const std::int32_t row : rows) {
+      const std::int32_t atom = last_.intern_key(h.key_atoms, row);
       const std::int32_t key = h.key_of(atom);
-      if (key < raw_.n_keys()) return;
+      if (key < raw_.n_keys()) continue;
       last_.find(h.key_atoms, atom, last);
       begin_with(key, last);
-    });
-  }
-
-  bool in_table(std::string_view key) const {
-    return std::ranges::any_of(tables_, [&](const std::string& table) {
-      return key.size() > table.size() + 2 && key[0] == '[' && key.substr(1).starts_with(table) &&
-             key[table.size() + 1] == ' ';
-    });
+    }
   }
 
   void begin_with(std::int32_t key, const Last& last) {
     History& h = window_.history;
     if (last.kind == AtomKind::nil) {
       // T0 has no row, or one that holds something.
-      if (scans_) throw NotWatched{key, 0, "a row that is nil, beside predicate reads,"};
+      if (!predicates_.empty()) throw NotWatched{key, 0, "a row that is nil, beside predicate reads,"};
       return;
     }
     const std::int32_t value = last.kind >= AtomKind::string ? h.values.intern_text(last.kind, last.text)
@@ -208,17 +197,16 @@ class Opening {
   }
 
   const History& raw_;
-  const LastValues& last_;
+  LastValues& last_;
   Window window_;
   std::vector<Key> keys_;
   std::vector<std::optional<ElementHash>> hashes_;
-  std::set<std::string> tables_;  // that predicates read
-  bool scans_ = false;
+  std::set<std::int32_t> predicates_;  // by their numbers
   std::int32_t nothing_ = -1;
 };
 
 }  // namespace
 
-Window open_window(const History& raw, const LastValues& last) { return Opening(raw, last).run(); }
+Window open_window(const History& raw, LastValues& last) { return Opening(raw, last).run(); }
 
 }  // namespace isolang::watch

@@ -29,8 +29,8 @@ struct NotWatched {
 
 // `raw` has the transactions as the log has them. What the last cut left of a key is its initial value,
 // and nil does not name it, too. Of lists those elements are left out that the last cut has. If there
-// are predicate reads, the rows that it left in their tables are keys of the window, behind those of
-// `raw`, and what the reads missed is set-reads. Throws NotWatched.
-Window open_window(const History& raw, const LastValues& last);
+// are predicate reads, the rows that it left and that these are about are keys of the window, behind
+// those of `raw`, and what the reads missed is set-reads. Throws NotWatched.
+Window open_window(const History& raw, LastValues& last);
 
 }  // namespace isolang::watch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from pathlib import Path
@@ -169,7 +170,7 @@ class Scans:
     """A log of transactions that read rows by predicates, beside reads, writes and deletions.
 
     What they see is one state of all rows: that at the commit, at the begin, or any older one; and
-    sometimes a row too few.
+    sometimes a row too few. Some logs have times, some transactions with labels and levels.
     """
 
     PREDICATES = (
@@ -189,6 +190,9 @@ class Scans:
         self.seen = rng.choice(("commit", "commit", "begin", "older"))
         self.wrong = rng.choice((0.0, 0.0, 0.03))
         self.scanned = rng.choice((0.2, 0.5))
+        self.timed = rng.random() < 0.5
+        self.named = rng.random() < 0.3
+        self.now, self.begun = 0, dict[int, int]()
         self.count = 0
         self.states: list[dict[int, int]] = [{}]
         self.lines: list[str] = []
@@ -196,20 +200,28 @@ class Scans:
     def text(self) -> str:
         rng = self.rng
         left = rng.randint(12, 70)
-        flying: dict[int, tuple[list[Any], int]] = {}
+        flying: dict[int, tuple[list[Any], int, str]] = {}
         names = list(range(rng.randint(2, 6)))
         while left or flying:
             process = rng.choice(names)
             if process in flying:
-                ops, begun = flying.pop(process)
-                if self.end(process, ops, begun) == "info":
+                ops, begun, about = flying.pop(process)
+                if self.end(process, ops, begun, about) == "info":
                     names[names.index(process)] = process + 10
             elif left:
                 left -= 1
                 ops = [self.drawn() for _ in range(rng.randint(1, 4))]
-                flying[process] = ops, len(self.states) - 1
-                self.line("invoke", process, [self.told(op, None) for op in ops])
+                about = self.names()
+                flying[process] = ops, len(self.states) - 1, about
+                self.line("invoke", process, [self.told(op, None) for op in ops], about)
         return "".join(self.lines)
+
+    def names(self) -> str:
+        rng = self.rng
+        if not self.named or rng.random() < 0.3:
+            return ""
+        label, level = rng.choice(("a1", "a2", "b")), rng.choice(("ser", "si", "rc", "pl-3"))
+        return f':label "{label}", ' + (f':level "{level}", ' if rng.random() < 0.5 else "")
 
     def drawn(self) -> tuple[Any, ...]:
         rng = self.rng
@@ -220,7 +232,7 @@ class Scans:
         self.count += 1
         return (kind, key, (self.count - 1) % self.most + 1)
 
-    def end(self, process: int, ops: list[Any], begun: int) -> str:
+    def end(self, process: int, ops: list[Any], begun: int, about: str) -> str:
         rng, now = self.rng, len(self.states) - 1
         at = {"commit": now, "begin": begun, "older": rng.randint(max(0, begun - 4), now)}[
             self.seen
@@ -239,7 +251,8 @@ class Scans:
         if kind == "ok" or (kind == "info" and rng.random() < 0.5):
             rows = {k: v for k, v in (self.states[-1] | mine).items() if v is not None}
             self.states.append(rows)
-        self.line(kind, process, told if kind == "ok" else [self.told(op, None) for op in ops])
+        shown = told if kind == "ok" else [self.told(op, None) for op in ops]
+        self.line(kind, process, shown, about)
         return kind
 
     def told(self, op: tuple[Any, ...], rows: dict[int, int] | None) -> str:
@@ -260,10 +273,17 @@ class Scans:
     def key(self, number: int) -> str:
         return f"[:t {number}]" if self.table else str(number)
 
-    def line(self, kind: str, process: int, ops: list[str]) -> None:
-        self.lines.append(
-            f"{{:type :{kind}, :process {process}, :f :txn, :value [{' '.join(ops)}]}}\n"
-        )
+    def line(self, kind: str, process: int, ops: list[str], about: str) -> None:
+        self.now += self.rng.choice((1, 10, 100))
+        when = f":time {self.now}, " if self.timed else ""
+        value = f"{when}{about}:f :txn, :value [{' '.join(ops)}]"
+        begin = self.begun.setdefault(process, self.now)
+        if kind != "invoke":
+            ends = [begin + (self.now - begin) * i // len(ops) for i in range(len(ops) + 1)]
+            times = " ".join(f"[{a} {b}]" for a, b in itertools.pairwise(ends))
+            value += f", :times [{times}]" if self.timed and kind == "ok" else ""
+            del self.begun[process]
+        self.lines.append(f"{{:type :{kind}, :process {process}, {value}}}\n")
 
 
 def _holds(predicate: str, key: int, value: int) -> bool:
