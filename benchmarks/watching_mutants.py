@@ -2,9 +2,10 @@
 
 python benchmarks/watching_mutants.py --mutants 10000 --kills 100
 
-A mutant is one changed bit of the log or the chain; or a chain with right hashes and something else
-in it: parts swapped, left out or twice, another member, source, order or old value. A kill is
-SIGKILL at a random moment of a watch, which is then started again.
+A mutant is one changed bit of the log, of the chain, or of the state from which a watch goes on; or
+a chain with right hashes and something else in it: parts swapped, left out or twice, another
+member, source, order or old value; or a log, whose hashes the chain has, with another element in a
+list that was read. A kill is SIGKILL at a random moment of a watch, which is then started again.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import itertools
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -30,8 +33,10 @@ from msgspec import structs
 from isolang.errors import IsolangError
 from isolang.history import save_history
 from isolang.simulator import Workload, generate
-from isolang.watch import Stream, Watch, verify_chain
+from isolang.watch import Stream, Watch, position_in, verify_chain
+from isolang.watch import watch as watching
 from isolang.watch.chain import NAME, Part, taken
+from isolang.watch.state import NAME as STATE
 
 
 def made(folder: Path, *, lists: bool, transactions: int = 150) -> Path:
@@ -45,14 +50,29 @@ def made(folder: Path, *, lists: bool, transactions: int = 150) -> Path:
     return path
 
 
-def watch(path: Path, folder: Path, size: int) -> Watch:
-    """Watch it to its end."""
-    stream = Stream([path], follow=False, batch=2000)
-    watched = Watch("ser", stream=stream, folder=folder, round=size)
-    for batch in stream:
-        for _ in watched.feed(batch):
-            pass
-    stream.close()
+def watch(
+    path: Path, folder: Path, size: int, *, batches: int | None = None, spilled: bool = False
+) -> Watch:
+    """Watch it to its end, or so many batches; from where its state was saved, if it was.
+
+    Args:
+        path: the log.
+        folder: of the watch.
+        size: of a round.
+        batches: how many; ``None`` for all.
+        spilled: whether what the cuts leave goes to disk.
+    """
+    resume = position_in(folder)
+    stream = Stream([path], follow=False, batch=2000, resume=resume)
+    memory = 0 if spilled else 1 << 28
+    watched = Watch("ser", stream=stream, folder=folder, round=size, memory=memory)
+    try:
+        for batch in itertools.islice(stream, batches):
+            for _ in watched.feed(batch):
+                pass
+    finally:
+        stream.close()
+        watched.close()
     return watched
 
 
@@ -109,6 +129,53 @@ def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list
     return how, [*entries[:at], {**entries[at], "columns": columns}, *entries[at + 1 :]]
 
 
+def flipped(data: bytes, rng: random.Random) -> bytes:
+    """One bit of it is another one."""
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+
+
+def wrong_list(
+    log: bytes, entries: list[dict[str, Any]], rng: random.Random
+) -> tuple[bytes, bytes]:
+    """The log with another element in a list that a committed transaction read, and its chain."""
+    read = [
+        (line.start(1) + at.start(), line.start(1) + at.end())
+        for line in re.finditer(rb":type :ok,([^\n]*)", log)
+        for shown in re.finditer(rb"\[:r \d+ \[([\d ]+)\]\]", line[1])
+        for at in re.finditer(rb"\d+", line[1])
+        if shown.start(1) <= at.start() < shown.end(1)
+    ]
+    start, end = rng.choice(read)
+    same_size = (str(n).encode() for n in range(10 ** (end - start)))
+    others = [n for n in same_size if len(n) == end - start and n != log[start:end]]
+    changed = log[:start] + rng.choice(others) + log[end:]
+    made_ = []
+    for entry in entries:
+        spans = [
+            [file, first, last, hashlib.sha256(changed[first:last]).hexdigest()]
+            for file, first, last, _ in entry.get("spans", ())
+        ]
+        made_.append({**entry, "spans": spans} if "spans" in entry else entry)
+    return changed, rechained(made_)
+
+
+def of_state(path: Path, folder: Path, whole: list[bytes], rng: random.Random) -> str:
+    """Go on from a state with a changed bit; what became of it."""
+    state, chain = whole
+    folder.mkdir(exist_ok=True)
+    (folder / STATE).write_bytes(flipped(state, rng))
+    (folder / NAME).write_bytes(chain)
+    try:
+        watched = watch(path, folder, 20, spilled=True)
+    except IsolangError:
+        return "refused"
+    if watched.report is None or watched.report.outcome != "valid":
+        return "ACCEPTED"
+    verify_chain(folder, Stream([path], follow=False))
+    return "goes on as before"
+
+
 def mutate(count: int, seed: int, counts: Counter[str]) -> None:
     """Change, and count what is refused."""
     rng = random.Random(seed)
@@ -117,13 +184,25 @@ def mutate(count: int, seed: int, counts: Counter[str]) -> None:
             folder = Path(name) / str(lists)
             folder.mkdir()
             path = made(folder, lists=lists)
+            watch(path, folder / "half", 20, batches=path.stat().st_size // 4000, spilled=True)
+            half = [(folder / "half" / file).read_bytes() for file in (STATE, NAME)]
             watch(path, folder / "state", 20)
             chain = folder / "state" / NAME
             log, text = path.read_bytes(), chain.read_bytes()
             entries = [json.loads(line) for line in text.splitlines()]
             for _ in range(count // 2):
-                kind = rng.choice(("log", "chain", "forged"))
-                if kind == "forged":
+                kind = rng.choice(("log", "chain", "forged", "state", "lists"))
+                if kind == "state":
+                    became = of_state(path, folder / "again", half, rng)
+                    counts[f"{kind}: {became}"] += 1
+                    continue
+                if kind == "lists":
+                    if not lists:
+                        continue
+                    bad, rehashed = wrong_list(log, entries, rng)
+                    path.write_bytes(bad)
+                    chain.write_bytes(rehashed)
+                elif kind == "forged":
                     how, made_ = forged(entries, rng)
                     if how == "none":
                         continue
@@ -131,9 +210,7 @@ def mutate(count: int, seed: int, counts: Counter[str]) -> None:
                     chain.write_bytes(rechained(made_))
                 else:
                     whole = log if kind == "log" else text
-                    at = rng.randrange(len(whole))
-                    bad = whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(7)]) + whole[at + 1 :]
-                    (path if kind == "log" else chain).write_bytes(bad)
+                    (path if kind == "log" else chain).write_bytes(flipped(whole, rng))
                 try:
                     verify_chain(folder / "state", Stream([path], follow=False))
                     counts[f"{kind}: ACCEPTED"] += 1
@@ -193,6 +270,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     counts: Counter[str] = Counter()
+    watching._SAVE_EACH = 20  # a state is there after a few rounds
     mutate(given.mutants, given.seed, counts)
     kill(given.kills, given.seed, counts)
     for kind, count in sorted(counts.items()):

@@ -80,7 +80,7 @@ INCLUDES = {
     "readers": ("readers/", "core/"),
     "writers": ("writers/", "core/"),
     "problem": ("problem/", "core/"),
-    "watch": ("watch/", "core/", "readers/predicates.hpp"),
+    "watch": ("watch/", "core/", "readers/predicate"),
     "engine": ("engine/", "core/"),
     "certify": (
         "certify/",

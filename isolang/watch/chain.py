@@ -372,7 +372,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
             where = f"{path}:{number}" if not start else f"{path} byte {at}"
             try:
                 entry = msgspec.json.decode(line, type=Entry, strict=True)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if not line.endswith(b"\n"):
                     return
                 raise HistoryError(f"{where}: no entry of a chain ({error})") from None
@@ -451,5 +451,5 @@ def part_at(file: IO[bytes], start: int, where: str) -> Part:
     file.seek(start)
     try:
         return msgspec.json.decode(file.readline(), type=Part, strict=True)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HistoryError(f"{where}: no entry of a chain ({error})") from None

@@ -24,9 +24,14 @@ NAME: Final = "state.sqlite"
 
 #: The version of what is in it. A state of another version is not read: the watch judges the log
 #: from its beginning again, and goes on with its chain.
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 _AT_ONCE: Final = 500  # keys that one query asks for
+_SEAL: Final = 8  # bytes of a hash behind what is left of each key
+
+
+def _seal(record: bytes) -> bytes:
+    return hashlib.blake2b(record, digest_size=_SEAL).digest()
 
 
 class Saved(Struct, frozen=True, kw_only=True):
@@ -114,7 +119,7 @@ class Values:
                 some = names[i : i + _AT_ONCE]
                 marks = ",".join("?" * len(some))
                 query = f"SELECT record FROM value WHERE key IN ({marks})"
-                found += [record for (record,) in self._open().execute(query, some)]
+                found += [self._unsealed(record) for (record,) in self._open().execute(query, some)]
         except sqlite3.Error as error:
             raise self._failed("read", error) from None
         if found:
@@ -135,7 +140,10 @@ class Values:
         data = msgspec.msgpack.encode(msgspec.structs.replace(saved, values=b"" if full else kept))
         try:
             with self._open() as open_:
-                open_.executemany("INSERT OR REPLACE INTO value VALUES (?, ?)", records)
+                open_.executemany(
+                    "INSERT OR REPLACE INTO value VALUES (?, ?)",
+                    ((name, record + _seal(record)) for name, record in records),
+                )
                 open_.execute(
                     "INSERT OR REPLACE INTO saved VALUES (1, ?, ?)",
                     (hashlib.sha256(data).hexdigest(), data),
@@ -164,6 +172,11 @@ class Values:
         """Nothing of it is true."""
         self.close()
         self._path.unlink(missing_ok=True)
+
+    def _unsealed(self, record: bytes) -> bytes:
+        if _seal(record[:-_SEAL]) != record[-_SEAL:]:
+            raise HistoryError(f"{self._path}: was changed")
+        return record[:-_SEAL]
 
     def _open(self) -> sqlite3.Connection:
         if self._data is None:

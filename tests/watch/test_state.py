@@ -144,6 +144,32 @@ def test_a_changed_state_is_refused(tmp_path):
         saved_in(tmp_path)
 
 
+def test_a_changed_value_on_disk_is_refused(tmp_path):
+    """What cuts left of a key must be what was written there."""
+    import sqlite3
+
+    values = Values(tmp_path, memory=1)
+    columns, start, order = part([("w", "x", 1)])
+    values.last.replace(values.last.left_by(columns, start, order))
+    values.save(
+        Saved(
+            chain=0, parts=[], values=b"", rows=None, seen=0, left=[], since=[], unjudged=[],
+            position=b"",
+        )
+    )  # fmt: skip
+    with sqlite3.connect(tmp_path / "state.sqlite") as data:
+        ((record,),) = data.execute("SELECT record FROM value").fetchall()
+        for at in range(8 * len(record)):
+            bad = bytearray(record)
+            bad[at // 8] ^= 1 << at % 8
+            data.execute("UPDATE value SET record = ?", (bytes(bad),))
+            data.commit()
+            with pytest.raises(HistoryError, match="was changed"):
+                values.fetch(columns)
+    data.close()
+    values.close()
+
+
 @pytest.mark.parametrize("version", [FORMAT, FORMAT + 1])
 def test_a_state_of_another_release_is_not_read(tmp_path, monkeypatch, version):
     """One of this format goes on; else the log is read from its beginning, and the chain goes on.

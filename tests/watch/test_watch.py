@@ -112,7 +112,7 @@ def _chain(tmp_path):
 
 def changed(text: bytes, at: int, rng: random.Random) -> bytes:
     """The same with one bit of one byte changed."""
-    return text[:at] + bytes([text[at] ^ 1 << rng.randrange(7)]) + text[at + 1 :]
+    return text[:at] + bytes([text[at] ^ 1 << rng.randrange(8)]) + text[at + 1 :]
 
 
 def test_each_changed_byte_of_a_chain_is_refused(chain):
@@ -123,7 +123,7 @@ def test_each_changed_byte_of_a_chain_is_refused(chain):
     last = range(text.rindex(b"\n", 0, -1) + 1, len(text))  # no hash is of the last line
     for at in [*(rng.randrange(len(text)) for _ in range(60)), *last]:
         (folder / NAME).write_bytes(
-            text[:at] + bytes([text[at] ^ 1 << rng.randrange(7)]) + text[at + 1 :]
+            text[:at] + bytes([text[at] ^ 1 << rng.randrange(8)]) + text[at + 1 :]
         )
         with pytest.raises(IsolangError):
             verify_chain(folder, Stream([path], follow=False))
