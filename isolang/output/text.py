@@ -290,8 +290,11 @@ def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
         )
         yield from _each_finding(findings.behind, report)
     yield Grid(rows=[("",)])
-    yield _indented(f"not       {', '.join(findings.weakest_violated) or 'none'}", 2, hang=10)
-    yield _indented(f"also not  {', '.join(findings.also_violated) or 'none'}", 2, hang=10)
+    for name, levels in (("not", findings.weakest_violated), ("also not", findings.also_violated)):
+        if levels:
+            yield _indented(f"{name:8}  {', '.join(levels)}", 2, hang=10)
+    if not findings.weakest_violated:
+        yield _indented("no level is violated", 2)
     if findings.not_finished:
         yield _indented(findings.not_finished, 2)
 

@@ -65,7 +65,11 @@ def _levels_not_named(history: History, spec: Spec) -> list[str]:
     if not asking:
         return []
     levels = _listed(sorted(other.values()))
-    return [f"{counted(asking, 'transaction')} asked for {levels}, which the spec does not name"]
+    them = "it is" if asking == 1 else "they are"
+    return [
+        f"{counted(asking, 'transaction')} asked for {levels}, which the spec does not name: "
+        f"{them} held to what it asks of all"
+    ]
 
 
 def _listed(patterns: Sequence[str]) -> str:

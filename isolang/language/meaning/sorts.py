@@ -307,6 +307,8 @@ class _Checker:
             if known:
                 what += f" (expected {known})"
             hint = f"bind it: `for {key.text}: …`, or write `{name}` for the union over keys"
+            if len(key.text) > 1:
+                hint += f'; of the key with that name it is `{name}["{key.text}"]`'
             raise error_at(key.span, what, hint=hint)
 
     def _call(self, e: ast.Call, context: _Context) -> Sort:

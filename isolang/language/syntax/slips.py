@@ -211,6 +211,8 @@ def _missing_name(place: Place) -> _Said | None:
             return "`show` without a name", "write `show EXPRESSION as NAME`"
         form = _TEST_FORM.get(item, "acyclic EXPRESSION as NAME")
         return "a check without a name", f"every check has a name: `{form}`"
+    if "as" in accepts and item in TESTS and place.got.text in ("is", "named", "called"):
+        return f"`{place.got.text}` before the name of a check", "write `as NAME`"
     if place.last == "as" and place.got.type == "STRING":
         return "a check's name has no quotes", 'write `as NAME "text"`; the text is optional'
     return None
@@ -265,6 +267,8 @@ def _quotes(place: Place) -> _Said | None:
         return "`include` without a file name in quotes", 'write `include "adya.iso"`'
     if place.last == "spec" and got.type == "STRING":
         return "a specification's name has no quotes", 'write `spec NAME "title"`'
+    if place.last in ("label", "level") and got.type == "NAME":
+        return "a name without its quotes", f'write `{place.last} "{got.text}"`'
     in_header = len(place.before) == 2 and place.before[0] == "spec"
     if in_header and got.type == "NAME" and not _close(got.text, ITEM):
         name = place.before[1]

@@ -20,6 +20,7 @@ NAMES = [
     ("acyclic wwr as X\n", 1, 9, "unknown name `wwr`", 'include "'),
     ("acyclic so[x] as X\n", 1, 12, "`so` has no key", "keyed are"),
     (A + "acyclic ww[x] as X\n", 2, 12, "unknown key variable `x`", "`for x: …`"),
+    (A + "acyclic ww[cart] as X\n", 2, 12, "unknown key variable `cart`", '`ww["cart"]`'),
     (A + "acyclic for x: ww[y] as X\n", 2, 19, "(expected `x`)", "`for y: …`"),
     ("acyclic for x: x as X\n", 1, 16, "`x` is a key variable", "`ww[x]`"),
     (A + "let f(p) = p[x]\n", 2, 14, "the parameter `p` has no key", "at the call"),

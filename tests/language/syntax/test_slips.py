@@ -51,6 +51,8 @@ SYNTAX = [
     ("acyclic so) as X\n", 1, 11, "`)` closes nothing", "remove it"),
     ("acyclic (so] as X\n", 1, 12, "`]` does not close the `(` of line 1, column 9", "`)`"),
     ("acyclic so rt as X\n", 1, 12, "without an operator between them", "union is `|`"),
+    ("acyclic [label audit] ; so as X\n", 1, 16, "without its quotes", '`label "audit"`'),
+    ("acyclic so is X\n", 1, 12, "`is` before the name", "`as NAME`"),
     ("acyclic so or rt as X\n", 1, 12, "`or` is no operator", "union is `|`"),
     ("acylic so as X\n", 1, 1, "unknown word", "`acyclic`"),
     ("foo\nbar\n", 1, 1, "unknown word", "acyclic so as c"),
