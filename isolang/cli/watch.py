@@ -15,7 +15,7 @@ import typer
 from isolang.cli.choices import number
 from isolang.cli.parameters import Output
 from isolang.cli.progress import StatusLine
-from isolang.cli.watch_course import Course, Lag, WatchLine
+from isolang.cli.watch_course import Course, Lag
 from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import complain, data, say, visible
 
@@ -166,7 +166,7 @@ def watch(
         files = _kept(report, folder) if state else []
         if html:
             files.append(course.save_end(report))
-    return _told(report, watched, state=state, output=output, files=files)
+    return _told(report, watched, course, state=state, output=output, files=files)
 
 
 def _followed(
@@ -209,18 +209,14 @@ def _kept(report: Report, folder: Path) -> list[str]:
     return []
 
 
-def _told(report: Report, watched: Watch, *, state: str, output: str, files: list[str]) -> int:
+def _told(
+    report: Report, watched: Watch, course: Course, *, state: str, output: str, files: list[str]
+) -> int:
     from isolang.history.values import value_text
 
     verdict = report.verdict
     if output == "json":
-        line = WatchLine(
-            outcome=report.outcome, ended=True, transactions=report.seen, parts=report.parts,
-            note=report.note, places=report.places, given_up=report.given_up,
-            violations=report.violations,
-            verdict=None if verdict is None else str(verdict),
-        )  # fmt: skip
-        data(msgspec.json.encode(line).decode() + "\n")
+        data(msgspec.json.encode(course.told_end(report)).decode() + "\n")
         return _EXITS[report.outcome]
     parts = "1 part" if report.parts == 1 else f"{report.parts:,} parts"
     lines = [

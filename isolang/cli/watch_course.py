@@ -34,7 +34,7 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
         given_up: how many of unknown outcome are no longer waited for.
         violations: how many were found.
         seconds: since the watch began.
-        rate: transactions a second, of late.
+        rate: transactions a second, of late; in the end, of the whole.
         memory: megabytes of the process.
         note: what the outcome rests on, in words.
         places: where the transactions of a violation stand: ``file:line``.
@@ -115,6 +115,18 @@ class Course:
             keys=found.keys, given_up=found.given_up, violations=found.violations,
             seconds=round(time.monotonic() - self._began, 3), rate=round(self._rate, 1),
             memory=round(self._memory, 1),
+        )  # fmt: skip
+
+    def told_end(self, report: Report) -> WatchLine:
+        """The whole, for programs: the last line."""
+        last, seconds = self._last, time.monotonic() - self._began
+        return WatchLine(
+            outcome=report.outcome, ended=True, transactions=report.seen, parts=report.parts,
+            window=last.kept if last else 0, keys=last.keys if last else 0, note=report.note,
+            places=report.places, given_up=report.given_up, violations=report.violations,
+            seconds=round(seconds, 3), rate=round(report.seen / max(seconds, 1e-3), 1),
+            memory=round(_resident(), 1),
+            verdict=None if report.verdict is None else str(report.verdict),
         )  # fmt: skip
 
     def line(self, found: Round, lag: Lag) -> str:

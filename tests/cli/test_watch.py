@@ -44,6 +44,9 @@ def test_a_violation(tmp_path, capfd):
     assert last["outcome"] == "invalid"
     assert last["places"]
     assert (rounds[-1]["transactions"], rounds[-1]["ended"], last["ended"]) == (5, False, True)
+    assert last["rate"] > 0
+    assert last["memory"] > 0
+    assert last["seconds"] >= rounds[-1]["seconds"]
 
 
 def test_what_cannot_be_watched(tmp_path, capfd):
