@@ -8,7 +8,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from isolang.certify.proofs import Refutation
 from isolang.errors import HistoryError, UnsupportedError, internal_error
 from isolang.language.hierarchy import IMPLIES, implied_by
 from isolang.language.library import NO_SESSION
@@ -148,6 +150,7 @@ def levels_of(
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, Level] = {}
     idle: list[bool] = []  # of each valid verdict, whether nothing was observed
+    proofs: list[Refutation] = []  # of the last verdict
     if not history.columns.has_time:
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -168,6 +171,9 @@ def levels_of(
             )
         if verdict.outcome == "valid":
             idle.append(NOTHING_OBSERVED in verdict.notes)
+        proofs[:] = []
+        if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
+            proofs.append(verdict.refutation)
         return verdict
 
     while left := frozenset(name for name in IMPLIES if name not in found):
@@ -176,20 +182,24 @@ def levels_of(
             return min(len(below[name] & left), len(above[name] & left))
 
         name = max((n for n in IMPLIES if n in left), key=decides)
+        # With sessions a violation is found sooner, and often its proof needs none.
+        name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in left)
         progress(name)
-        level = _level(name, decide_one)
-        found[name] = level
-        follow = {"satisfied": below[name], "violated": above[name]}.get(level.standing, ())
-        for other in follow:
-            if other in left:
-                found[other] = Level(
-                    name=other,
-                    standing=level.standing,
-                    certified=level.certified,
-                    follows_from=name,
-                    anomaly=level.anomaly,
-                    reason=level.reason,
-                )
+        judged = {name: _level(name, decide_one)}
+        if proofs:
+            proof = proofs.pop()
+            judged |= {
+                other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
+                for other in IMPLIES
+                if options.certify and other in below[name] & left
+                if _refutes(proof, history, other)
+            }
+        for one, level in judged.items():
+            found[one] = level
+            follow = {"satisfied": below[one], "violated": above[one]}.get(level.standing, ())
+            for other in follow:
+                if other in left and other not in judged:
+                    found[other] = replace(level, name=other, follows_from=name, seconds=0.0)
     return Levels(
         history=history,
         levels={name: found[name] for name in IMPLIES},
@@ -272,3 +282,28 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
         reason=reason if violation is None else violation.about(),
         seconds=verdict.seconds.total,
     )
+
+
+def _refutes(proof: Refutation, history: History, name: str) -> bool:
+    """Whether a refutation of one level is one of another, too: the checker says so."""
+    from isolang.certify.errors import CertificateRejected, NotCertifiedError
+    from isolang.certify.native import check_natively
+    from isolang.certify.steps import CycleStep
+    from isolang.language.classify.event_graph import Plan
+    from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
+
+    plan = route(load_spec(name))
+    if not isinstance(plan, Plan):
+        return False
+    # Of several checks nobody knows which one a cycle is of: its name stays.
+    (check, *more) = plan.spec.checks
+    steps = (
+        replace(step, check=check.name) if isinstance(step, CycleStep) and not more else step
+        for step in proof.steps
+    )
+    try:
+        check_natively(history, plan.spec, Refutation(tuple(steps)))
+    except (CertificateRejected, NotCertifiedError):
+        return False
+    return True

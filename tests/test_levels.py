@@ -67,6 +67,15 @@ def test_what_follows_is_true(name: str) -> None:
     assert any(level.follows_from for level in found.levels.values())
 
 
+def test_a_proof_without_sessions_decides_the_level_without_them() -> None:
+    """A write skew that needs no session is found once, and certified for every such level."""
+    history = to_tool(parse(ROWS["write-skew"]["operations"]))
+    found = levels_of(history).levels
+    assert {found[name].follows_from for name in ("ser-nosession", "pl-3")} == {"ser"}
+    assert all(found[name].standing == "violated" for name in ("ser", "ser-nosession", "pl-3"))
+    assert found["pl-3"].certified
+
+
 def test_strongest_and_weakest() -> None:
     found = levels_of(to_tool(parse(ROWS["long-fork"]["operations"])))
     assert set(found.strongest()) == {"psi"}
