@@ -192,7 +192,7 @@ def levels_of(
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
                 if options.certify and other in below[name] & left
-                if _refutes(proof, history, other)
+                if _refutes(proof, history, other, options.timeout)
             }
         for one, level in judged.items():
             found[one] = level
@@ -284,7 +284,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
     )
 
 
-def _refutes(proof: Refutation, history: History, name: str) -> bool:
+def _refutes(proof: Refutation, history: History, name: str, timeout: float | None) -> bool:
     """Whether a refutation of one level is one of another, too: the checker says so."""
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
@@ -303,7 +303,7 @@ def _refutes(proof: Refutation, history: History, name: str) -> bool:
         for step in proof.steps
     )
     try:
-        check_natively(history, plan.spec, Refutation(tuple(steps)))
+        check_natively(history, plan.spec, Refutation(tuple(steps)), timeout or 0.0)
     except (CertificateRejected, NotCertifiedError):
         return False
     return True
