@@ -3,6 +3,8 @@
 from isolang.certify.facts import Facts
 from isolang.history import History, Transaction
 from isolang.history.before import with_initial
+from isolang.language.meaning.core import Named
+from isolang.language.vocabulary import NAMED
 
 WRITER = Transaction(
     [("w", "y", {"v": 1})], session=0, begin=0, end=9, times=[(1, 2)], commit=3
@@ -81,3 +83,11 @@ def test_nil_does_not_name_what_stands_instead_of_it():
     beside = History.from_transactions(given, initial=7)
     instead = with_initial(History.from_transactions(given), ("7",))
     assert [Facts(one).nil_is_initial(0) for one in (beside, instead)] == [True, False]
+
+
+def test_a_label_is_no_level():
+    """Both are selected by a name in quotes, and each by its own."""
+    one = Transaction([("w", "x", 1)], label="a", level="b")
+    facts = Facts(History.from_transactions([one]))
+    bears = {(word, name): facts.bears(0, Named(word, name)) for word in NAMED for name in "ab"}
+    assert {given for given, holds in bears.items() if holds} == {("label", "a"), ("level", "b")}
