@@ -116,7 +116,7 @@ class Evidence {
   // All that others show of the order it shows, too, unless they contradict it.
   std::int64_t most_telling_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
-  bool forced(std::int32_t t);  // a indeterminate transaction that is in whatever is chosen
+  bool forced(std::int32_t t);  // an indeterminate transaction that is in whatever is chosen
   std::vector<std::int32_t> showing(
       std::int32_t t);  // indeterminate transactions whose list reads show an element of t
 

@@ -1,29 +1,28 @@
-// The rules, to a fixpoint; "event" is a event, "version" the write of a key by a transaction:
+// The rules, to a fixpoint; an "event" is what a transaction does at one point of the order, a
+// "version" the write of a key by a transaction:
 //   1. If events are let happen whenever their reads have had a source, all at once and with
-//   everything that ever was
-//      there, then those that do not happen while event b is held back come after b.
+//      everything that ever was there, then those that do not happen while event b is held back
+//      come after b.
 //   2. The same from the end, where events are undone: a version is there if it may be the last or
-//   its overwriter is
-//      undone. An event wants the versions that it wrote and a source of each read, and gives what
-//      it may have overwritten: what its transaction read of that key, if nothing can come between.
-//      (Versions that others overwrite may be the last for all that the rules know: see 4.)
+//      its overwriter is undone. An event wants the versions that it wrote and a source of each
+//      read, and gives what it may have overwritten: what its transaction read of that key, if
+//      nothing can come between. (Versions that others overwrite may be the last for all that the
+//      rules know: see 4.)
 //   3. A source after the read, or one with another version between them, is none. What precedes a
-//   read of one source,
-//      and is not that source, precedes the source. What follows all sources of a read follows the
-//      read.
+//      read of one source, and is not that source, precedes the source. What follows all sources of
+//      a read follows the read.
 //   4. Transactions that overwrite what they read overwrite different versions: so as many of them
-//   as they have sources
-//      among them leave none of these sources last, and more of them cannot be.
+//      as they have sources among them leave none of these sources last, and more of them cannot
+//      be.
 //   5. Let versions between which a read chooses be a group. One comes when it is written, one goes
-//   when a transaction
-//      overwrites what it read (as in 4); T0's are there at first. Of no group have more gone than
-//      come; right before a event that reads one of a group, or overwrites what was read of it, one
-//      more has come than gone, or several. If every writer of a key overwrites what it read, one
-//      version of the key is there at any time: then it is just one more of that group, and as many
-//      have gone as come of the others. So what must precede the event for these numbers to come
-//      about precedes it, and what would spoil them follows. Rules 1 and 2 count in the same way: a
-//      event does not happen before enough have come to make up for those that certainly have gone,
-//      and the like.
+//      when a transaction overwrites what it read (as in 4); T0's are there at first. Of no group
+//      have more gone than come; right before an event that reads one of a group, or overwrites
+//      what was read of it, one more has come than gone, or several. If every writer of a key
+//      overwrites what it read, one version of the key is there at any time: then it is just one
+//      more of that group, and as many have gone as come of the others. So what must precede the
+//      event for these numbers to come about precedes it, and what would spoil them follows. Rules
+//      1 and 2 count in the same way: an event does not happen before enough have come to make up
+//      for those that certainly have gone, and the like.
 #include "certify/necessary_precedences.hpp"
 
 #include <algorithm>
@@ -84,7 +83,7 @@ class Line {
   };
   static constexpr std::size_t kNone = idx(-1), kFirst = kNone;
 
-  // False: a indeterminate transaction may be in or out, or there are too many events.
+  // False: an indeterminate transaction may be in or out, or there are too many events.
   bool set_events(const History& history) {
     std::map<std::int32_t, std::int32_t> last;  // by session
     std::map<std::int32_t, std::size_t> chain;

@@ -14,14 +14,14 @@
 namespace isolang {
 
 enum class Inclusion : std::uint8_t {
-  out = 0,  // aborted, declared initial, or a indeterminate transaction that nothing included can
+  out = 0,  // aborted, declared initial, or an indeterminate transaction that nothing included can
             // read from
-  in = 1,   // committed, T0, or a indeterminate transaction that some included one must read from
-  optional = 2,  // a indeterminate transaction: in iff an included one takes it as a source (with
+  in = 1,   // committed, T0, or an indeterminate transaction that some included one must read from
+  optional = 2,  // an indeterminate transaction: in iff an included one takes it as a source (with
                  // `unread`: then at least)
 };
 
-// Intrinsic anomalies: visible without choosing anything (LANGUAGE.md, pre-pass).
+// Intrinsic anomalies: visible without choosing anything (docs/language.md).
 enum class AnomalyKind : std::uint8_t {
   thin_air_read = 0,       // nobody wrote the value
   aborted_read = 1,        // G1a: only aborted transactions (or failed operations) wrote it

@@ -6,8 +6,8 @@ namespace isolang::prepass {
 namespace {
 
 // The transactions that included (or possible) readers reach through candidates, and through the
-// elements of the lists they read. SOUND BECAUSE a indeterminate transaction is in iff an included
-// one reads from it (LANGUAGE.md); a list read takes all its elements that are not the reader's
+// elements of the lists they read. SOUND BECAUSE an indeterminate transaction is in iff an included
+// one reads from it (docs/language.md); a list read takes all its elements that are not the reader's
 // own, whichever of them ends up as the source in `rf`.
 class Reach {
  public:

@@ -1,6 +1,6 @@
 // List reads: the version order that they show, and what contradicts it.
 //
-// A list read is an exact prefix of the key's final list (LANGUAGE.md). So the longest list that an
+// A list read is an exact prefix of the key's final list (docs/language.md). So the longest list that an
 // included transaction read stands for all of them: every other one has to be a prefix of it. That
 // list is examined element by element; a prefix of its clean part needs no second look.
 //

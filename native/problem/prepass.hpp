@@ -148,7 +148,7 @@ OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 // --- inclusion.cpp ---
 
 // [n+1] Inclusion: the least fixpoint of "some candidate of an included or possible reader" and of
-// "the only candidate of an included reader". With `unread`, a indeterminate transaction that
+// "the only candidate of an included reader". With `unread`, an indeterminate transaction that
 // nothing reaches is optional, too, instead of out.
 std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
                                          const Elements& elements, bool unread);

@@ -5,7 +5,7 @@
 //   the aborted writes; what its reads returned is not known); :info, or no completion, is indeterminate.
 // - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction
 //   begins at its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown
-//   time, a indeterminate transaction ends at one. Without any :invoke there is no real time at all.
+//   time, an indeterminate transaction ends at one. Without any :invoke there is no real time at all.
 // - A process has one open operation at a time, as in Jepsen. Where one has several, each of its transactions is a
 //   session of its own, and a completion belongs to the one invocation with the same micro-operations; an error if that
 //   is not one.

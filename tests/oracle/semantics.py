@@ -518,7 +518,7 @@ def satisfied(
     answer = [False] * len(specs)
     committed = [i for i, t in enumerate(history) if t.status == "committed"]
     maybes = [i for i, t in enumerate(history) if t.status == "maybe"]
-    # Leaving unread indeterminate transactions out is sound for these checks (LANGUAGE.md);
+    # Leaving unread indeterminate transactions out is sound for these checks (docs/language.md);
     # otherwise all cases are tried.
     more = [()] if all(s.monotone for s in ready) else list(_subsets(maybes))
     open_specs = set(range(len(specs)))

@@ -33,9 +33,7 @@ REPLAYED = {
 
 
 def reads_its_own_append(history: History) -> bool:
-    """An internal list read shows its transaction's snapshot, and by LANGUAGE.md also the final
-    order.
-    """
+    """An internal list read shows its transaction's snapshot, and the final order, too."""
     for t in history:
         appended = set()
         for kind, key, _ in t.ops:

@@ -381,7 +381,7 @@ void EventGraph::add_timeline(std::size_t c, Relation relation, const Automaton:
   if (initial != kNobody) edges.push_back({node(c, initial, q), event, relation});
   std::size_t ended = 0;
   bool left =
-      false;  // has someone left from `event`? only then the next tail needs a event of its own
+      false;  // has someone left from `event`? only then the next tail needs an event of its own
   for (const auto& [time, place] : heads) {
     // mutant: rt-at-begin
     while (ended < tails.size() && tails[ended].time < time) {

@@ -28,7 +28,7 @@ struct ProofLiteral {
 struct ProofStep {
   enum class Kind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion } kind;
   std::int64_t op = -1;                  // choice
-  Anomaly anomaly{};                     // of a indeterminate transaction: it cannot be in
+  Anomaly anomaly{};                     // of an indeterminate transaction: it cannot be in
   std::int32_t check = -1, key = -1;     // cycle; order
   std::vector<ProofEdge> edges{};        // cycle: a closed walk from state 0 to state 0
   std::vector<std::int32_t> txns{};      // order
