@@ -27,6 +27,8 @@ NAME: Final = "state.sqlite"
 FORMAT: Final = 2
 
 _AT_ONCE: Final = 500  # keys that one query asks for
+# A file that was changed; its messages may then be no text.
+_BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
 _SEAL: Final = 8  # bytes of a hash behind what is left of each key
 
 
@@ -120,7 +122,7 @@ class Values:
                 marks = ",".join("?" * len(some))
                 query = f"SELECT record FROM value WHERE key IN ({marks})"
                 found += [self._unsealed(record) for (record,) in self._open().execute(query, some)]
-        except sqlite3.Error as error:
+        except _BROKEN as error:
             raise self._failed("read", error) from None
         if found:
             self.last.replace(b"".join(found))
@@ -148,7 +150,7 @@ class Values:
                     "INSERT OR REPLACE INTO saved VALUES (1, ?, ?)",
                     (hashlib.sha256(data).hexdigest(), data),
                 )
-        except sqlite3.Error as error:
+        except _BROKEN as error:
             if full:
                 self.last.replace(kept)
             raise self._failed("written", error) from None
@@ -165,7 +167,7 @@ class Values:
             self._spilled = bool(self._open().execute("SELECT 1 FROM value LIMIT 1").fetchall())
             self.last.keep_removed = self._spilled
             self.last.replace(saved.values)
-        except (sqlite3.Error, ValueError) as error:
+        except (*_BROKEN, ValueError) as error:
             raise self._failed("read", error) from None
 
     def forget(self) -> None:
@@ -240,7 +242,7 @@ def saved_in(folder: Path) -> Saved | None:
         saved = msgspec.msgpack.decode(text, type=Saved)
     except _OtherVersionError:
         return None
-    except (sqlite3.Error, TypeError, msgspec.DecodeError) as error:
+    except (*_BROKEN, TypeError, msgspec.DecodeError) as error:
         raise HistoryError(f"{path}: cannot be read ({error})") from None
     chain = folder / CHAIN
     return saved if chain.exists() and chain.stat().st_size >= saved.chain else None

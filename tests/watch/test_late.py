@@ -181,3 +181,20 @@ def test_a_log_that_is_still_written_convicts_nobody(tmp_path):
     stream.stop()
     list(watch.feed(stream.next(0)))
     assert watch.report.outcome == "suspected"
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [("[:r z 3]", "valid"), ("[:r z 20]", "suspected"), ("[:w q 1]", "valid")]
+)
+def test_a_file_that_is_new_at_the_end_is_judged(tmp_path, value, outcome):
+    """It began long before what was cut: the cuts are put back, and nothing of it is missed."""
+    clients = Clients(tmp_path, "sser")
+    for number in range(2, 30):
+        clients.add("busy", transaction(0, f"[:w z {number}]", 10 * number, 10 * number + 5))
+        clients.step()
+    assert len(clients.watch.chain) > 20
+    clients.add("new", transaction(9, value, 31, 34))
+    report = clients.end()
+    while report is None:
+        report = clients.step()
+    assert (report.outcome, report.seen) == (outcome, 31)

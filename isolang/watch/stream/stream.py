@@ -236,11 +236,11 @@ class Stream:
             client = self._add(where, Path(where), name, time.monotonic())
             client.resume(state, read, was.watermark)
 
-    def _scan(self, now: float) -> None:
-        """Find the clients, new ones too."""
-        if now - self._scanned < _RESCAN:
-            return
-        self._scanned = now
+    def _scan(self, now: float, *, at_once: bool = False) -> bool:
+        """Find the clients; whether there are new ones."""
+        if now - self._scanned < _RESCAN and not at_once:
+            return False
+        self._scanned, known = now, len(self._clients)
         for number, source in enumerate(self._given):
             if not isinstance(source, Path):
                 where, name = str(number), getattr(source, "name", "<stream>")
@@ -253,6 +253,7 @@ class Stream:
                 for path in logs_in(source) if source.is_dir() else [source]:
                     if str(path) not in self._clients:
                         self._add(str(path), path, str(path), now)
+        return len(self._clients) > known
 
     def _add(self, where: str, source: Path | IO[bytes], name: str, now: float) -> Client:
         prefix = ""
@@ -341,6 +342,9 @@ class Stream:
                 stuck.add(client.name)
             read = read or moved
         if not read and self._is_over(now):
+            if self._follow and self._scan(now, at_once=True):  # what is there now still comes
+                self._progress = True
+                return None
             for client in self._clients.values():
                 client.stopped = self._stopped and not client.over
                 while not client.over:
