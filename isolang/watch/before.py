@@ -18,7 +18,7 @@ from isolang import _native
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.before import kinds_of_keys, parsed, with_initial
-from isolang.history.values import decode, encode, key_name, shown
+from isolang.history.values import encode, key_name, shown
 from isolang.watch.chain import Atom, Held
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ class Before:
         made = copy(columns)
         _, _, open_ = made.take_unwritten_for_initial()
         if open_:
-            key = decode(*columns.key(int(columns.op_key[open_[0]])))
+            key = key_name(*columns.key(int(columns.op_key[open_[0]])))
             raise HistoryError(
-                f"what {key!r} held before the stream cannot be told: only transactions of unknown "
+                f"what {key} held before the stream cannot be told: only transactions of unknown "
                 "outcome show it, and they differ (expected --initial-value)"
             )
         found: list[Held] = []
@@ -209,7 +209,7 @@ class Before:
         """
         for key, is_list, atoms in some:
             if self.held.setdefault(key, (is_list, atoms)) != (is_list, atoms):
-                raise HistoryError(f"{decode(*key)!r} held two values before the stream")
+                raise HistoryError(f"{key_name(*key)} held two values before the stream")
 
     # --- for those who judge ---
 

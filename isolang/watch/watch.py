@@ -17,7 +17,7 @@ from isolang.errors import HistoryError, UnsupportedError
 from isolang.explain.part import transactions_of
 from isolang.history import columns as c
 from isolang.history.history import History
-from isolang.history.values import decode
+from isolang.history.values import key_name, show
 from isolang.language.meaning.core import Spec
 from isolang.pipeline.observed import observed
 from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown, Valid, Verdict
@@ -335,11 +335,11 @@ class Watch:
 
     def _twice(self, rows: Rows, txn: int, key: Atom) -> str:
         """A value was taken for one of before, and now it is written."""
-        name, (_, values) = decode(*key), self._before.held[key]
-        some = ", ".join(repr(decode(*value)) for value in values[:3])
+        name, (_, values) = key_name(*key), self._before.held[key]
+        some = ", ".join(show(*value) for value in values[:3])
         return (
-            f"{self.log.line_of(rows.place(txn))}: writes to {name!r} what a read before had shown "
-            f"while nobody had written it ({some}), so that it was taken for what {name!r} held "
+            f"{self.log.line_of(rows.place(txn))}: writes to {name} what a read before had shown "
+            f"while nobody had written it ({some}), so that it was taken for what {name} held "
             "before the stream; hint: --initial-value says what it held"
         )
 

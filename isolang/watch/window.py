@@ -12,7 +12,7 @@ from isolang.errors import HistoryError
 from isolang.history.clock_error import with_clock_error
 from isolang.history.columns import INITIAL
 from isolang.history.history import History
-from isolang.history.values import decode
+from isolang.history.values import key_name
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work, default_memory, memory_cap
 from isolang.pipeline import Options, decide
@@ -55,7 +55,7 @@ def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
         if int(key) == _PREDICATE:
             raise HistoryError(f"{name}: {what}") from None
         inside = 0 <= int(key) < rows.columns.n_keys()
-        of = f" of {decode(*rows.columns.key(int(key)))!r}" if inside else ""
+        of = f" of {key_name(*rows.columns.key(int(key)))}" if inside else ""
         raise HistoryError(
             f"{name}: {what}{of} cannot be watched; hint: isocheck check judges the whole history"
         ) from None
