@@ -7,7 +7,8 @@
 Tables that stay: half of the transactions read a random range of one column, the other half write
 a few rows. A shape says how many rows there are, how many of them a range matches, and how many a
 writer writes. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
-rows, and writers write what they find. With ``--phantom`` one predicate read misses a row.
+rows, and writers write what they find. With ``--phantom`` one predicate read misses a row that its transaction
+then reads by key.
 
 Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
 that: their order (``in turn``), invocations and answers between which others take place
@@ -125,12 +126,14 @@ def play(transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 
             column = int(rng.random() * shape.columns)
             low = int(rng.random() * (_DOMAIN - width))
             found = now.find(column, low, low + width - 1)
-            rows_found = ", ".join([now.text[key] for key in found])
+            missed = ""
             if phantom and number > transactions // 2 and len(found) > 1:
-                missed = rng.randrange(len(found))
-                rows_found = ", ".join([now.text[k] for k in found if k != found[missed]])
+                missed = now.text[found.pop(rng.randrange(len(found)))]
                 phantom = False
+            rows_found = ", ".join([now.text[key] for key in found])
             ops = [f"[:rp [:between :v{column} {low} {low + width - 1}] {{{rows_found}}}]"]
+            if missed:  # It was there: what the transaction reads next says so.
+                ops.append(f"[:r {missed}]")
         if writes:
             keys = {int(rng.random() * rows) for _ in range(shape.writes)} or found
             ops += [now.write(key) for key in keys]

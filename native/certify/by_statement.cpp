@@ -38,7 +38,7 @@ std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
 
 }  // namespace
 
-Choice by_statement(const History& h, const Choice& c) {
+Choice by_statement(const History& h, const Choice& c, bool together) {
   Choice result = c;
   Statements& apart = result.apart;
   const Moments moments(h);
@@ -49,12 +49,18 @@ Choice by_statement(const History& h, const Choice& c) {
     const std::int64_t op = c.op[i];
     const std::int32_t scan = h.statement_of(op), owner = c.reads[i].reader;
     const std::int64_t first = scan < 0 ? op : h.statement_start[scan];
+    const std::int64_t sent = moments.sent(op, owner), answered = moments.answered(op, owner);
+    const bool with_last = first != last && together && h.has_operation_times() && i > 0 &&
+                           c.op[i - 1] + 1 == op && apart.owner.back() == owner &&
+                           apart.sent.back() == sent && apart.answered.back() == answered;
+    if (with_last) apart.several.back() = 1;
     // mutant: checker-statement-of-each-row
-    if (first != last) {
+    if (first != last && !with_last) {
       start.push_back(first);
       apart.owner.push_back(owner);
-      apart.sent.push_back(moments.sent(op, owner));
-      apart.answered.push_back(moments.answered(op, owner));
+      apart.several.push_back(0);
+      apart.sent.push_back(sent);
+      apart.answered.push_back(answered);
       result.included.push_back(0);
     }
     last = first;

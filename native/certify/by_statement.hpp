@@ -5,6 +5,8 @@
 
 namespace isolang::certify {
 
-Choice by_statement(const History& history, const Choice& choice);
+// With `together`, reads that were sent and answered at the same moments, one operation behind the other,
+// are one statement. SOUND BECAUSE each walk of single statements is one of these, too.
+Choice by_statement(const History& history, const Choice& choice, bool together = false);
 
 }  // namespace isolang::certify

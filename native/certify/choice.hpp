@@ -23,6 +23,7 @@ struct ExternalRead {
 struct Statements {
   std::int32_t first = 0;           // the place of the first of them
   std::vector<std::int32_t> owner;  // the transaction that each is part of
+  std::vector<char> several;        // more than one, with po between them
   std::vector<std::int64_t> sent, answered;
   // Of each writer in each version order, the first statement behind its write, or -1.
   std::vector<std::int32_t> behind;

@@ -595,6 +595,9 @@ class Product {
       for (const Step& s : m_.of(Relation::answered_before))
         lead(s, place, apart_.answered[i], asked_, asked_tail_);
       const bool followed = i + 1 < apart_.count() && apart_.owner[i + 1] == owner;
+      // mutant: checker-one-of-several
+      for (const Step& s : m_.of(Relation::po))
+        if (apart_.several[i] != 0 && s.first != s.second) edge(node(place, s.first), node(place, s.second));
       for (const Step& s : m_.of(Relation::po))
         if (followed)
           edge(node(place, s.first), next_tail_[s.second] + static_cast<Node>(i) + 1);

@@ -33,16 +33,26 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
   const bool by_key = std::any_of(checks.begin(), checks.end(),
                                   [](const ReadCheck& check) { return check.of_one_key(); });
   const Accesses parts = by_key ? accesses(history, choice) : Accesses{};
-  const Choice statements = apart ? by_statement(history, choice) : Choice{};
+  const Choice together = apart ? by_statement(history, choice, true) : Choice{};
+  const bool merged = std::ranges::find(together.apart.several, 1) != together.apart.several.end();
+  std::optional<Choice> one_by_one;
+  const auto statements = [&]() -> const Choice& {
+    if (!merged) return together;
+    if (!one_by_one) one_by_one = by_statement(history, choice);
+    return *one_by_one;
+  };
   // return paths last: they may need other checks to have no cycles.
   for (const bool return_paths : {false, true})
     for (const ReadCheck& check : checks) {
       const History& whole = check.of_one_key() ? parts.history : history;
-      const Choice& chosen = check.of_one_key()     ? parts.choice
-                             : check.by_statement() ? statements
-                                                    : choice;
+      const auto chosen = [&]() -> const Choice& {
+        return check.of_one_key() ? parts.choice : check.by_statement() ? statements() : choice;
+      };
       const auto breaks_check = [&](const Positions& positions, bool looped) {
-        return breaks(whole, chosen, machine(positions, looped), budget);
+        const Machine machine = certify::machine(positions, looped);
+        // mutant: checker-together-decides
+        if (check.by_statement() && merged && !breaks(whole, together, machine, budget)) return false;
+        return breaks(whole, chosen(), machine, budget);
       };
       const bool looped = check.acyclic() || (!check.earlier() && check.positions.repeatable());
       const auto single = looped || check.earlier() ? std::nullopt : single_rw(check.positions);
@@ -61,10 +71,10 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       } else if (source) {
         // SOUND BECAUSE a walk of one word is one of several.
         broken = breaks_check(check.positions, true) &&
-                 leads_back_to_source(whole, chosen, *source, budget);
+                 leads_back_to_source(whole, chosen(), *source, budget);
       } else if (single) {
         for (const auto& [closing, before] : single->before)
-          broken = broken || closes_return_path(whole, chosen, closing, before,
+          broken = broken || closes_return_path(whole, chosen(), closing, before,
                                                 check.by_statement(), budget);
       }
       if (broken) throw Rejected{"check " + check.name + ": the witness has a violating cycle"};

@@ -347,6 +347,21 @@ void number(ProofStep& step, const std::vector<Automaton>& automata) {
   step.check = m.covered_by >= 0 && !closes ? m.covered_by : m.number;
 }
 
+// Whether statements are places, many of which were sent together with others; but not all that a
+// transaction read, as where only transactions have times.
+bool many_together(const Problem& problem, const std::vector<Automaton>& automata) {
+  if (std::ranges::none_of(automata, &Automaton::by_statement)) return false;
+  std::int32_t together = 0;
+  bool apart = false;
+  for (std::int32_t r = 1; r < problem.reads(); ++r)
+    if (problem.read_txn[r] == problem.read_txn[r - 1]) {
+      const bool both = reads_together(problem, r);
+      together += static_cast<std::int32_t>(both);
+      apart |= !both;
+    }
+  return apart && 4 * together >= problem.reads();
+}
+
 Solution solve_checks(const Problem& problem, const std::vector<Automaton>& automata,
                       const SolveOptions& options, Budget& budget) {
   Solution solution;
@@ -366,6 +381,14 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     for (const auto& checks : {as_one_total_order(problem, automata),
                                as_one_cycle(problem, automata), as_one_state(automata)})
       if (checks && stronger_has_model(*checks)) return solution;
+  // SOUND BECAUSE every walk of the checks is one where statements that were sent together are one,
+  // too: what leads to each of them leads to all, and what leads away from each, from all.
+  // ablation: no-statements-together
+  if (options.presolve && !forced && many_together(problem, automata)) {
+    begin(presolved, automata, {.together = true});
+    if (presolved->begin() == Cdcl::Result::satisfiable) return solution;
+    presolved.reset();
+  }
   // Recorded times decide most of what is left to choose, in a database that keeps to them. What
   // one pass decides without them needs none.
   if (options.presolve && !forced && problem.has_time) {

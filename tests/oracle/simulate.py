@@ -23,7 +23,7 @@ class _Running:
     snapshot: dict[str, Any] | None = None
     taken: int = 0
     sent: int | None = None
-    answer: Op | None = None
+    answer: list[Op] = field(default_factory=list)
     commit: int | None = None
     committed: bool = False
 
@@ -49,7 +49,7 @@ def timed_history(
     """
     sessions = rng.randint(2, 3)
     offset = {s: rng.randint(0, error) for s in range(sessions)}
-    names = "xyz"[: rng.randint(1, 2)]
+    names = "xyz"[: rng.choice((1, 1, 1, 2, 2, 2, 3))]
     store: dict[str, Any] = {}
     past: list[dict[str, Any]] = [{}]
     changed: dict[str, int] = {}
@@ -58,6 +58,7 @@ def timed_history(
     txns: list[Txn] = []
     clock, value, left = 0, 0, transactions
     few = rng.random() < 0.4
+    together = rng.random() < 0.4  # statements that return several rows, each told by itself
 
     def finish(t: _Running, status: Any) -> None:
         nonlocal running
@@ -87,7 +88,9 @@ def timed_history(
         for _ in range(rng.randint(1, 3)):
             key = rng.choice(names)
             draw = rng.random()
-            if rows and draw < 0.35:
+            if together and rng.random() < 0.5:
+                out.append(("together", rng.sample(names, len(names))))
+            elif rows and draw < 0.35:
                 out.append(("scan", random_predicate(rng, columns=False)))
             elif draw < 0.5:
                 out.append((rng.choice(("r", "r", "in", "notin")), key))
@@ -119,21 +122,27 @@ def timed_history(
             value += 1
             new = None if op[0] == "delete" else rng.randint(1, 2) if few or rows else value
             t.own[key] = new
-            t.answer = op if op[0] == "delete" else ("w", key, new)
+            t.answer = [op if op[0] == "delete" else ("w", key, new)]
             return True
         state = {**base, **t.own}
+        if op[0] == "together":
+            odd = {**rng.choice(past[-3:]), **t.own} if fault and rng.random() < 0.3 else state
+            t.answer = [("r", k, (state if i else odd).get(k)) for i, k in enumerate(op[1])]
+            return True
         if op[0] == "scan":
             found = [(k, v) for k, v in state.items() if matches(op[1], k, v)]
-            t.answer = (*op, tuple(found))
+            t.answer = [(*op, tuple(found))]
             return True
         seen = state.get(op[1])
         others = [v for v in (None, 1, 2, 3) if v != seen]
         some = tuple(rng.sample(others, rng.randint(1, 2)))
-        t.answer = {
-            "r": ("r", op[1], seen),
-            "in": ("in", op[1], (seen, *some)),
-            "notin": ("notin", op[1], some),
-        }[op[0]]
+        t.answer = [
+            {
+                "r": ("r", op[1], seen),
+                "in": ("in", op[1], (seen, *some)),
+                "notin": ("notin", op[1], some),
+            }[op[0]]
+        ]
         return True
 
     def conflict(t: _Running) -> bool:
@@ -153,16 +162,16 @@ def timed_history(
         if t.todo:
             if t.sent is None:
                 t.sent = clock
-            elif t.answer is None:
+            elif not t.answer:
                 waiting = 0 if effect(t) else waiting + 1
                 if waiting > 20:  # a deadlock
                     finish(t, "aborted")
                     waiting = 0
             else:
                 t.todo.pop(0)
-                t.ops.append(t.answer)
-                t.times.append((t.sent, clock))
-                t.sent = t.answer = None
+                t.ops += t.answer
+                t.times += [(t.sent, clock)] * len(t.answer)
+                t.sent, t.answer = None, []
                 if conflict(t):
                     finish(t, "aborted")
         elif t.commit is None:

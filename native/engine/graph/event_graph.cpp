@@ -158,7 +158,14 @@ Places accesses_of(const Problem& p) {
   return places;
 }
 
-Places statements_of(const Problem& p, bool writes) {
+bool reads_together(const Problem& p, std::int32_t r) {
+  const auto same = [&](const auto& of) { return of[idx(r)] == of[idx(r - 1)]; };
+  return r > 0 && !p.read_sent.empty() && same(p.read_txn) && same(p.read_sent) && same(p.read_answered) &&
+         p.read_sent[r] != kTimeUnknownBegin && p.read_answered[r] != kTimeUnknownEnd &&
+         p.read_op[r] == p.read_op[r - 1] + 1;
+}
+
+Places statements_of(const Problem& p, bool writes, bool together) {
   Places places = transactions_of(p);
   const std::size_t reads = idx(p.reads());
   places.own.resize(reads + (writes ? p.writer_txn.size() : 0));
@@ -166,7 +173,7 @@ Places statements_of(const Problem& p, bool writes) {
   std::vector<std::int32_t> first_read(writes ? idx(p.n + 1) : 0, -1);  // of each transaction
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     const std::int64_t statement = p.read_statement.empty() ? p.read_op[r] : p.read_statement[r];
-    if (statement != last) places.transaction.push_back(p.read_txn[r]);
+    if (statement != last && !(together && reads_together(p, r))) places.transaction.push_back(p.read_txn[r]);
     places.own[r] = places.count() - 1;
     last = statement;
     if (writes && first_read[p.read_txn[r]] < 0) first_read[p.read_txn[r]] = r;
@@ -199,7 +206,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     : problem(p), automata(of_the_history(p, std::move(a))), transactions_(transactions_of(p)) {
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
   if (std::ranges::any_of(automata, &Automaton::by_statement))
-    statements_ = statements_of(p, std::ranges::any_of(automata, &Automaton::by_operation));
+    statements_ = statements_of(p, std::ranges::any_of(automata, &Automaton::by_operation), assumed.together);
   for (const Automaton& m : automata)
     if (m.kinds != nullptr) kinds_ = m.kinds;
   for (std::int32_t key = 0; kinds_ != nullptr && key < p.keys; ++key)
@@ -258,7 +265,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add_real_time_of_groups(c);
     add_moments(c);
     add_filtered(c);
-    add_statements(c);
+    add_statements(c, assumed.together);
     for (const auto& [q, r] : m.of(Relation::init))
       for (std::size_t group = 0; group + 1 < places.group_start.size(); ++group)
         for (std::int32_t i = places.group_start[group], t0 = places.group_start[group + 1] - 1;
@@ -643,7 +650,7 @@ void EventGraph::add_filtered(std::size_t c) {
 // A statement reads between its sending and its answer, and before its transaction commits. Where any
 // number of steps lead on from one to another, what leads to each of a transaction leads to the
 // first, what leads away from each leads away from the last, and so in time where they share it.
-void EventGraph::add_statements(std::size_t c) {
+void EventGraph::add_statements(std::size_t c, bool together) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
   if (!m.by_statement) return;
@@ -661,6 +668,10 @@ void EventGraph::add_statements(std::size_t c) {
     const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
     while (next < p.reads() && statements_.of_read[next] == place) ++next;
     if (!included(p, t)) continue;
+    // Those that are one follow on each other all the same.
+    for (const auto& [q, s] : m.of(Relation::po))
+      // mutant: one-statement-of-one-read
+      if (together && next > r + 1 && q != s) edges.push_back({node(c, place, q), node(c, place, s), Relation::epsilon});
     const std::int32_t before = joined && r > 0 && p.read_txn[r - 1] == t ? r - 1 : -1;
     const std::int32_t after = joined && next < p.reads() && p.read_txn[next] == t ? next : -1;
     for (const std::int32_t s : reading) {

@@ -36,12 +36,13 @@ struct Times {
   std::vector<std::int64_t> begin, end;
 };
 struct AssumedOrders {
-  std::vector<std::uint8_t> breaks;  // per transaction: session order that is only a assumption
+  std::vector<std::uint8_t> breaks{};  // per transaction: session order that is only a assumption
                                      // does not reach over its begin
   std::vector<std::int32_t>
-      order;  // transactions; of those without a break each precedes the one `window` places behind
+      order{};  // transactions; of those without a break each precedes the one `window` places behind
   std::int32_t window = 0;  // 0: there is no order
   Times times{};            // per transaction, of a real time that is only an assumption
+  bool together = false;    // what reads_together() says of is one statement
 };
 
 // Where the walks of a check are, besides a state.
@@ -60,7 +61,10 @@ Places transactions_of(const Problem& problem);
 Places accesses_of(const Problem& problem);  // grouped by key
 // The transactions, and behind T0, in no group, each statement that reads. With `writes`, of_write is
 // the first one behind the write, or a place behind all of its transaction.
-Places statements_of(const Problem& problem, bool writes);
+Places statements_of(const Problem& problem, bool writes, bool together = false);
+// Whether the read before this one was sent and answered with it, with no operation between them. A
+// recorder that writes down each row that a statement returned tells of them so.
+bool reads_together(const Problem& problem, std::int32_t read);
 
 class EventGraph {
  public:
@@ -233,7 +237,7 @@ class EventGraph {
   void add_real_time_of_groups(std::size_t check);
   void add_moments(std::size_t check);
   void add_filtered(std::size_t check);
-  void add_statements(std::size_t check);
+  void add_statements(std::size_t check, bool together);
   static constexpr std::int32_t kNobody = -1;
   struct Moment {
     std::int64_t time;
