@@ -7,8 +7,10 @@
 Tables that stay: half of the transactions read a random range of one column, the other half write
 a few rows. A shape says how many rows there are, how many of them a range matches, and how many a
 writer writes. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
-rows, and writers write what they find. With ``--phantom`` one predicate read misses a row that its transaction
-then reads by key.
+rows, and writers write what they find. ``Elle`` and ``Viper`` are tables as their workloads have
+them: closed predicates ``[:mod m r]`` over rows that ``:init`` declares; ranges of keys, some of
+which are deleted. With ``--phantom`` one predicate read misses a row that its transaction then
+reads by key.
 
 Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
 that: their order (``in turn``), invocations and answers between which others take place
@@ -28,7 +30,7 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,10 +42,11 @@ _DOMAIN = 10**9
 _CHECK = """
 import resource, sys, time
 import isolang
-history = isolang.load_history(sys.argv[1], initial=1)
+history = isolang.load_history(sys.argv[1], initial=int(sys.argv[3]) or None)
 read = time.process_time()
 verdict = isolang.check(history, sys.argv[2])
 assert verdict.certified, verdict
+str(verdict)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 made = verdict.history.set_reads
 print(verdict.outcome, len(made) if made != "all" else made, f"{read:.2f}",
@@ -185,22 +188,110 @@ def overlapping(played: Iterator[str], seed: int = 2) -> Iterator[str]:
             yield _line("ok", session, answer)
 
 
+def elle(transactions: int, folder: Path, *, phantom: bool, seed: int = 1) -> None:
+    """Closed predicates: 100 rows, of which one in ten has the rest that is asked for."""
+    rng = random.Random(seed)
+    held = {key: rng.randrange(_DOMAIN) for key in range(100)}
+
+    def texts(keys: Iterable[int]) -> str:
+        return ", ".join([f"{key} {held[key]}" for key in keys])
+
+    with (folder / "history.edn").open("w", encoding="utf-8") as out:
+        first = f"{{:type :ok, :process {SESSIONS}, :f :init, :value {{{texts(held)}}}}}\n"
+        out.write(first)
+        for number in range(transactions):
+            if rng.random() < 0.5:
+                ops = []
+                for key in rng.sample(range(len(held)), 2):
+                    held[key] = rng.randrange(_DOMAIN)
+                    ops.append(f"[:w {texts([key])}]")
+            else:
+                rest = rng.randrange(10)
+                found = [key for key, value in held.items() if value % 10 == rest]
+                missed = []
+                if phantom and number > transactions // 2 and found:
+                    missed, phantom = [found.pop()], False
+                ops = [f"[:rp [:mod 10 {rest}] {{{texts(found)}}}]"]
+                ops += [f"[:r {texts([key])}]" for key in missed]
+            out.write(_line("ok", number % SESSIONS, " ".join(ops)))
+
+
+def viper(transactions: int, folder: Path, *, phantom: bool, seed: int = 1) -> None:
+    """Ranges of ten of 1,000 keys; nothing is there at first, deleted rows are tombstones."""
+    rng = random.Random(seed)
+    held: dict[int, int] = {}
+    dead: dict[int, int] = {}
+    value = 0
+
+    def told(rows: dict[int, int], keys: Iterable[int]) -> str:
+        some = [f'{{"id": {key}, "val": {rows[key]}}}' for key in keys if key in rows]
+        return f"[{', '.join(some)}]"
+
+    logs = [(folder / f"J{s}.log").open("w", encoding="utf-8") for s in range(SESSIONS)]
+    for number in range(transactions):
+        if rng.random() < 0.5:
+            ops = []
+            for key in rng.sample(range(1_000), 2):
+                value += 1
+                old = held.pop(key, None)
+                if old is not None and rng.random() < 0.25:
+                    dead[key] = value
+                    ops.append(f'["d", {key}, {value}, {old}, false, true]')
+                else:
+                    dead.pop(key, None)
+                    held[key] = value
+                    ops.append(f'["w", {key}, {value}, true]')
+        else:
+            low = rng.randrange(990)
+            keys = list(range(low, low + 10))
+            missed = []
+            if phantom and number > transactions // 2 and any(key in held for key in keys):
+                missed, phantom = [next(key for key in keys if key in held)], False
+            rows = told(held, [key for key in keys if key not in missed])
+            ops = [f'["range", {low}, {low + 9}, {rows}, {told(dead, keys)}, false]']
+            ops += [f'["r", {key}, {held[key]}, false]' for key in missed]
+        logs[number % SESSIONS].write(f'{{"value": [{", ".join(ops)}]}}\n')
+    for log in logs:
+        log.close()
+
+
+FORMATS = {
+    "Elle: 100 rows, 10 %, 2 writes": elle,
+    "Viper: 1000 keys, 1 %, 2 writes": viper,
+}
 RECORDED = {"in turn": in_turn, "by session": by_session, "overlapping": overlapping}
 
 
-def measure(history: Path, level: str) -> list[str]:
-    """Seconds, and the peak, of a check."""
+def write(shape: str, size: int, folder: Path, recorded: str, *, phantom: bool) -> Path:
+    """A history of a shape, as a file, or as a folder of them."""
+    if shape in FORMATS:
+        inside = folder / shape.partition(":")[0]
+        inside.mkdir(exist_ok=True)
+        FORMATS[shape](size, inside, phantom=phantom)
+        return inside if shape.startswith("Viper") else inside / "history.edn"
+    history = folder / "history.edn"
+    with history.open("w", encoding="utf-8") as out:
+        out.writelines(RECORDED[recorded](play(size, SHAPES[shape], phantom=phantom)))
+    return history
+
+
+def measure(history: Path, level: str, *, loads: bool) -> list[str]:
+    """Seconds, and the peak, of a check; ``loads``: the first transaction loads the rows."""
     found = subprocess.run(
-        [sys.executable, "-c", _CHECK, history, level], check=True, capture_output=True, text=True
+        [sys.executable, "-c", _CHECK, history, level, str(int(loads))],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return found.stdout.strip().split("\t")
 
 
 def main() -> None:
     """Print a table."""
+    kinds = [*SHAPES, *FORMATS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 20_000, 40_000])
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--shapes", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--levels", nargs="+", default=["ser"])
     parser.add_argument("--recorded", choices=RECORDED, default="in turn")
     parser.add_argument("--phantom", action="store_true", help="one read misses a row")
@@ -210,14 +301,11 @@ def main() -> None:
         for shape in chosen.shapes:
             before: dict[str, float] = {}
             for size in chosen.sizes:
-                history = Path(folder) / "history.edn"
                 start = time.process_time()
-                played = play(size, SHAPES[shape], phantom=chosen.phantom)
-                with history.open("w", encoding="utf-8") as out:
-                    out.writelines(RECORDED[chosen.recorded](played))
+                history = write(shape, size, Path(folder), chosen.recorded, phantom=chosen.phantom)
                 each = (time.process_time() - start) / size
                 for level in chosen.levels:
-                    *told, whole, peak = measure(history, level)
+                    *told, whole, peak = measure(history, level, loads=shape in SHAPES)
                     growth = f"{float(whole) / before[level]:.1f}" if level in before else ""
                     before[level] = float(whole)
                     made = [whole, growth, f"{peak} MB", f"{1e6 * each:.0f}"]
