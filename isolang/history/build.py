@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 
@@ -76,6 +76,13 @@ def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
     return bool(without)
 
 
+def _is_sequence(given: object) -> TypeGuard[Sequence[Any]]:
+    # The question of an abstract class costs more than the rest of an operation.
+    return type(given) in (tuple, list) or (
+        isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    )
+
+
 def _is_list(result: object) -> bool:
     return isinstance(result, list)
 
@@ -112,10 +119,11 @@ class _Builder:
 
     def key(self, key: object, where: str) -> int:
         atom = encode(key, where)
-        if atom not in self.keys:
+        known = self.keys.get(atom)
+        if known is None:
             initial = self.by_key.get(atom, self.scalar)
-            self.keys[atom] = self.columns.intern_key(*atom, initial)
-        return self.keys[atom]
+            known = self.keys[atom] = self.columns.intern_key(*atom, initial)
+        return known
 
     def add(self, index: int, transaction: Transaction) -> None:
         where = f"{self.name} transaction {index + 1}"
@@ -143,7 +151,7 @@ class _Builder:
         for i, op in enumerate(ops):
             at = f"{where}, operation {i + 1}"
             self.numbers[-1].append(self.columns.operations())
-            if isinstance(op, Sequence) and op and op[0] == "scan":
+            if _is_sequence(op) and op and op[0] == "scan":
                 if status == c.INITIAL:
                     raise HistoryError(f"{at}: a predicate read in the initial transaction")
                 self.scans[index, i] = len(self.scans)
@@ -295,7 +303,7 @@ class _Builder:
         return set(numbers)
 
     def sequence(self, given: object, where: str) -> Sequence[Any]:
-        if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        if not _is_sequence(given):
             raise HistoryError(f"{where}: not a list (got {shown(given)}, expected a list)")
         return given
 
@@ -321,9 +329,9 @@ class _Builder:
         columns.end_statement()
 
     def op(self, op: object, at: str) -> tuple[int, int, int]:
-        if isinstance(op, Sequence) and len(op) == 2 and op[0] == "delete":
+        if _is_sequence(op) and len(op) == 2 and op[0] == "delete":
             return c.WRITE, self.key(op[1], at), self.columns.deleted_atom()
-        if not isinstance(op, Sequence) or isinstance(op, str | bytes) or len(op) not in (3, 4):
+        if not _is_sequence(op) or len(op) not in (3, 4):
             raise HistoryError(f"{at}: not an operation (got {shown(op)}, {_FORMS})")
         name, key, value = op[0], self.key(op[1], at), op[2]
         if name == "r":

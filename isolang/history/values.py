@@ -77,6 +77,8 @@ def encode(value: object, where: str) -> tuple[int, Any]:
         HistoryError: if the type cannot be a key or value, or it is NaN (which is not equal to
             itself).
     """
+    if type(value) is int and -(2**63) <= value < 2**63:  # what most are, before all questions
+        return INTEGER, value
     match value:
         case None:
             return NIL, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from oracle.moments import KINDS
 from oracle.simulate import disturbed, timed_history
 
 from isolang.api import check, load_history, load_spec
+from isolang.certify.errors import CertificateRejected
+from isolang.certify.native import check_natively
+from isolang.certify.proofs import Witness, check_proof
 from isolang.errors import HistoryError
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction, write_history
@@ -258,6 +262,33 @@ BESIDE = {
     "each misses by key what the other writes": ("r", 6, "items"),
     "the second misses by a predicate what had been committed": ("scan", 60, "snapshot"),
 }
+
+
+@pytest.mark.parametrize(("first", "second", "outcome"), [(None, 1, "valid"), (1, None, "invalid")])
+def test_statements_that_were_sent_together_are_still_several(
+    first: int | None, second: int | None, outcome: str
+) -> None:
+    """A COMMIT between two that have the same times: the later one may see it, not the first."""
+    history = ToolHistory.from_transactions(
+        [
+            Transaction(
+                [("w", "x", 1), ("w", "y", 1)], session=0, begin=0, end=20, times=[(1, 2)] * 2,
+                commit=10,
+            ),
+            Transaction(
+                [("r", "z", None), ("r", "x", first), ("r", "y", second)], session=1, begin=0,
+                end=30, times=[(3, 4), (5, 25), (5, 25)], commit=26,
+            ),
+        ]
+    )  # fmt: skip
+    for profile in ("consistent-read-by-statement", "postgresql-read-committed"):
+        verdict = check(history, PROFILES[profile])
+        assert (verdict.outcome, verdict.certified) == (outcome, True)
+        source = [-1, -1, *(history.t0 if value is None else 0 for value in (None, first, second))]
+        witness = Witness.of(source, [0, 1, 2, 2], [0, 0])
+        for checker in (check_proof, check_natively):
+            with nullcontext() if outcome == "valid" else pytest.raises(CertificateRejected):
+                checker(history, PROFILES[profile].spec, witness)
 
 
 @pytest.mark.parametrize("name", BESIDE)

@@ -670,7 +670,6 @@ void EventGraph::add_statements(std::size_t c, bool together) {
     if (!included(p, t)) continue;
     // Those that are one follow on each other all the same.
     for (const auto& [q, s] : m.of(Relation::po))
-      // mutant: one-statement-of-one-read
       if (together && next > r + 1 && q != s) edges.push_back({node(c, place, q), node(c, place, s), Relation::epsilon});
     const std::int32_t before = joined && r > 0 && p.read_txn[r - 1] == t ? r - 1 : -1;
     const std::int32_t after = joined && next < p.reads() && p.read_txn[next] == t ? next : -1;
