@@ -120,8 +120,8 @@ class Values:
             for i in range(0, len(names), _AT_ONCE):
                 some = names[i : i + _AT_ONCE]
                 marks = ",".join("?" * len(some))
-                query = f"SELECT record FROM value WHERE key IN ({marks})"
-                found += [self._unsealed(record) for (record,) in self._open().execute(query, some)]
+                query = f"SELECT key, record FROM value WHERE key IN ({marks})"
+                found += [self._unsealed(*row) for row in self._open().execute(query, some)]
         except _BROKEN as error:
             raise self._failed("read", error) from None
         if found:
@@ -160,11 +160,16 @@ class Values:
     def restore(self, saved: Saved) -> None:
         """Go on from there.
 
+        All that is on disk is looked through: a key whose name was changed would be missed only by
+        a later read of it.
+
         Raises:
-            HistoryError: it is no such thing.
+            HistoryError: it is no such thing, or was changed.
         """
         try:
-            self._spilled = bool(self._open().execute("SELECT 1 FROM value LIMIT 1").fetchall())
+            for row in self._open().execute("SELECT key, record FROM value"):
+                self._unsealed(*row)
+                self._spilled = True
             self.last.keep_removed = self._spilled
             self.last.replace(saved.values)
         except (*_BROKEN, ValueError) as error:
@@ -175,8 +180,9 @@ class Values:
         self.close()
         self._path.unlink(missing_ok=True)
 
-    def _unsealed(self, record: bytes) -> bytes:
-        if _seal(record[:-_SEAL]) != record[-_SEAL:]:
+    def _unsealed(self, name: bytes, record: bytes) -> bytes:
+        """What is left of a key, which begins with its name."""
+        if _seal(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
             raise HistoryError(f"{self._path}: was changed")
         return record[:-_SEAL]
 

@@ -170,6 +170,35 @@ def test_a_changed_value_on_disk_is_refused(tmp_path):
     values.close()
 
 
+def test_a_changed_name_of_a_key_on_disk_is_refused(tmp_path):
+    """A watch that goes on does not miss a value because its key is called otherwise."""
+    import sqlite3
+
+    values = Values(tmp_path, memory=1)
+    columns, start, order = part([("w", "x", 1)])
+    values.last.replace(values.last.left_by(columns, start, order))
+    saved = Saved(
+        chain=0, parts=[], values=b"", rows=None, seen=0, left=[], since=[], unjudged=[],
+        position=b"",
+    )  # fmt: skip
+    values.save(saved)
+    with sqlite3.connect(tmp_path / "state.sqlite") as data:
+        ((name,),) = data.execute("SELECT key FROM value").fetchall()
+        for at in range(8 * len(name)):
+            bad = bytearray(name)
+            bad[at // 8] ^= 1 << at % 8
+            data.execute("UPDATE value SET key = ?", (bytes(bad),))
+            data.commit()
+            with pytest.raises(HistoryError, match="was changed"):
+                values.restore(saved)
+        data.execute("UPDATE value SET key = ?", (name,))
+        data.commit()
+        values.restore(saved)
+        assert values.spilled
+    data.close()
+    values.close()
+
+
 @pytest.mark.parametrize("version", [FORMAT, FORMAT + 1])
 def test_a_state_of_another_release_is_not_read(tmp_path, monkeypatch, version):
     """One of this format goes on; else the log is read from its beginning, and the chain goes on.
