@@ -350,12 +350,17 @@ class History(Struct, frozen=True, kw_only=True):
         return of_line.get(named, NOTHING)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
-        """Give all of these, by line and operation; empty for most histories."""
+        """Give all of these, by line and operation; empty for most histories.
+
+        Nor has a window of a log that still grows any: its places are no lines, and its file may
+        be larger than memory.
+        """
         if "remarks" not in self._lazy:
             from isolang.history.remarks import remarks_of
 
-            events = self.format == "edn" and len(self.files) == 1
-            self._lazy["remarks"] = remarks_of(self.files[0]) if events else {}
+            events = self.format == "edn" and self.position_unit == "line"
+            one = events and len(self.files) == 1
+            self._lazy["remarks"] = remarks_of(self.files[0]) if one else {}
         found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
         return found
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 import isolang
 from isolang.history import Keyword, sub_history
@@ -42,6 +43,13 @@ def test_operations_are_shown_with_their_rows(read):
     assert history.op_value(1) == "{age: 4 → 5}"
     assert history.remark(0) == Remark('a, "b" [c].py:1', "{age: 4}")
     assert history.value_object(int(history.columns.op_value[1])) == 765
+
+
+def test_a_window_looks_for_no_remarks(read, monkeypatch):
+    """What is told of a window of a log does not read the log, which may be larger than memory."""
+    history = structs.replace(read(LINE), position_unit="byte")
+    monkeypatch.setattr("isolang.history.remarks.remarks_of", pytest.fail)
+    assert history.describe_op(0) == "r(user/7, nil)"
 
 
 def test_remarks_change_no_verdict(read, tmp_path):
