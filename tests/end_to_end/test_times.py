@@ -256,6 +256,33 @@ def test_rows_of_one_statement_are_of_one_state() -> None:
         assert verdict_of(history, "consistent-read-by-statement") == outcome
 
 
+@pytest.mark.parametrize("first", ["x", "y"])
+@pytest.mark.parametrize("old", ["x", "y", ""])
+def test_rows_of_one_statement_have_no_order_for_the_checkers(first: str, old: str) -> None:
+    """A COMMIT during a predicate read is seen in all its rows or in none, in either order."""
+    keys = sorted("xy", key=lambda key: key != first)
+    writers = [
+        T(
+            [("w", key, {"v": version}) for key in "xy"],
+            session=version, begin=at, end=end, times=[(at + 1, at + 2)] * 2, commit=at + 3,
+        )
+        for version, (at, end) in enumerate([(0, 4), (5, 30)])
+    ]  # fmt: skip
+    seen = {key: int(key != old) for key in keys}
+    rows = {key: {"v": version} for key, version in seen.items()}
+    reader = T(
+        [("scan", (">=", "v", 0), rows)],
+        session=2, begin=5, end=40, times=[(12, 35)], commit=38,
+    )  # fmt: skip
+    history = ToolHistory.from_transactions((*writers, reader))
+    profile = "consistent-read-by-statement"
+    assert verdict_of(history, profile) == ("invalid" if old else "valid")
+    witness = Witness.of([-1] * 4 + [seen[key] for key in keys], [0, 2, 4], [0, 1] * 2)
+    for checker in (check_proof, check_natively):
+        with pytest.raises(CertificateRejected) if old else nullcontext():
+            checker(history, PROFILES[profile].spec, witness)
+
+
 #: What two transactions read, when they did, and which check that breaks.
 BESIDE = {
     "each misses by a predicate what the other writes": ("scan", 6, ""),

@@ -56,6 +56,15 @@ def test_the_figure_of_vbox():
     assert check("ser", *writes, [("scan", ("=", "value", 1), both)]).outcome == "valid"
 
 
+def test_a_row_that_is_null_matches_and_one_that_is_not_there_does_not():
+    """`IS NULL` finds a written nil, and never a key without a row, which reads call nil, too."""
+    is_null = ("null", "value")
+    write = [("w", "k", None)]
+    assert check("ser", write, [("scan", is_null, {})]).outcome == "valid"
+    one_session = [Transaction(ops, session=0) for ops in (write, [("scan", is_null, {})])]
+    assert check("strong-session-serializable", *one_session).outcome == "invalid"
+
+
 def judged(path, spec):
     """The verdict on a file, certified, and its predicates judged by the second checker, too."""
     found = isolang.check(isolang.load_history(path), spec)
