@@ -1,10 +1,16 @@
 """What times of operations say of two transactions: history by history, what is known by hand."""
 
+from itertools import accumulate
+
 import pytest
 from support.certify import both
 
+from isolang._native import CheckKind, verify_witness
 from isolang.api import check, load_spec
+from isolang.certify.native import prefix_text
+from isolang.certify.proofs import Witness
 from isolang.history import History, Transaction
+from isolang.language.meaning.core import Rel, Seq, Union
 
 INDETERMINATE = 2  # in columns, which may say when it was last heard of
 
@@ -216,3 +222,43 @@ def test_a_walk_leaves_the_statement_to_which_it_came():
     later = of(("w,x,1", [(0, 1)], 2, 3), ("r,x,nil", [(6, 7)], 8, 9))
     right = [("committed-before", 0, 1, -1, 1, -1), ("rw", 1, 0, x, 1, 2)]
     assert both(later, spec, [("cycle", name, right)]) == ("accepted", "accepted")
+
+
+def _said(history, expression, sources, orders):
+    """What the native checker says of a witness, where walks pass statements."""
+    witness = Witness.of(
+        sources,
+        list(accumulate(map(len, orders), initial=0)),
+        [t for order in orders for t in order],
+    )
+    checks = [("walks", CheckKind.by_statement, prefix_text(expression), ())]
+    return verify_witness(
+        history.columns, checks, witness.source, witness.order_start, witness.order_txn,
+        None, None, 0.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "violated"), [("nil", 1, False), (1, "nil", True)])
+def test_walks_that_must_go_on_may_do_so_between_what_was_sent_together(first, second, violated):
+    """The native checker takes such reads for one statement first, and then each for itself."""
+    history = of(
+        ("w,x,1 w,y,1", [(1, 2)] * 2, 10, 20),
+        (f"r,z,nil r,x,{first} r,y,{second}", [(3, 4), (5, 25), (5, 25)], 26, 30),
+    )
+    walks = Seq((Rel("wr"), Rel("po"), Union((Rel("rw"), Rel("tx")))))
+    sources = [-1, -1, *(0 if value == 1 else history.t0 for value in ("nil", first, second))]
+    assert bool(_said(history, walks, sources, [[0], [0], []])) == violated
+
+
+@pytest.mark.parametrize(("written", "violated"), [("x", True), ("y", False)])
+def test_a_statement_precedes_what_its_own_transaction_overwrites(written, violated):
+    """It reads, and does not write: that its transaction does is an overwriting like any other."""
+    history = History.from_transactions(
+        [
+            Transaction([("r", "x", 1), ("w", written, 2)], session=0),
+            Transaction([("w", "x", 1)], session=0),
+        ]
+    )
+    walks = Union((Seq((Rel("so"), Rel("wr"), Rel("rw"))), Seq((Rel("wr"), Rel("tx")))))
+    orders = [[1, 0]] if written == "x" else [[1], [0]]
+    assert bool(_said(history, walks, [1, -1, -1], orders)) == violated
