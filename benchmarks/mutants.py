@@ -36,6 +36,7 @@ _ENGINE = [
     "tests/end_to_end/test_litmus.py",
     "tests/end_to_end/test_predicate_litmus.py",
     "tests/end_to_end/test_random_expressions.py",
+    "tests/end_to_end/test_names.py",
     "tests/end_to_end/test_brute_force.py",
 ]
 
@@ -71,6 +72,7 @@ _CHECKERS = [
     "tests/certify/test_refutation.py",
     "tests/certify/test_witness.py",
     "tests/end_to_end/test_steps_between_accesses.py",
+    "tests/end_to_end/test_names.py",
     "tests/end_to_end/test_literature.py",
     "tests/end_to_end/test_brute_force_rows.py",
 ]

@@ -163,6 +163,17 @@ def test_all_but_one_table() -> None:
     assert check(history, load_spec(text % "z*")).outcome == "invalid"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [("~a", "~a", "valid"), ("~a", "", "valid"), ("~b", "", "invalid"), ("~b", "~b", "invalid")],
+)
+def test_all_but_who_bears_a_label(first: str, second: str, outcome: str) -> None:
+    """A write skew is a violation iff both are among those that do not bear the label."""
+    text = 'include "adya.iso"\nacyclic so | wr | ww | ([T \\ label "a"] ; rw) as c\n'
+    verdict = check(to_tool(parse(SKEW % (first, second))), load_spec(text))
+    assert (verdict.outcome, verdict.certified) == (outcome, True)
+
+
 def test_names_without_effect_are_said() -> None:
     """A verdict says which names select nothing; without any level it is none."""
     history = to_tool(parse(SKEW % ("~audit", "")))
