@@ -7,8 +7,10 @@ from support.certify import both
 
 from isolang._native import CheckKind, verify_witness
 from isolang.api import check, load_spec
-from isolang.certify.native import prefix_text
-from isolang.certify.proofs import Witness
+from isolang.certify.errors import CertificateRejected
+from isolang.certify.native import check_natively, prefix_text
+from isolang.certify.prefix import TO_WRITE
+from isolang.certify.proofs import Witness, check_proof
 from isolang.history import History, Transaction
 from isolang.language.meaning.core import Rel, Seq, Union
 
@@ -262,3 +264,59 @@ def test_a_statement_precedes_what_its_own_transaction_overwrites(written, viola
     walks = Union((Seq((Rel("so"), Rel("wr"), Rel("rw"))), Seq((Rel("wr"), Rel("tx")))))
     orders = [[1, 0]] if written == "x" else [[1], [0]]
     assert bool(_said(history, walks, [1, -1, -1], orders)) == violated
+
+
+def test_a_walk_goes_on_behind_a_write_among_reads_of_the_same_times():
+    """A read before the write and one behind it were sent together, and are two statements."""
+    history = of(
+        ("w,x,1 w,y,1", [(1, 2)] * 2, 10, 20),
+        ("r,z,nil w,x,2 r,y,nil", [(3, 25)] * 3, 26, 30),
+    )
+    by_write = Seq((Rel(TO_WRITE), Rel("po"), Rel("rw")))
+    walks = Union((by_write, Seq((Rel("wr"), Rel("tx")))))
+    sources = [-1, -1, history.t0, -1, history.t0]
+    assert _said(history, walks, sources, [[0, 1], [0], []])
+
+
+_SAW = ("w,x,1 w,y,1", [(0, 1), (1, 2)], 2, 99)
+#: Histories, what a witness says that each read saw, and version orders: it can say nothing else.
+FORGED = {
+    "sent later than the read before": (
+        of(("w,x,1", [(0, 1)], 2, 20), ("r,z,nil r,x,nil", [(5, 40), (30, 40)], 41, 42)),
+        [-1, 2, 2], [[0], []],
+    ),
+    "answered earlier than the read before": (
+        of(("w,x,1", [(0, 1)], 20, 21), ("r,z,nil r,x,1", [(5, 40), (5, 10)], 41, 42)),
+        [-1, 2, 0], [[0], []],
+    ),
+    "at the times of another transaction": (
+        of(
+            ("r,z,nil", [(1, 9)], 9, 10),
+            ("r,x,1 w,y,1", [(1, 9)] * 2, 9, 10),
+            ("w,x,1 r,y,1", [(0, 1), (1, 9)], 9, 10),
+        ),
+        [3, 2, -1, -1, 1], [[], [2], [1]],
+    ),
+    "two statements later": (
+        of(_SAW, ("r,x,1 r,z,nil r,y,nil", [(3, 20), (4, 20), (5, 20)], 21, 22)),
+        [-1, -1, 0, 2, 2], [[0], [0], []],
+    ),
+    "in the session of the writer": (
+        History.from_transactions(
+            [run(WRITER, [(0, 1)], 2, 5), run([("r", "x", None)], [(5, 6)], 7, 8, begin=5)]
+        ),
+        [-1, 2], [[0]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_no_witness_hides_when_a_statement_read(name):
+    """Both checkers refuse what no states of the commits explain."""
+    history, sources, orders = FORGED[name]
+    spec = load_spec("consistent-read-by-statement")
+    starts = list(accumulate(map(len, orders), initial=0))
+    witness = Witness.of(sources, starts, [t for order in orders for t in order])
+    for checker in (check_proof, check_natively):
+        with pytest.raises(CertificateRejected, match="violating cycle"):
+            checker(history, spec, witness)
