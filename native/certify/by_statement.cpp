@@ -50,6 +50,7 @@ Choice by_statement(const History& h, const Choice& c, bool together) {
     const std::int32_t scan = h.statement_of(op), owner = c.reads[i].reader;
     const std::int64_t first = scan < 0 ? op : h.statement_start[scan];
     const std::int64_t sent = moments.sent(op, owner), answered = moments.answered(op, owner);
+    // mutant: checker-together-sent, checker-together-answered, checker-together-apart, checker-together-owner
     const bool with_last = first != last && together && h.has_operation_times() && i > 0 &&
                            c.op[i - 1] + 1 == op && apart.owner.back() == owner &&
                            apart.sent.back() == sent && apart.answered.back() == answered;

@@ -605,11 +605,13 @@ class Product {
         if (next_tail_[q] < 0) continue;
         const Node link = next_tail_[q] + static_cast<Node>(i);
         edge(link, node(place, q));
+        // mutant: checker-later-statements
         if (followed) edge(link, link + 1);
       }
       for (const Step& s : m_.of(Relation::committed_after))
         lead(s, place, apart_.answered[i], sent_, sent_tail_);
       // What leads to a transaction as one that reads leads to each of its statements.
+      // mutant: checker-no-statement-of-reader
       for (int q = 1; q < m_.states; ++q)
         edge(node(owner, q), node(place, q));
       for (const Step& s : m_.of(Relation::own_commit))
