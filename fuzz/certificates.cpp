@@ -90,7 +90,8 @@ class Input {
 
   // What a user's specification may say: an expression that nobody wrote, for the reader of expressions.
   Checks wild_checks() {
-    static constexpr std::array kinds = {CheckKind::acyclic, CheckKind::irreflexive, CheckKind::earlier, "empty"};
+    static constexpr std::array kinds = {CheckKind::acyclic,    CheckKind::irreflexive,  CheckKind::earlier,
+                                         CheckKind::of_one_key, CheckKind::by_statement, CheckKind::back_by_statement};
     return {{"wild", kinds[bytes_.ConsumeIntegralInRange<std::size_t>(0, kinds.size() - 1)],
              bytes_.ConsumeRandomLengthString(80)}};
   }
