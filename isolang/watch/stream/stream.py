@@ -190,10 +190,13 @@ class Stream:
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep, but no longer than until something comes through a pipe."""
+        """Sleep, but no longer than until something comes through a pipe.
+
+        One of several clients may have to wait for the others although its pipe has more.
+        """
         pipes = [client.tail.pipe for client in self._clients.values()]
-        if ready := [number for number in pipes if number is not None]:
-            select.select(ready, [], [], seconds)
+        if len(pipes) == 1 and pipes[0] is not None:
+            select.select(pipes, [], [], seconds)
         else:
             time.sleep(seconds)
 

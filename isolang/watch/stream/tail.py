@@ -230,8 +230,8 @@ class Tail:
             pieces: list[bytes] = []
             while size > 0 and select.select([number], [], [], 0)[0]:
                 piece = os.read(number, size)
-                self.ended = not piece
                 if not piece:
+                    self.ended = not pieces  # else what came before the end is cut into lines first
                     break
                 pieces.append(piece)
                 size -= len(piece)

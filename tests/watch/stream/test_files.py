@@ -5,6 +5,7 @@ import gzip
 import lzma
 import os
 import random
+import select
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from support.streams import by_session, finished, random_log, text_of, whole
 from isolang import Keyword
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.watch.stream import Stream
+from isolang.watch.stream.tail import Tail
 
 FEATURES = frozenset({"info", "fail", "strings", "open", "nemesis"})
 
@@ -222,6 +224,49 @@ for i in range(3):
             writer.stdin.flush()
         while not stream.ended:
             assert len(stream.next(0.2)) == 0
+
+
+def _pipe_with(text):
+    """A pipe whose writer has written this, and has ended."""
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    return os.fdopen(reading, "rb")
+
+
+def test_a_pipe_that_ends_with_its_last_lines(tmp_path):
+    """Only the last line may be torn, also where all that was written comes at once."""
+    lines = [f"{{:type :ok, :process 0, :f :txn, :value [[:w :x {i}]]}}\n" for i in range(3)]
+    with _pipe_with("".join(lines)) as pipe:
+        tail = Tail(pipe, "pipe", [])
+        piece = tail.read(1 << 20)
+        assert (piece.data.decode(), piece.last) == ("".join(lines), False)
+        assert (tail.read(1 << 20), tail.ended, tail.finish()) == (None, True, None)
+    with (
+        _pipe_with(lines[0] + "{:type :ok, :process\n" + lines[2]) as pipe,
+        pytest.raises(HistoryError, match="line 2"),
+    ):
+        list(Stream([pipe]))
+
+
+def test_one_of_several_pipes_may_have_more_than_is_read_of_it(monkeypatch):
+    """Where it has to wait for another client, nobody looks at it all the time."""
+    waited: list[float] = []
+    look = select.select
+
+    def at_once(read, write, errors, seconds):
+        assert seconds == 0
+        return look(read, write, errors, seconds)
+
+    monkeypatch.setattr("isolang.watch.stream.stream.time.sleep", waited.append)
+    monkeypatch.setattr("isolang.watch.stream.stream.select.select", at_once)
+    silent, writing = os.pipe()
+    with _pipe_with("\n") as first, os.fdopen(silent, "rb") as second:
+        stream = Stream([first, second])
+        stream.next(0)
+        stream._wait(0.01)
+        assert waited == [0.01]
+    os.close(writing)
 
 
 def test_an_index_of_another_order_is_refused(tmp_path):
