@@ -194,9 +194,10 @@ class Stream:
 
         One of several clients may have to wait for the others although its pipe has more.
         """
-        pipes = [client.tail.pipe for client in self._clients.values()]
-        if len(pipes) == 1 and pipes[0] is not None:
-            select.select(pipes, [], [], seconds)
+        clients = list(self._clients.values())
+        pipe = clients[0].tail.pipe if len(clients) == 1 else None
+        if pipe is not None:
+            select.select([pipe], [], [], seconds)
         else:
             time.sleep(seconds)
 
