@@ -170,7 +170,7 @@ def levels_of(
                 work=part,
             )
         if verdict.outcome == "valid":
-            idle.append(NOTHING_OBSERVED in verdict.notes)
+            idle.append(verdict.nothing_observed)
         proofs[:] = []
         if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
             proofs.append(verdict.refutation)

@@ -74,6 +74,11 @@ class _Judged(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def nothing_observed(self) -> bool:
+        """Whether this is valid, and no evidence: nobody read what somebody else wrote."""
+        return NOTHING_OBSERVED in self.notes
+
     def __bool__(self) -> NoReturn:
         """Refuse: ``assert check(…)`` would pass on an invalid history."""
         msg = (

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
 
 # Status of a transaction.
 COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
@@ -31,3 +37,15 @@ SOURCE_MISSING: Final = -3
 # Real time that is not known.
 UNKNOWN_BEGIN: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 1
+
+
+def initial_alone(columns: Columns) -> NDArray[np.bool_]:
+    """For each key, whether its initial value alone names the initial state, and nil does not.
+
+    The column itself ends with the last key of which that is so.
+    """
+    import numpy as np
+
+    alone = np.zeros(columns.n_keys(), bool)
+    alone[: len(columns.initial_alone)] = columns.initial_alone
+    return alone

@@ -246,8 +246,7 @@ def summarize(history: History) -> Stats:
     by_value = (kind == c.READ) & ~given & (value >= 0)
     initial_value = columns.initial_value[key] if n_keys else value[:0]
     initial = (source == c.SOURCE_INITIAL) | (~given & empty_list)
-    alone = np.zeros(n_keys, bool)  # the column ends with the last key that has one
-    alone[: len(columns.initial_alone)] = columns.initial_alone
+    alone = c.initial_alone(columns)
     nil = (value == c.NIL_ATOM) & ~alone[key] if n_keys else value == c.NIL_ATOM
     initial |= by_value & (nil | (value == initial_value))
 

@@ -151,7 +151,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
         lines[0] += f" ({_prose(page.spec.title)})"
     if page.reason:
         lines += ["", _prose(page.reason + ".")]
-    if NOTHING_OBSERVED in verdict.notes:
+    if verdict.nothing_observed:
         lines += ["", f"{NOTHING_OBSERVED}."]
     if page.violation is not None:
         lines += ["", "| transaction | where | operations |", "|---|---|---|"]

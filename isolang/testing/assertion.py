@@ -86,10 +86,3 @@ def accept(verdict: Verdict) -> Valid:
     if isinstance(verdict, Valid):
         return verdict
     raise UndecidedError(verdict) if isinstance(verdict, Unknown) else IsolationError(verdict)
-
-
-def is_no_evidence(verdict: Verdict) -> bool:
-    """Whether a verdict is valid, and no session observed what another one wrote."""
-    from isolang.verdict import NOTHING_OBSERVED
-
-    return NOTHING_OBSERVED in verdict.notes

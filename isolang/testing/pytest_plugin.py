@@ -170,15 +170,13 @@ def pytest_runtest_makereport(
     report = yield
     one = item.stash.get(_HELD, None)
     if one is not None and call.when == "call":
-        from isolang.testing.assertion import is_no_evidence
-
         for verdict in one.judged:
             item.user_properties.append((f"isolation {verdict.spec.name}", verdict.outcome))
         transactions = sum(v.history.counts()["transactions"] for v in one.judged)
         item.user_properties.append((_TRANSACTIONS, str(transactions)))
         unseen = list(one.unseen().told())
         item.user_properties += [(f"{_UNSEEN}{kind}", said) for kind, said in unseen]
-        if one.judged and all(is_no_evidence(verdict) for verdict in one.judged):
+        if one.judged and all(verdict.nothing_observed for verdict in one.judged):
             item.user_properties.append((_IDLE, "true"))
         report.user_properties = list(item.user_properties)
         if report.failed:

@@ -124,8 +124,7 @@ class _Operations:
         self.lists = ((kind == c.READ_LIST) | self.sets) & (self.value != c.UNKNOWN_VALUE)
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
         self.initial = columns.initial_value[self.key] if len(self.key) else self.value
-        alone = np.zeros(columns.n_keys(), bool)  # the column ends with the last key that has one
-        alone[: len(columns.initial_alone)] = columns.initial_alone
+        alone = c.initial_alone(columns)
         self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil does not name it, too
         self.of_initial = self.reads & self.is_initial()
 
