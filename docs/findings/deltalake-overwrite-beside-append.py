@@ -3,6 +3,7 @@
 import tempfile
 
 import pyarrow
+import pyarrow.fs
 from deltalake import DeltaTable, write_deltalake
 
 folder = tempfile.mkdtemp()
@@ -21,4 +22,6 @@ write_deltalake(second, row("new"), mode="overwrite")
 table = DeltaTable(folder)
 for commit in reversed(table.history()):
     print("version", commit["version"], commit["operation"], commit["operationParameters"]["mode"])
-print("both committed; left:", table.to_pyarrow_table().to_pylist())
+files = pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
+left = table.to_pyarrow_table(filesystem=files).to_pylist()
+print("both committed; left:", left)
