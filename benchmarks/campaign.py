@@ -666,12 +666,9 @@ class Night:
 
 #: Changed proofs of each pair of a history and a level.
 FORGED: Final = 4
-#: Why the native checker refuses a cycle that is one by definition: it reads its edges as a word of
-#: the check, from a certain one on, each with its accesses, and each from where the last one ended.
-OTHERWISE_WRITTEN: Final = (
-    "the edges spell no word of",
-    "an edge ends at another statement than the next begins at",
-)
+#: Why the native checker refuses a cycle that is one by definition: each edge has to begin at the
+#: statement where the last one ended, and the order of a transaction does not go without saying.
+OTHERWISE_WRITTEN: Final = "an edge ends at another statement than the next begins at"
 
 
 class Forger:
@@ -761,11 +758,12 @@ class Forger:
             *told, why = self.judges.told(given, setting, forged)
             kind = f"{claims} of what is {expected}: {', '.join(told)}"
             wrong = claims != expected and "accepted" in told
-            # By definition a walk begins anywhere, and its edges may say more than they must: what
-            # is invalid may be refuted by steps that the native checker does not read.
-            other = next((text for text in OTHERWISE_WRITTEN if text in why), "")
-            free = claims == expected == "invalid" and told == ["accepted", "rejected"] and other
-            self.counts[f"{kind}{f': {other}' if free else ''}"] += 1
+            free = (
+                claims == expected == "invalid"
+                and told == ["accepted", "rejected"]
+                and OTHERWISE_WRITTEN in why
+            )
+            self.counts[f"{kind}{f': {OTHERWISE_WRITTEN}' if free else ''}"] += 1
             if wrong or (set(told) == {"accepted", "rejected"} and not free):
                 self.counts["WRONG"] += 1
                 print(f"WRONG {number} {setting.style}: {kind}: {forged}", flush=True)

@@ -223,6 +223,9 @@ bool Positions::tells_reads_apart() const {
 }
 
 int Positions::letter(int relation, bool of_predicate) const {
+  const auto part = filtered(relation);
+  if (part && mentions(part->relation) && !mentions(static_cast<Relation>(relation)))
+    return static_cast<int>(part->relation);
   if (!tells_reads_apart()) return relation;
   if (relation == static_cast<int>(Relation::wr))
     // mutant: checker-predicate-sources

@@ -185,11 +185,10 @@ class Checker {
         throw Rejected{"cycle: an edge ends at another statement than the next begins at"};
     }
     const std::int64_t key = found->second.of_one_key() ? the_key(step.edges) : kUnused;
-    std::vector<Edge> joined;
-    const std::vector<Edge>* walk = &step.edges;
+    std::vector<Edge> walk = step.edges;
     const Positions& positions = found->second.positions;
     const auto passes = [&](std::size_t i, int letter) {
-      const Edge& edge = (*walk)[i % walk->size()];
+      const Edge& edge = walk[i % walk.size()];
       const std::int64_t t = edge.a;
       const int relation = relation_of_letter(letter), name = name_of_letter(letter);
       const auto has = [&](std::int64_t one) {
@@ -210,9 +209,9 @@ class Checker {
     };
     const auto fits = [&] {
       std::vector<int> word;
-      for (std::size_t i = 0; i < walk->size(); ++i) {
-        const Edge& edge = (*walk)[i];
-        word.push_back(leads_to_write(edge, (*walk)[i + 1 < walk->size() ? i + 1 : 0])
+      for (std::size_t i = 0; i < walk.size(); ++i) {
+        const Edge& edge = walk[i];
+        word.push_back(leads_to_write(edge, walk[i + 1 < walk.size() ? i + 1 : 0])
                            ? static_cast<int>(Relation::to_write)
                            : found->second.positions.letter(
                                  edge.relation,
@@ -220,14 +219,21 @@ class Checker {
       }
       return found->second.positions.reads(word, found->second.acyclic(), passes);
     };
-    bool fit = fits();
+    // A loop is one wherever its walk begins.
+    const auto fits_from_somewhere = [&] {
+      for (std::size_t turn = 0; turn < walk.size(); ++turn) {
+        if (fits()) return true;
+        std::ranges::rotate(walk, walk.begin() + 1);
+      }
+      return false;
+    };
+    bool fit = fits_from_somewhere();
     if (!fit && key != kUnused) {
-      joined = with_joined_versions(step.edges);
-      walk = &joined;
-      fit = fits();
+      walk = with_joined_versions(step.edges);
+      fit = fits_from_somewhere();
     }
     if (!fit) throw Rejected{"cycle: the edges spell no word of " + step.check};
-    if (found->second.earlier() && !evidence_.reads_first(step.edges[0].op, step.edges[1].op))
+    if (found->second.earlier() && !evidence_.reads_first(walk[0].op, walk[1].op))
       throw Rejected{"cycle: the first of the two reads is not the earlier one"};
     for (Lit& l : clause) l ^= 1;
     return clause;

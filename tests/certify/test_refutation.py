@@ -56,6 +56,23 @@ def test_a_case_split_is_a_refutation():
     assert both(LOST, PSI, EITHER) == ("accepted", "accepted")
 
 
+def test_a_walk_begins_at_any_of_its_edges():
+    """SI reads its words from the edge before the `rw` on."""
+    name, check, (ww_edge, rw_edge) = FIRST
+    assert both(LOST, SI, [(name, check, [rw_edge, ww_edge]), *EITHER[1:]]) == (
+        "accepted",
+        "accepted",
+    )
+
+
+def test_an_edge_may_say_more_than_it_must():
+    """Two writers of one key, one after the other in a session: what `so` alone asks for."""
+    h = history(txn("w(x,1)", 1), txn("w(x,2)", 1), txn("r(x,1)", 2), txn("r(x,2)", 3))
+    cycle = [("so[W,W]", 0, 1, -1, -1, -1), ("ww", 1, 0, 0, -1, -1)]
+    forward = ("rup", [(True, ("before", 0, 0, 1))])
+    assert reason(h, SER, [("cycle", "c0", cycle), forward]).count("last step") == 2
+
+
 def test_a_step_that_is_missing():
     for i, said in ((0, "rup"), (1, "rup"), (2, "last step")):
         assert said in reason(LOST, SI, EITHER[:i] + EITHER[i + 1 :])
