@@ -186,7 +186,7 @@ def _followed(
                 lag = Lag(bytes=batch.waiting + stream.behind, holding=batch.holding)
                 course.add(found, lag)
                 if output == "json":
-                    data(msgspec.json.encode(course.told(found, lag)).decode() + "\n")
+                    data(msgspec.json.encode(course.told()).decode() + "\n")
                 else:
                     line.show(found, lag)
         except KeyboardInterrupt:
@@ -216,7 +216,7 @@ def _told(
 
     verdict = report.verdict
     if output == "json":
-        data(msgspec.json.encode(course.told_end(report)).decode() + "\n")
+        data(msgspec.json.encode(course.told(report)).decode() + "\n")
         return _EXITS[report.outcome]
     parts = "1 part" if report.parts == 1 else f"{report.parts:,} parts"
     lines = [

@@ -85,7 +85,7 @@ class Course:
         self._before = (0.0, 0)
         self._rate = 0.0
         self._memory = 0.0
-        self._last: Round | None = None
+        self._last: tuple[Round, Lag] | None = None
 
     def add(self, found: Round, lag: Lag) -> None:
         """Take a round."""
@@ -95,7 +95,7 @@ class Course:
             self._rate = (found.seen - seen) / max(now - then, 1e-3)
             self._before = (now, found.seen)
         self._memory = _resident()
-        self._last = found
+        self._last = found, lag
         self._round += 1
         if self._round % self._each == 0:
             self._points.append(
@@ -105,27 +105,27 @@ class Course:
             self._points = self._points[1::2]
             self._each *= 2
         if self._page and time.monotonic() - self._written >= _REFRESH:
-            self._write(found.outcome, lag, refresh=_REFRESH)
+            self._write(found.outcome, refresh=_REFRESH)
 
-    def told(self, found: Round, lag: Lag) -> WatchLine:
-        """A round, for programs."""
-        return WatchLine(
+    def told(self, report: Report | None = None) -> WatchLine:
+        """The last round, for programs.
+
+        Args:
+            report: what was found; then the line is the last, and about the whole.
+        """
+        assert self._last is not None
+        (found, lag), seconds = self._last, time.monotonic() - self._began
+        line = WatchLine(
             outcome=found.outcome, ended=False, transactions=found.seen, parts=found.parts,
             window=found.kept, put_back=found.put_back, waiting=lag.bytes, holding=found.holding,
             keys=found.keys, given_up=found.given_up, violations=found.violations,
-            seconds=round(time.monotonic() - self._began, 3), rate=round(self._rate, 1),
-            memory=round(self._memory, 1),
+            seconds=round(seconds, 3), rate=round(self._rate, 1), memory=round(_resident(), 1),
         )  # fmt: skip
-
-    def told_end(self, report: Report) -> WatchLine:
-        """The whole, for programs: the last line."""
-        last, seconds = self._last, time.monotonic() - self._began
-        return WatchLine(
-            outcome=report.outcome, ended=True, transactions=report.seen, parts=report.parts,
-            window=last.kept if last else 0, keys=last.keys if last else 0, note=report.note,
-            places=report.places, given_up=report.given_up, violations=report.violations,
-            seconds=round(seconds, 3), rate=round(report.seen / max(seconds, 1e-3), 1),
-            memory=round(_resident(), 1),
+        if report is None:
+            return line
+        return msgspec.structs.replace(
+            line, ended=True, rate=round(report.seen / max(seconds, 1e-3), 1),
+            note=report.note, places=report.places,
             verdict=None if report.verdict is None else str(report.verdict),
         )  # fmt: skip
 
@@ -148,16 +148,17 @@ class Course:
         path = Path(self._page)
         if isinstance(report.verdict, Invalid):
             return f"page {save_page(page(report.verdict, name=self._name), path)}"
-        self._write(report.outcome, Lag(bytes=0, holding=""), note=report.note)
+        self._write(report.outcome, note=report.note)
         return f"page {path}"
 
-    def _write(self, outcome: str, lag: Lag, *, note: str = "", refresh: int = 0) -> None:
+    def _write(self, outcome: str, *, note: str = "", refresh: int = 0) -> None:
         from isolang.files import write_whole
         from isolang.report.watched import Curve, watched_page
 
         self._written = time.monotonic()
         said = [("level", self._level)]
-        if (last := self._last) is not None:
+        if self._last is not None:
+            last, lag = self._last
             said += [
                 (
                     "transactions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from isolang import _native
 from isolang.errors import HistoryError
 from isolang.watch.chain import NAME as CHAIN
 from isolang.watch.chain import Atom, Held, Known
+from isolang.watch.rows_on_disk import Record, RowsOnDisk
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -24,9 +25,10 @@ NAME: Final = "state.sqlite"
 
 #: The version of what is in it. A state of another version is not read: the watch judges the log
 #: from its beginning again, and goes on with its chain.
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 _AT_ONCE: Final = 500  # keys that one query asks for
+_WRITTEN_AT_ONCE: Final = 10_000  # keys
 # A file that was changed; its messages may then be no text.
 _BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
 _SEAL: Final = 8  # bytes of a hash behind what is left of each key
@@ -42,7 +44,6 @@ class Saved(Struct, frozen=True, kw_only=True):
     Attributes:
         chain: bytes of the chain.
         parts: of the chain that were not void.
-        values: what the cuts had left, as far as it was in memory.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` has it.
         seen: how many finished transactions had come.
         left: file and offset of what was in flight for too long, and is no longer waited for.
@@ -52,11 +53,11 @@ class Saved(Struct, frozen=True, kw_only=True):
         held: what keys held before the stream, as far as it is known.
         known: keys of which it is known what the user says of them.
         touched: keys of the parts, where reads show what was there before.
+        values_hash: the SHA-256 of what the cuts had left, as far as it was in memory.
     """
 
     chain: int
     parts: list[Known]
-    values: bytes
     rows: Any
     seen: int
     left: list[tuple[int, int]]
@@ -66,6 +67,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     held: list[Held] = []
     known: list[Atom] = []
     touched: list[Atom] = []
+    values_hash: str = ""
 
 
 class Values:
@@ -85,10 +87,16 @@ class Values:
         self._memory = memory
         self._spilled = False
         self._data: sqlite3.Connection | None = None
+        self._rows: RowsOnDisk | None = None
 
     def __len__(self) -> int:
         """How many keys have a value in memory."""
         return len(self.last)
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes more memory than it may."""
+        return self.last.memory() > self._memory
 
     @property
     def spilled(self) -> bool:
@@ -100,6 +108,9 @@ class Values:
         if self._data is not None:
             self._data.close()
             self._data = None
+        if self._rows is not None:
+            self._rows.close()
+            self._rows = None
 
     def fetch(self, columns: Columns) -> None:
         """Have in memory what some transactions may need.
@@ -109,11 +120,6 @@ class Values:
         """
         if not self._spilled:
             return
-        if len(columns.statement_txn):
-            raise HistoryError(
-                f"{self._path}: a predicate read after rows went to disk, which it would have to "
-                "look through (expected all of them in memory); hint: a larger --memory"
-            )
         names = self.last.missing(columns)
         found: list[bytes] = []
         try:
@@ -122,10 +128,14 @@ class Values:
                 marks = ",".join("?" * len(some))
                 query = f"SELECT key, record FROM value WHERE key IN ({marks})"
                 found += [self._unsealed(*row) for row in self._open().execute(query, some)]
+            if found:
+                self.last.replace(b"".join(found))
+            if len(columns.statement_txn):
+                if self._rows is None:
+                    self._rows = RowsOnDisk(self._open(), self._path.parent, self._unsealed)
+                self._rows.fetch(columns, self.last)
         except _BROKEN as error:
             raise self._failed("read", error) from None
-        if found:
-            self.last.replace(b"".join(found))
 
     def save(self, saved: Saved) -> None:
         """Write where the watch is; where memory is short, also what it need not hold.
@@ -133,29 +143,62 @@ class Values:
         Raises:
             HistoryError: there is no room.
         """
-        records: Sequence[tuple[bytes, bytes]] = ()
-        spill = self._spilled or self.last.memory() > self._memory
-        kept = self.last.all()
-        full = self.last.memory() > self._memory
-        if full:
-            records = self.last.take_all()
-        data = msgspec.msgpack.encode(msgspec.structs.replace(saved, values=b"" if full else kept))
+        self._write(saved)
+
+    def make_room(self) -> None:
+        """Write what memory need not hold, where it is short.
+
+        Raises:
+            HistoryError: there is no room.
+        """
+        self._write(None)
+
+    def _write(self, saved: Saved | None) -> None:
+        full = self.full
+        if saved is None and not full:
+            return
         try:
             with self._open() as open_:
-                open_.executemany(
-                    "INSERT OR REPLACE INTO value VALUES (?, ?)",
-                    ((name, record + _seal(record)) for name, record in records),
-                )
-                open_.execute(
-                    "INSERT OR REPLACE INTO saved VALUES (1, ?, ?)",
-                    (hashlib.sha256(data).hexdigest(), data),
-                )
+                for records in self._records() if full else ():
+                    open_.executemany(
+                        "INSERT OR REPLACE INTO value VALUES (?, ?)",
+                        ((name, record + _seal(record)) for name, record in records),
+                    )
+                    if self._rows is not None:
+                        self._rows.tell(records)
+                if saved is not None:
+                    digest = self._hold(open_, nothing=full)
+                    data = msgspec.msgpack.encode(
+                        msgspec.structs.replace(saved, values_hash=digest)
+                    )
+                    open_.execute(
+                        "INSERT OR REPLACE INTO saved VALUES (1, ?, ?)",
+                        (hashlib.sha256(data).hexdigest(), data),
+                    )
         except _BROKEN as error:
-            if full:
-                self.last.replace(kept)
+            self.close()  # with the index of rows, which is no longer that of them
             raise self._failed("written", error) from None
-        self._spilled = spill
-        self.last.keep_removed = spill
+        if full:
+            self.last.clear()
+            _native.trim_heap()
+            self._spilled = self.last.keep_removed = True
+
+    def _records(self) -> Iterator[list[Record]]:
+        """All that is in memory, some at a time."""
+        for first in range(0, self.last.numbers(), _WRITTEN_AT_ONCE):
+            yield self.last.records(first, _WRITTEN_AT_ONCE)
+
+    def _hold(self, open_: sqlite3.Connection, *, nothing: bool) -> str:
+        """Write what is in memory; returns its hash."""
+        digest = hashlib.sha256()
+        open_.execute("DELETE FROM held")
+        if nothing:
+            return digest.hexdigest()
+        for first in range(0, self.last.numbers(), _WRITTEN_AT_ONCE):
+            entries = self.last.entries(first, _WRITTEN_AT_ONCE)
+            digest.update(entries)
+            open_.execute("INSERT INTO held VALUES (?, ?)", (first, entries))
+        return digest.hexdigest()
 
     def restore(self, saved: Saved) -> None:
         """Go on from there.
@@ -171,7 +214,12 @@ class Values:
                 self._unsealed(*row)
                 self._spilled = True
             self.last.keep_removed = self._spilled
-            self.last.replace(saved.values)
+            digest = hashlib.sha256()
+            for (entries,) in self._open().execute("SELECT entries FROM held ORDER BY number"):
+                digest.update(entries)
+                self.last.replace(entries)
+            if digest.hexdigest() != saved.values_hash:
+                raise HistoryError(f"{self._path}: was changed")
         except (*_BROKEN, ValueError) as error:
             raise self._failed("read", error) from None
 
@@ -216,6 +264,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         data.execute(
             "CREATE TABLE IF NOT EXISTS value (key BLOB PRIMARY KEY, record BLOB) WITHOUT ROWID"
         )
+        data.execute("CREATE TABLE IF NOT EXISTS held (number INTEGER PRIMARY KEY, entries BLOB)")
         data.execute(
             "CREATE TABLE IF NOT EXISTS saved (id INTEGER PRIMARY KEY, hash TEXT, data BLOB)"
         )

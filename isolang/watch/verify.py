@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Final
 
-from isolang import _native
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness
@@ -25,6 +25,7 @@ from isolang.watch.chain import (
     NAME,
     Head,
     Held,
+    Live,
     Part,
     Taken,
     live_parts,
@@ -33,6 +34,7 @@ from isolang.watch.chain import (
     taken,
 )
 from isolang.watch.levels import watched, why_no_predicates
+from isolang.watch.state import Values
 from isolang.watch.stream import Batch, Rows, Stream
 from isolang.watch.stream.rows import rows_of
 from isolang.watch.window import history_of, initial_of, opened
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang._native import Columns
     from isolang.watch.by_definition import ByDefinition
     from isolang.watch.stream import Log
 
@@ -60,6 +63,7 @@ def verify_chain(
     *,
     by_definition: bool = False,
     executor: Executor | None = None,
+    memory: int = 256 << 20,
 ) -> int:
     """Check that a stream satisfies a level, by the chain of a watch that said so.
 
@@ -74,6 +78,7 @@ def verify_chain(
             leaves; it takes parts of up to 2,000 transactions, and much longer.
         executor: checks the parts, several at a time: of threads, or another one of
             :mod:`concurrent.futures` or alike; ``None``: one after the other, here.
+        memory: bytes that the last values of the keys may take; what is beyond is kept on disk.
 
     Returns:
         How many transactions the parts have.
@@ -94,12 +99,22 @@ def verify_chain(
     if live.held and not before.unwritten:
         raise ChainRejected("it takes for there before what nobody said")
     before.take(live.held)
-    checker = _Checker(plan, int(head.reading.get("clock_error", 0)), executor, before)
-    if by_definition:
-        from isolang.watch.by_definition import ByDefinition
+    with TemporaryDirectory(prefix="isolang-verify-") as name:
+        values = Values(Path(name), memory=memory)
+        try:
+            clock_error = int(head.reading.get("clock_error", 0))
+            checker = _Checker(plan, clock_error, executor, before, values)
+            if by_definition:
+                from isolang.watch.by_definition import ByDefinition
 
-        checker.by_definition = ByDefinition(plan, checker.clock_error)
-    checker.begin_with([(key, *held) for key, held in before.held.items()])
+                checker.by_definition = ByDefinition(plan, clock_error)
+            checker.begin_with([(key, *held) for key, held in before.held.items()])
+            return _verified(checker, live, stream, path)
+        finally:
+            values.close()
+
+
+def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> int:
     pool = _Pool()
     parts = deque(enumerate(live.starts, 1))
     with path.open("rb") as file:
@@ -252,7 +267,12 @@ class _Checker:
     """Checks parts, one after the other."""
 
     def __init__(
-        self, plan: Plan, clock_error: int, executor: Executor | None, before: Before
+        self,
+        plan: Plan,
+        clock_error: int,
+        executor: Executor | None,
+        before: Before,
+        values: Values,
     ) -> None:
         self._before = before
         self.clock_error = clock_error
@@ -260,7 +280,7 @@ class _Checker:
         self.by_definition: ByDefinition | None = None
         self._plan = plan
         self._no_predicates = why_no_predicates(plan)
-        self._last = _native.LastValues()
+        self._values = values
         self._order = _Order(plan)
         self._about: History | None = None
         self._executor = executor
@@ -278,15 +298,15 @@ class _Checker:
                 f"transaction wrote it (file {rows.place(at[0]).file} at byte "
                 f"{rows.place(at[0]).offset})"
             )
-        if (first := initial_of(rows, self._last)) is not None:
-            self._last.replace(first)
+        if (first := initial_of(rows, self._values.last)) is not None:
+            self._values.last.replace(first)
         if self.by_definition is not None:
             self.by_definition.begin(rows)
 
     def begin_with(self, held: Sequence[Held]) -> None:
         """Take what keys held before the stream."""
         if held:
-            self._last.replace(as_left(held))
+            self._values.last.replace(as_left(held))
             if self.by_definition is not None:
                 self.by_definition.begin_with(held)
 
@@ -297,7 +317,8 @@ class _Checker:
             ChainRejected: it does not hold, or leads back.
         """
         self._order.add(members, where)
-        columns, stale = opened(members, self._last)
+        self._values.fetch(members.columns)
+        columns, stale = opened(members, self._values.last)
         if len(stale):
             raise ChainRejected(f"{where}: a list was read with another beginning than was left")
         witness = _witness(part, where, members.columns.n_keys(), columns.n_keys())
@@ -309,12 +330,13 @@ class _Checker:
             except CertificateRejected as error:
                 raise ChainRejected(f"{where}: {error}") from None
         try:
-            left = self._last.left_by(columns, witness.order_start, witness.order_txn)
-            before = self._last.replace(left)
+            left = self._values.last.left_by(columns, witness.order_start, witness.order_txn)
+            before = self._values.last.replace(left)
         except ValueError as error:
             raise ChainRejected(f"{where}: {error}") from None
         if before != part.before:
             raise ChainRejected(f"{where}: it does not replace the values that it says")
+        self._values.make_room()
         self.count += len(members)
 
     def _accept(self, history: History, witness: Witness, where: str) -> None:
@@ -340,7 +362,7 @@ class _Checker:
             self._answer()
 
 
-def accepted(columns: _native.Columns, spec: Spec, witness: Witness) -> str:
+def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
     """Check one part with the native checker; empty if it holds, else the reason."""
     history = History(columns=columns, name="a part", format="memory")
     try:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["valid", "invalid", "suspected", "unknown"]
 
-_RECENT: Final = 16  # parts that are kept in memory as they were, to be put back
+_RECENT: Final = 16  # parts that are kept in memory as they were, to be put back,
+_RECENT_OPERATIONS: Final = 200_000  # as long as they have no more than these
 _SMALL: Final = 64 << 20  # bytes of a log that is looked through at the first suspicion
 _ENOUGH: Final = 8  # parts that are put back before a larger one is
 _SAVE_EACH: Final = 200_000  # transactions, or
@@ -499,7 +500,7 @@ class Watch:
     def _say(self, window: _Window) -> tuple[Verdict, NDArray[np.int32]]:
         """The verdict on a window, and who read another beginning of a list than was left."""
         self.state.fetch(window.rows.columns)
-        window.columns, stale = opened(window.rows, self.state.last)
+        window.columns, stale = opened(window.rows, self.state.last, self.log)
         history = self._history(window.columns, window.rows.names)
         said, self._strict = judge(history, self._plans, self._strict, timeout=self._timeout)
         return said, stale
@@ -637,13 +638,17 @@ class Watch:
         )
         self._spans = []
         self._recent.append((members, rows.take(aside)))
+        while sum(part.columns.operations() for part, _ in self._recent) > _RECENT_OPERATIONS:
+            self._recent.popleft()
 
     def _save(self) -> None:
         """Save from time to time where the watch is; it goes on from there when it was killed."""
-        now = time.monotonic()
-        if self._seen - self._saved_seen < _SAVE_EACH and now - self._saved_at < _SAVE_AFTER:
-            return
         if not self._stream.can_resume:
+            self.state.make_room()
+            return
+        now = time.monotonic()
+        new = self._seen - self._saved_seen
+        if new < _SAVE_EACH and now - self._saved_at < _SAVE_AFTER and not self.state.full:
             return
         self._saved_at, self._saved_seen = now, self._seen
         self.chain.flush()
@@ -651,7 +656,6 @@ class Watch:
             Saved(
                 chain=self.chain.size,
                 parts=list(self.chain.parts),
-                values=b"",
                 rows=saved(self._window),
                 seen=self._seen,
                 left=list(self._left),

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns, LastValues
+    from isolang.watch.stream import Log
     from isolang.watch.stream.rows import Rows
 
-
-_PREDICATE: Final = -2  # as native/watch/open_window.hpp has it
 
 #: What deciding a window may do, and explaining it, as :class:`isolang.limits.Work` counts: some
 #: seconds. All but those in the hard region (docs/hard-region.md) take a small part of it.
@@ -34,12 +33,15 @@ _WORK: Final = 50_000_000
 _WORK_PER_OPERATION: Final = 1_000
 
 
-def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
+def opened(
+    rows: Rows, last: LastValues, log: Log | None = None
+) -> tuple[Columns, NDArray[np.int32]]:
     """Some transactions as a history that begins with what the last cut left.
 
     Args:
         rows: as the log has them.
         last: what was left.
+        log: where they stand, for messages.
 
     Returns:
         The columns, and the transactions that read a list with another beginning than was left.
@@ -51,14 +53,12 @@ def opened(rows: Rows, last: LastValues) -> tuple[Columns, NDArray[np.int32]]:
         return last.open_window(rows.columns)
     except ValueError as error:
         txn, key, what = str(error).split(" ", 2)
-        name = f"T{rows.columns.txn_number[int(txn)]}"
-        if int(key) == _PREDICATE:
-            raise HistoryError(f"{name}: {what}") from None
-        inside = 0 <= int(key) < rows.columns.n_keys()
-        of = f" of {key_name(*rows.columns.key(int(key)))}" if inside else ""
-        raise HistoryError(
-            f"{name}: {what}{of} cannot be watched; hint: isocheck check judges the whole history"
-        ) from None
+        where = f"T{rows.columns.txn_number[int(txn)]}"
+        if log is not None:
+            where = log.line_of(rows.place(int(txn)))
+        if 0 <= int(key) < rows.columns.n_keys():
+            where += f": key {key_name(*rows.columns.key(int(key)))}"
+        raise HistoryError(f"{where}: {what}") from None
 
 
 def initial_of(rows: Rows, last: LastValues) -> bytes | None:

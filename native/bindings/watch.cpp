@@ -36,7 +36,13 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vector<T>&& numbers) {
   return {data, {size}, owner};
 }
 
-nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+std::vector<predicates::Predicate> parsed(const std::vector<std::string>& texts) {
+  std::vector<predicates::Predicate> found;
+  for (const std::string& text : texts) found.push_back(predicates::parse_predicate(text));
+  return found;
+}
+
+nb::bytes as_bytes(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 std::string_view text_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 }  // namespace
@@ -58,17 +64,23 @@ void register_watch(nb::module_& m) {
       "replace",
       [](LastValues& last, const nb::bytes& change) { return as_bytes(last.replace(text_of(change))); },
       "change"_a, "Takes over what those bytes say; returns the bytes that undo it.");
-  c.def("all", [](const LastValues& last) { return as_bytes(last.all()); },
-        "All entries, as bytes that replace takes.");
+  c.def("numbers", &LastValues::numbers, "Keys have numbers below this.");
   c.def(
-      "take_all",
-      [](LastValues& last) {
+      "entries",
+      [](const LastValues& last, std::int64_t first, std::int64_t count) {
+        return as_bytes(last.entries(first, count));
+      },
+      "first"_a, "count"_a, "The entries of some keys, by their numbers, as bytes that replace takes.");
+  c.def(
+      "records",
+      [](const LastValues& last, std::int64_t first, std::int64_t count) {
         nb::list records;
-        for (const auto& [name, record] : last.take_all())
+        for (const auto& [name, record] : last.records(first, count))
           records.append(nb::make_tuple(as_bytes(name), as_bytes(record)));
         return records;
       },
-      "Key and entry of each, as bytes; nothing is left.");
+      "first"_a, "count"_a, "Key and entry of each of some keys, by their numbers, as bytes.");
+  c.def("clear", &LastValues::clear, "Nothing is left.");
   c.def(
       "missing",
       [](const LastValues& last, const History& history) {
@@ -77,6 +89,13 @@ void register_watch(nb::module_& m) {
         return names;
       },
       "columns"_a, "The keys of a history that are new to it, as bytes.");
+  c.def(
+      "take_matching",
+      [](LastValues& last, const nb::bytes& entries, const std::vector<std::string>& some) {
+        last.take_matching(text_of(entries), parsed(some));
+      },
+      "entries"_a, "predicates"_a,
+      "Takes over the rows that one of the predicates may be true of, and whose key is new to it.");
   c.def(
       "open_window",
       [](LastValues& last, const History& raw) {
@@ -93,6 +112,41 @@ void register_watch(nb::module_& m) {
       "columns"_a,
       "A window as a history whose initial state this is, and the transactions that read a list of "
       "which another beginning was left.");
+  m.def("predicates_of", &predicates_of, "columns"_a,
+        "The predicates of the reads whose rows are known, each once.");
+  m.def(
+      "ranges_of",
+      [](const std::string& text) {
+        const predicates::Predicate predicate = predicates::parse_predicate(text);
+        std::vector<Range> found;
+        nb::list some;
+        if (!ranges(predicate.where, found)) found.assign(1, {{}, 0, 0, std::nullopt, true});
+        for (const Range& range : found)
+          some.append(nb::make_tuple(std::string(range.column), range.low, range.high,
+                                     range.text ? nb::object(as_bytes(marked(*range.text))) : nb::none(),
+                                     range.texts));
+        return nb::make_tuple(predicate.table, some);
+      },
+      "predicate"_a,
+      "Its table, and of which columns an index must be asked: the least and the most number, or the text, "
+      "and whether all texts are to be looked at. No column: each row of the table is.");
+  m.def(
+      "cells_of",
+      [](const nb::bytes& entries, const std::string& table, const std::string& column) {
+        nb::list cells;
+        for (const auto& cell : cells_of(text_of(entries), table, column)) {
+          if (!cell)
+            cells.append(nb::none());
+          else if (cell->is_number)
+            cells.append(cell->number);
+          else
+            cells.append(as_bytes(cell->text));
+        }
+        return cells;
+      },
+      "entries"_a, "table"_a, "column"_a,
+      "Of each entry what an index of a column has of it: a number, a text behind =, nothing (b'') for what "
+      "cannot be compared; None for what is no row of the table, or nil.");
   m.def(
       "cut_window",
       [](const History& window, Array<std::int32_t> source, Array<std::int64_t> order_start,

@@ -145,6 +145,43 @@ void write_key(Writer& out, const Atoms& keys, std::int32_t atom) {
   out.atom(kind, keys.number(atom), is_text(kind) ? keys.text(atom) : std::string_view{});
 }
 
+// Whether a predicate is true of a row, or cannot be judged: who judges it says why it cannot be.
+bool may_match(const predicates::Predicate& predicate, std::string_view key, const std::string& value) {
+  const auto own = predicates::key_in_table(key, predicate.table);
+  if (!own) return false;
+  predicates::Row row;
+  predicates::read_row(value, row);
+  try {
+    return predicates::matches(predicate.where, row, predicates::cell_of(*own));
+  } catch (const std::invalid_argument&) {
+    return true;
+  }
+}
+
+struct Name {
+  AtomKind kind = AtomKind::nil;
+  std::int64_t number = 0;
+  std::string text;
+};
+
+// Calls row(name, last, key, value) for each of these entries that is a row, with its texts, and other()
+// for each that is none: a list, or a key without a value.
+template <typename Row, typename Other>
+void each_row_of(std::string_view entries, const Row& row, const Other& other) {
+  Reader in(entries);
+  Name name;
+  Last last;
+  while (in.more()) {
+    in.atom(name.kind, name.number, name.text);
+    if (!in.last(last) || last.list) {
+      other();
+      continue;
+    }
+    row(name, last, predicates::text_of(name.kind, name.number, name.text),
+        predicates::text_of(last.kind, last.number, last.text));
+  }
+}
+
 }  // namespace
 
 ElementHash hash_of(const Atoms& atoms, std::int32_t atom) {
@@ -194,6 +231,7 @@ std::int32_t LastValues::key_of(AtomKind kind, std::int64_t number, std::string_
     of_integer_[idx(atom)] = fresh;
   } else {
     name = &others_.emplace(name_of(kind, number, text), fresh).first->first;
+    text_bytes_ += std::ssize(*name);
   }
   keys_.push_back({kind, number, name});
   entries_.emplace_back();
@@ -206,18 +244,26 @@ void LastValues::read(std::int32_t key, Last& last) const {
   last.kind = entry.kind;
   last.number = entry.number;
   last.prefix = entry.prefix;
-  last.text.clear();
-  if (!entry.list && is_text(entry.kind)) last.text = texts_.at(key);
+  last.text = entry.view();
+}
+
+void LastValues::set(std::int32_t key, Entry&& entry) {
+  constexpr std::int64_t kBeside = 16;
+  Entry& old = entries_[idx(key)];
+  live_ += (entry.here ? 1 : 0) - (old.here ? 1 : 0);
+  text_bytes_ += (entry.text ? entry.size + kBeside : 0) - (old.text ? old.size + kBeside : 0);
+  old = std::move(entry);
 }
 
 void LastValues::put(std::int32_t key, const Last& last) {
-  Entry& entry = entries_[idx(key)];
-  live_ += entry.here ? 0 : 1;
-  entry = {true, last.list, last.kind, last.number, last.prefix};
-  if (!last.list && is_text(last.kind))
-    texts_[key] = last.text;
-  else
-    texts_.erase(key);
+  Entry entry{true, last.list, last.kind, 0, last.number, last.prefix, nullptr};
+  if (!last.list && is_text(last.kind)) {
+    if (last.text.size() > std::numeric_limits<std::uint32_t>::max()) malformed();
+    entry.size = static_cast<std::uint32_t>(last.text.size());
+    entry.text = std::make_unique_for_overwrite<char[]>(entry.size);
+    std::ranges::copy(last.text, entry.text.get());
+  }
+  set(key, std::move(entry));
   if (rows_.asked() && is_row(key)) rows_.tell(key, key_text(key), value_text(key));
 }
 
@@ -228,7 +274,7 @@ std::string LastValues::key_text(std::int32_t key) const {
 
 std::string LastValues::value_text(std::int32_t key) const {
   const Entry& entry = entries_[idx(key)];
-  return predicates::text_of(entry.kind, entry.number, is_text(entry.kind) ? texts_.at(key) : std::string_view{});
+  return predicates::text_of(entry.kind, entry.number, entry.view());
 }
 
 std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predicate) {
@@ -243,20 +289,32 @@ std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predi
     return std::pair(key_text(key), value_text(key));
   };
   std::vector<std::int32_t> found;
-  for (const std::int32_t key : rows_.candidates(predicate, texts_of)) {
-    const auto texts = texts_of(key);
-    if (!texts) continue;
-    predicates::Row row;
-    predicates::read_row(texts->second, row);
-    const predicates::Cell own = predicates::cell_of(*predicates::key_in_table(texts->first, predicate.table));
-    try {
-      if (!predicates::matches(predicate.where, row, own)) continue;
-    } catch (const std::invalid_argument&) {
-      // Who judges it says why it cannot be judged.
-    }
-    found.push_back(key);
-  }
+  for (const std::int32_t key : rows_.candidates(predicate, texts_of))
+    if (const auto texts = texts_of(key); texts && may_match(predicate, texts->first, texts->second)) found.push_back(key);
   return found;
+}
+
+void LastValues::take_matching(std::string_view entries, const std::vector<predicates::Predicate>& some) {
+  each_row_of(entries, [&](const Name& name, const Last& last, const std::string& key, const std::string& value) {
+    const bool asked = std::ranges::any_of(some, [&](const auto& predicate) { return may_match(predicate, key, value); });
+    if (asked && find_key(name.kind, name.number, name.text) < 0) put(key_of(name.kind, name.number, name.text), last);
+  }, [] {});
+}
+
+std::string marked(std::string_view text) { return std::string(1, '=').append(text); }
+
+std::vector<std::optional<Cell>> cells_of(std::string_view entries, std::string_view table, std::string_view column) {
+  std::vector<std::optional<Cell>> cells;
+  each_row_of(entries, [&](const Name&, const Last&, const std::string& key, const std::string& value) {
+    auto& cell = cells.emplace_back();
+    const auto own = predicates::key_in_table(key, table);
+    if (!own) return;
+    const Indexed found = column.empty() ? Indexed{Indexed::Kind::other, 0, {}} : indexed(column, *own, value);
+    if (found.kind == Indexed::Kind::none) return;
+    cell = Cell{found.kind == Indexed::Kind::number, found.number, {}};
+    if (found.kind == Indexed::Kind::text) cell->text = marked(found.text);
+  }, [&] { cells.emplace_back(); });
+  return cells;
 }
 
 std::int32_t LastValues::intern_key(Atoms& into, std::int32_t key) const {
@@ -340,44 +398,55 @@ std::string LastValues::replace(std::string_view change) {
       if (key < 0) key = key_of(kind, number, text);
       put(key, last);
     } else if (was) {
-      entries_[idx(key)] = Entry{};
-      texts_.erase(key);
-      --live_;
+      set(key, Entry{});
+    } else if (keep_removed && key < 0) {
+      key_of(kind, number, text);
     }
   }
   compact();
   return before;
 }
 
-std::string LastValues::all() const {
+template <typename Visit>
+void LastValues::each(std::int64_t first, std::int64_t count, const Visit& visit) const {
+  Last last;
+  const std::int64_t begin = std::clamp<std::int64_t>(first, 0, numbers());
+  const std::int64_t end = begin + std::clamp<std::int64_t>(count, 0, numbers() - begin);
+  for (std::int64_t k = begin; k < end; ++k) {
+    const auto key = static_cast<std::int32_t>(k);
+    const bool here = entries_[idx(key)].here;
+    if (!here && !keep_removed) continue;
+    if (here) read(key, last);
+    visit(keys_[idx(key)], here, last);
+  }
+}
+
+std::string LastValues::entries(std::int64_t first, std::int64_t count) const {
   std::string out;
   Writer writer(out);
-  Last last;
-  for (std::int32_t key = 0; idx(key) < keys_.size(); ++key) {
-    if (!entries_[idx(key)].here) continue;
-    read(key, last);
-    writer.atom(keys_[idx(key)].kind, keys_[idx(key)].number, text_of(keys_[idx(key)].text));
-    writer.last(last, true);
-  }
+  each(first, count, [&](const Key& key, bool here, const Last& last) {
+    writer.atom(key.kind, key.number, text_of(key.text));
+    writer.last(last, here);
+  });
   return out;
 }
 
-LastValues::Records LastValues::take_all() {
+LastValues::Records LastValues::records(std::int64_t first, std::int64_t count) const {
   Records records;
-  Last last;
-  for (std::int32_t key = 0; idx(key) < keys_.size(); ++key) {
-    const bool here = entries_[idx(key)].here;
-    if (here) read(key, last);
-    std::string name, record;
-    Writer(name).atom(keys_[idx(key)].kind, keys_[idx(key)].number, text_of(keys_[idx(key)].text));
-    record = name;
+  each(first, count, [&](const Key& key, bool here, const Last& last) {
+    std::string name;
+    Writer(name).atom(key.kind, key.number, text_of(key.text));
+    std::string record = name;
     Writer(record).last(last, here);
     records.emplace_back(std::move(name), std::move(record));
-  }
+  });
+  return records;
+}
+
+void LastValues::clear() {
   const bool kept = keep_removed;
   *this = LastValues();
   keep_removed = kept;
-  return records;
 }
 
 std::vector<std::string> LastValues::missing(const History& history) const {
@@ -394,19 +463,16 @@ std::vector<std::string> LastValues::missing(const History& history) const {
 }
 
 std::int64_t LastValues::memory() const {
-  std::size_t texts = 0;
-  for (const auto& [key, text] : texts_) texts += text.size();
-  return static_cast<std::int64_t>(keys_.capacity() * sizeof(Key) + entries_.capacity() * sizeof(Entry) +
-                                   of_integer_.capacity() * 4 + idx(integers_.size()) * 25 +
-                                   others_.size() * 96 + texts_.size() * 80 + texts) +
-         rows_.memory();
+  return static_cast<std::int64_t>(keys_.size() * (sizeof(Key) + sizeof(Entry)) + of_integer_.capacity() * 4 +
+                                   idx(integers_.size()) * 25 + others_.size() * 80) +
+         text_bytes_ + rows_.memory();
 }
 
 // Keys that were deleted give their place back.
 void LastValues::compact() {
   if (keep_removed) return;
   if (std::ssize(keys_) < 2 * live_ + 4096) return;
-  const std::string kept = all();
+  const std::string kept = entries(0, numbers());
   *this = LastValues();
   Reader in(kept);
   AtomKind kind = AtomKind::nil;

@@ -14,6 +14,8 @@
 namespace isolang::watch {
 namespace {
 
+constexpr std::string_view kWhole = " cannot be watched; hint: isocheck check judges the whole history";
+
 class Opening {
  public:
   Opening(const History& raw, LastValues& last)
@@ -23,13 +25,13 @@ class Opening {
     History& h = window_.history;
     for (std::int32_t v = 0; v < raw_.values.size(); ++v)
       if (raw_.values.kind(v) == AtomKind::string && raw_.values.text(v) == kNothing)
-        throw NotWatched{-1, 0, "the value that stands for no element here"};
+        throw NotWatched{-1, 0, "the value that stands for no element here" + std::string(kWhole)};
     h.op_begin.clear(), h.op_end.clear(), h.commit_begin.clear(), h.commit_end.clear();
     h.statement_sent.clear(), h.statement_answered.clear();
     h.txn_group.clear();
     h.initial_value.assign(idx(h.n_keys()), kNil);
     h.initial_alone.clear();
-    find_predicates();
+    for (const std::string& text : predicates_of(raw_)) predicates_.push_back(predicates::parse_predicate(text));
     sort_keys();
     add_rows();
     h.list_start.assign(1, 0);
@@ -43,6 +45,7 @@ class Opening {
  private:
   struct Key {
     bool list = false, single = false;
+    std::int32_t txn = 0;  // the first that shows which
     Prefix prefix;
   };
 
@@ -51,20 +54,13 @@ class Opening {
     return nothing_;
   }
 
-  // What predicates read here.
-  void find_predicates() {
-    for (std::size_t s = 0; s < raw_.statement_start.size(); ++s)
-      if (raw_.statement_known[s] == 1 && raw_.statement_predicate[s] != kJudged)
-        predicates_.insert(raw_.statement_predicate[s]);
-  }
-
   // The rows that the last cut left, of which a predicate is true or cannot be judged, and that no
   // transaction of the window touches. A predicate read says nothing of the others.
   void add_rows() {
     History& h = window_.history;
     std::set<std::int32_t> rows;
-    for (const std::int32_t p : predicates_)
-      for (const std::int32_t row : last_.rows_of(predicates::parse_predicate(raw_.predicates[idx(p)]))) rows.insert(row);
+    for (const auto& predicate : predicates_)
+      for (const std::int32_t row : last_.rows_of(predicate)) rows.insert(row);
     Last last;
     for (const std::int32_t row : rows) {
       const std::int32_t atom = last_.intern_key(h.key_atoms, row);
@@ -79,7 +75,7 @@ class Opening {
     History& h = window_.history;
     if (last.kind == AtomKind::nil) {
       // T0 has no row, or one that holds something.
-      if (!predicates_.empty()) throw NotWatched{key, 0, "a row that is nil, beside predicate reads,"};
+      if (!predicates_.empty()) throw NotWatched{key, 0, "a row that is nil, beside predicate reads," + std::string(kWhole)};
       return;
     }
     const std::int32_t value = last.kind >= AtomKind::string ? h.values.intern_text(last.kind, last.text)
@@ -93,11 +89,11 @@ class Opening {
     try {
       lower_predicates(window_.history);
     } catch (const PredicateError& error) {
-      throw NotWatched{-2, static_cast<std::int32_t>(error.txn), error.what};
+      throw NotWatched{-1, static_cast<std::int32_t>(error.txn), error.what};
     }
     // A witness of a window tells of each of them what it saw.
     if (is_implicit(window_.history))
-      throw NotWatched{-2, 0,
+      throw NotWatched{-1, 0,
                        "the predicate reads of one window miss rows more than " + std::to_string(kWrittenOut) +
                            " times (expected fewer); hint: a shorter --round"};
   }
@@ -108,8 +104,10 @@ class Opening {
       for (std::int64_t op = raw_.op_start[t]; op < raw_.op_start[t + 1]; ++op) {
         Key& key = keys_[idx(raw_.op_key[op])];
         const OpKind kind = raw_.kind(op);
+        const bool open = !key.list && !key.single;
         if (kind == OpKind::append || kind == OpKind::read_list) key.list = true;
         if (kind == OpKind::write) key.single = true;
+        if (open) key.txn = t;
         if (key.list && key.single) mixed(raw_.op_key[op], t);
       }
     }
@@ -118,25 +116,25 @@ class Opening {
       Key& key = keys_[idx(k)];
       const bool here = last_.find(raw_.key_atoms, raw_.key_atom[idx(k)], last);
       if (here && last.list) {
-        if (key.single) mixed(k, 0);
+        if (key.single) mixed(k, key.txn);
         key.list = true;
         key.prefix = last.prefix;
       } else if (here && key.list) {
-        mixed(k, 0);
+        mixed(k, key.txn);
       }
       if (here && !last.list) begin_with(k, last);
     }
   }
 
   [[noreturn]] static void mixed(std::int32_t key, std::int32_t txn) {
-    throw NotWatched{key, txn, "lists and single values of one key"};
+    throw NotWatched{key, txn, "used as a list and as a register (expected one of the two)"};
   }
 
   void operation(std::int32_t t, std::int64_t op) {
     History& h = window_.history;
     std::int32_t& value = h.op_value[op];
     if (raw_.op_source[op] != kSourceByValue)
-      throw NotWatched{raw_.op_key[op], t, "a read that names the write that it reads from"};
+      throw NotWatched{raw_.op_key[op], t, "a read that names the write that it reads from" + std::string(kWhole)};
     if (value == kUnknownValue) return;
     const Key& key = keys_[idx(raw_.op_key[op])];
     switch (raw_.kind(op)) {
@@ -154,7 +152,7 @@ class Opening {
         return;
       case OpKind::read_one_of:
       case OpKind::read_none_of: {
-        if (key.list) throw NotWatched{raw_.op_key[op], t, "a compare-and-set of a list"};
+        if (key.list) throw NotWatched{raw_.op_key[op], t, "a compare-and-set of a list" + std::string(kWhole)};
         const std::int64_t begin = raw_.list_start[value], end = raw_.list_start[value + 1];
         h.list_values.insert(h.list_values.end(), raw_.list_values.begin() + begin,
                              raw_.list_values.begin() + end);
@@ -201,11 +199,20 @@ class Opening {
   Window window_;
   std::vector<Key> keys_;
   std::vector<std::optional<ElementHash>> hashes_;
-  std::set<std::int32_t> predicates_;  // by their numbers
+  std::vector<predicates::Predicate> predicates_;
   std::int32_t nothing_ = -1;
 };
 
 }  // namespace
+
+std::vector<std::string> predicates_of(const History& raw) {
+  std::set<std::int32_t> numbers;
+  for (std::size_t s = 0; s < raw.statement_start.size(); ++s)
+    if (raw.statement_known[s] == 1 && raw.statement_predicate[s] != kJudged) numbers.insert(raw.statement_predicate[s]);
+  std::vector<std::string> texts;
+  for (const std::int32_t p : numbers) texts.push_back(raw.predicates[idx(p)]);
+  return texts;
+}
 
 Window open_window(const History& raw, LastValues& last) { return Opening(raw, last).run(); }
 

@@ -22,10 +22,13 @@ struct Window {
 
 // What cannot be watched.
 struct NotWatched {
-  std::int32_t key;  // of the history, -1: none, -2: the predicate read is at fault
+  std::int32_t key;  // of the history, -1: none
   std::int32_t txn;
   std::string what;
 };
+
+// The predicates of those reads of a history whose rows are known, each once.
+std::vector<std::string> predicates_of(const History& raw);
 
 // `raw` has the transactions as the log has them. What the last cut left of a key is its initial value,
 // and nil does not name it, too. Of lists those elements are left out that the last cut has. If there

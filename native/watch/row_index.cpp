@@ -8,7 +8,7 @@ namespace isolang::watch {
 using predicates::Cell;
 using predicates::Test;
 
-bool RowIndex::ranges(const predicates::Node& node, std::vector<Range>& found) {
+bool ranges(const predicates::Node& node, std::vector<Range>& found) {
   constexpr double kAll = std::numeric_limits<double>::infinity();
   switch (node.test) {
     case Test::all: {  // one part that is bounded is enough; one by an equal value is the best
@@ -56,18 +56,26 @@ bool RowIndex::ranges(const predicates::Node& node, std::vector<Range>& found) {
   return true;
 }
 
-void RowIndex::enter(Column& column, std::string_view name, std::int32_t row, std::string_view key,
-                     std::string_view value) {
+Indexed indexed(std::string_view column, std::string_view key, std::string_view value) {
   predicates::Row read;
   predicates::read_row(value, read);
   const Cell own = predicates::cell_of(key);
-  const Cell* const cell = predicates::column(read, own, name);
-  if (cell == nullptr || cell->kind == Cell::Kind::odd)
-    column.others.insert(row);
-  else if (cell->kind == Cell::Kind::number)
-    column.numbers.emplace(cell->number, row);
-  else if (cell->kind == Cell::Kind::text)
-    column.texts.emplace(cell->text, row);
+  const Cell* const cell = predicates::column(read, own, column);
+  if (cell == nullptr || cell->kind == Cell::Kind::odd) return {Indexed::Kind::other, 0, {}};
+  if (cell->kind == Cell::Kind::number) return {Indexed::Kind::number, cell->number, {}};
+  if (cell->kind == Cell::Kind::text) return {Indexed::Kind::text, 0, cell->text};
+  return {};
+}
+
+void RowIndex::enter(Column& column, std::string_view name, std::int32_t row, std::string_view key,
+                     std::string_view value) {
+  const Indexed cell = indexed(name, key, value);
+  if (cell.kind == Indexed::Kind::other)
+    column.others.push_back(row);
+  else if (cell.kind == Indexed::Kind::number)
+    column.numbers.add({cell.number, row});
+  else if (cell.kind == Indexed::Kind::text)
+    column.texts.add({std::string(cell.text), row});
 }
 
 void RowIndex::tell(std::string_view name, std::int32_t row, std::string_view key, std::string_view value) {
@@ -94,16 +102,13 @@ void RowIndex::drop_stale() {
 }
 
 std::int64_t RowIndex::memory() const {
-  constexpr std::size_t kNode = 48;  // of a tree, about
-  std::size_t nodes = 0, texts = 0;
+  std::size_t bytes = 0;
   for (const auto& [name, table] : tables_) {
-    texts += table.rows.size() / 8;
-    for (const auto& [column, index] : table.columns) {
-      nodes += index.numbers.size() + index.texts.size() + index.others.size();
-      texts += index.texts.size() * 32;
-    }
+    bytes += table.rows.size() / 8;
+    for (const auto& [column, index] : table.columns)
+      bytes += index.numbers.room() * 16 + index.texts.room() * 40 + index.others.capacity() * 4;
   }
-  return static_cast<std::int64_t>(nodes * kNode + texts);
+  return static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace isolang::watch

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
@@ -337,16 +338,21 @@ def watched(
     counts: Counter[str],
     **reading: Any,
 ) -> Report:
-    """Watch a file in small rounds."""
+    """Watch a file in small rounds, half of the time with nothing in memory for long."""
     stream = Stream([path], follow=False, batch=rng.choice((100, 400, 2000)))
+    on_disk = rng.random() < 0.5
+    reading = {"memory": 1} | reading if on_disk else reading
     watch = Watch(
         level, stream=stream, folder=folder, round=rng.randint(3, 50), timeout=3, **reading
     )
-    for batch in stream:
-        for found in watch.feed(batch):
-            counts["rounds"] += 1
-            counts["put back"] += found.put_back
-            counts["cuts"] += found.cut > 0
+    with patch("isolang.watch.watch._SAVE_EACH", rng.choice((1, 20)) if on_disk else 10**6):
+        for batch in stream:
+            for found in watch.feed(batch):
+                counts["rounds"] += 1
+                counts["put back"] += found.put_back
+                counts["cuts"] += found.cut > 0
+                counts["on disk"] += watch.state.spilled
+                counts["put back from disk"] += found.put_back * watch.state.spilled
     stream.close()
     assert watch.report is not None
     return watch.report

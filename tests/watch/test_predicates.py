@@ -119,3 +119,26 @@ def test_it_goes_on_after_a_missed_row(tmp_path):
     )
     report = watch_of(tmp_path / "of", text, "sser", to_the_end=True)
     assert (report.outcome, report.violations, report.seen) == ("invalid", 1, 16)
+
+
+@pytest.mark.parametrize("where", ["[:= :a 7]", "[:>= :a 99]", '[:= :b "x7"]', "[:mod :a 50 7]"])
+def test_rows_that_went_to_disk_are_known(tmp_path, monkeypatch, where):
+    """Found by an index of the column, or each row looked at: as they are, whatever they were."""
+    monkeypatch.setattr("isolang.watch.watch._SAVE_EACH", 1)
+    row = '{{:a {0}, :b "x{0}"}}'
+    old = "0 " + " ".join(f"[:w [:t {k}] {row.format(k % 50)}]" for k in range(100))
+    new = [
+        f"0 [:w [:t 7] {row.format(99)}]",
+        "0 [:delete [:t 57]]",
+        f"0 [:w [:t 8] {row.format(7)}]",
+    ]
+    found = f"[:t 8] {row.format(7)}" if "99" not in where else f"[:t 7] {row.format(99)}"
+    read = f"1 [:rp {{:table :t, :where {where}}} {{%s}}]"
+    before = read % " ".join(f"[:t {k}] {row.format(7)}" for k in (7, 57) if "99" not in where)
+    for name, shown, outcome in (("all", found, "valid"), ("none", "", "invalid")):
+        text = lines(old, *BETWEEN, before, *new, *BETWEEN, read % shown)
+        report = watch_of(tmp_path / name, text, "sser", memory=1)
+        assert report.outcome == outcome
+        if outcome == "valid":
+            stream = Stream([tmp_path / name / "log.edn"], follow=False)
+            assert verify_chain(tmp_path / name / "state", stream) == report.seen

@@ -35,7 +35,7 @@ def test_changes_are_undone():
     last = _native.LastValues()
     undo = []
     for _ in range(300):
-        seen = last.all()
+        seen = last.entries(0, last.numbers())
         ops = [
             rng.choice(
                 [("w", key, rng.randrange(9)), ("w", key, str(rng.random())), ("delete", key)]
@@ -59,8 +59,8 @@ def entries_of(data):
 def entries(last):
     """All keys with their entries, in no order."""
     copy = _native.LastValues()
-    copy.replace(last.all())
-    return sorted(copy.take_all())
+    copy.replace(last.entries(0, last.numbers()))
+    return sorted(copy.records(0, 1 << 40))
 
 
 def test_deleted_keys_take_no_room():
@@ -83,7 +83,6 @@ def test_on_disk_as_in_memory(tmp_path):
     state = Saved(
         chain=0,
         parts=[],
-        values=b"",
         rows=None,
         seen=0,
         left=[],
@@ -114,6 +113,44 @@ def test_on_disk_as_in_memory(tmp_path):
     values.close()
 
 
+def test_a_cut_that_is_put_back_takes_away_what_went_to_disk(tmp_path):
+    """A key that had no value before it has none then, whatever the disk still says."""
+    values = Values(tmp_path, memory=1)
+    columns, start, order = part([("w", "x", 1)])
+    undo = values.last.replace(values.last.left_by(columns, start, order))
+    values.make_room()
+    assert values.spilled
+    values.last.replace(undo)
+    values.fetch(columns)
+    opened, _ = values.last.open_window(columns)
+    assert opened.initial_value.tolist() == [0]
+    values.close()
+
+
+def test_what_was_deleted_after_it_went_to_disk_stays_so(tmp_path):
+    """A watch that goes on knows it, though the disk still has the value."""
+    state = Saved(
+        chain=0, parts=[], rows=None, seen=0, left=[], since=[], unjudged=[], position=b""
+    )
+    (tmp_path / "chain.jsonl").write_bytes(b"")
+    for ops, memory in (([("w", "x", 1), ("w", "y", 2)], 1), ([("delete", "x")], 1 << 40)):
+        values = Values(tmp_path, memory=memory)
+        if (last := saved_in(tmp_path)) is not None:
+            values.restore(last)
+        columns, start, order = part(ops)
+        values.fetch(columns)
+        values.last.replace(values.last.left_by(columns, start, order))
+        values.save(state)
+        values.close()
+    values = Values(tmp_path, memory=1 << 40)
+    values.restore(saved_in(tmp_path))
+    columns, *_ = part([("r", "x", None), ("r", "y", None)])
+    values.fetch(columns)
+    opened, _ = values.last.open_window(columns)
+    assert [opened.value(v) for v in opened.initial_value.tolist()] == [(0, None), (1, 2)]
+    values.close()
+
+
 def test_a_changed_state_is_refused(tmp_path):
     """What a watch would go on from must be what it wrote."""
     import sqlite3
@@ -123,7 +160,6 @@ def test_a_changed_state_is_refused(tmp_path):
         Saved(
             chain=7,
             parts=[],
-            values=b"",
             rows=None,
             seen=3,
             left=[],
@@ -153,7 +189,7 @@ def test_a_changed_value_on_disk_is_refused(tmp_path):
     values.last.replace(values.last.left_by(columns, start, order))
     values.save(
         Saved(
-            chain=0, parts=[], values=b"", rows=None, seen=0, left=[], since=[], unjudged=[],
+            chain=0, parts=[], rows=None, seen=0, left=[], since=[], unjudged=[],
             position=b"",
         )
     )  # fmt: skip
@@ -178,10 +214,12 @@ def test_a_changed_name_of_a_key_on_disk_is_refused(tmp_path):
     columns, start, order = part([("w", "x", 1)])
     values.last.replace(values.last.left_by(columns, start, order))
     saved = Saved(
-        chain=0, parts=[], values=b"", rows=None, seen=0, left=[], since=[], unjudged=[],
+        chain=0, parts=[], rows=None, seen=0, left=[], since=[], unjudged=[],
         position=b"",
     )  # fmt: skip
     values.save(saved)
+    (tmp_path / "chain.jsonl").write_bytes(b"")
+    saved = saved_in(tmp_path)
     with sqlite3.connect(tmp_path / "state.sqlite") as data:
         ((name,),) = data.execute("SELECT key FROM value").fetchall()
         for at in range(8 * len(name)):

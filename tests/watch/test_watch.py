@@ -207,11 +207,12 @@ def test_levels_that_have_no_cuts_are_refused(tmp_path, level):
 
 def test_what_cannot_be_watched_is_refused(tmp_path):
     """Lists and single values of one key are refused, not misjudged; before or after a cut."""
-    for number, given in enumerate((("0 [:append x 1] [:w x 2]",), (*LISTS, "0 [:w x 2]"))):
+    given_at = ((("0 [:append x 1] [:w x 2]",), 1), ((*LISTS, "0 [:w x 2]"), 11))
+    for number, (given, line) in enumerate(given_at):
         folder = tmp_path / str(number)
         folder.mkdir()
         path = log_of(folder, lines(*given))
-        with pytest.raises(HistoryError, match=r"lists and single values of .* cannot be watched"):
+        with pytest.raises(HistoryError, match=f"edn:{line}: key x: used as a list and as a register"):
             watch_of(path, "ser", folder / "state")
 
 

@@ -1,0 +1,115 @@
+"""Rows that went to disk, found by what predicate reads ask of their columns."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from isolang import _native
+
+if TYPE_CHECKING:
+    from isolang._native import Columns, LastValues
+
+#: The file in the folder of a watch. It is made of the state when it is asked for, and gone when
+#: the watch ends.
+NAME: Final = "rows.sqlite"
+
+_AT_ONCE: Final = 2000
+
+#: A key and its entry, as ``LastValues`` has them.
+Record: TypeAlias = tuple[bytes, bytes]
+
+#: Of the ranges that ``ranges_of`` gives; numbers come before all bytes, these are texts behind
+#: ``=``, and the empty one what cannot be compared, which is always looked at.
+_TEXT: Final = "cell.value IN (x'', ?)"
+_NUMBERS: Final = "(cell.value BETWEEN ? AND ? OR cell.value = x'')"
+_NUMBERS_AND_TEXTS: Final = "(cell.value BETWEEN ? AND ? OR cell.value >= x'')"
+
+
+class RowsOnDisk:
+    """An index of each column that a predicate read has asked for, beside the table ``value``.
+
+    Args:
+        data: where that table is.
+        folder: where the index is kept.
+        unsealed: of a row of that table what is left of its key.
+
+    Raises:
+        sqlite3.Error: as all methods do, where it cannot be read or written.
+    """
+
+    def __init__(
+        self, data: sqlite3.Connection, folder: Path, unsealed: Callable[[bytes, bytes], bytes]
+    ) -> None:
+        self._data, self._unsealed = data, unsealed
+        self._path = folder / NAME
+        self._places: dict[tuple[str, str], int] = {}  # of a table and a column
+        for name in (self._path, self._path.with_name(NAME + "-journal")):
+            name.unlink(missing_ok=True)
+        data.execute("ATTACH ? AS asked", (str(self._path),))
+        data.execute("PRAGMA asked.journal_mode = OFF")
+        data.execute("PRAGMA asked.synchronous = OFF")
+        data.execute("PRAGMA asked.cache_size = -16000")
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._path.unlink(missing_ok=True)
+
+    def tell(self, records: Sequence[Record]) -> None:
+        """These are new, or changed."""
+        for names, place in self._places.items():
+            self._enter(place, names, records)
+
+    def fetch(self, columns: Columns, last: LastValues) -> None:
+        """Have in memory the rows that the predicate reads of some transactions may be about."""
+        for predicate in _native.predicates_of(columns):
+            table, ranges = _native.ranges_of(predicate)
+            for column, low, high, text, texts in ranges:
+                place = self._made(table, column)
+                where = _TEXT if text else _NUMBERS_AND_TEXTS if texts else _NUMBERS
+                found = self._data.execute(
+                    f"SELECT stored.key, stored.record FROM asked.cell_{place} AS cell "
+                    f"JOIN main.value AS stored ON stored.key = cell.key WHERE {where}",
+                    (text,) if text else (low, high),
+                )
+                for some in _batches(found):
+                    entries = b"".join(self._unsealed(*record) for record in some)
+                    last.take_matching(entries, [predicate])
+
+    def _made(self, table: str, column: str) -> int:
+        """The number of an index, which is made if there is none."""
+        names = table, column
+        if names in self._places:
+            return self._places[names]
+        place = len(self._places)
+        self._data.execute(
+            f"CREATE TABLE asked.cell_{place} (key BLOB PRIMARY KEY, value) WITHOUT ROWID"
+        )
+        for some in _batches(self._data.execute("SELECT key, record FROM main.value")):
+            records = [(key, self._unsealed(key, record)) for key, record in some]
+            self._enter(place, names, records)
+        self._data.execute(f"CREATE INDEX asked.by_value_{place} ON cell_{place} (value)")
+        self._data.commit()
+        self._places[names] = place
+        return place
+
+    def _enter(self, place: int, names: tuple[str, str], records: Sequence[Record]) -> None:
+        cells = _native.cells_of(b"".join(record for _, record in records), *names)
+        rows = [(key, cell) for (key, _), cell in zip(records, cells, strict=True)]
+        self._data.executemany(
+            f"INSERT OR REPLACE INTO asked.cell_{place} VALUES (?, ?)",
+            (row for row in rows if row[1] is not None),
+        )
+        self._data.executemany(
+            f"DELETE FROM asked.cell_{place} WHERE key = ?",
+            ((key,) for key, cell in rows if cell is None),
+        )
+
+
+def _batches(found: Iterable[Record]) -> Iterator[list[Record]]:
+    records = iter(found)
+    while some := list(islice(records, _AT_ONCE)):
+        yield some
