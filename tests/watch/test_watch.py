@@ -212,7 +212,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         path = log_of(folder, lines(*given))
-        with pytest.raises(HistoryError, match=f"edn:{line}: key x: used as a list and as a register"):
+        with pytest.raises(HistoryError, match=f"edn:{line}: key x: used as a list and as a"):
             watch_of(path, "ser", folder / "state")
 
 
