@@ -144,6 +144,7 @@ class Columns:
         begin: int = ...,
         end: int = ...,
     ) -> int: ...
+    def operation_at(self, txn: int, position: int) -> int: ...
     def add_op(
         self,
         kind: int,
@@ -194,6 +195,11 @@ class Columns:
     ) -> tuple[Columns, list[int]]: ...
 
 # --- readers ---
+
+def add_plain_operations(columns: Columns, operations: object, first: int, initial: int) -> int: ...
+def add_plain_rows(
+    columns: Columns, rows: Mapping[Any, Any], position: int, initial: int
+) -> bool: ...
 
 class ReadError(ValueError):
     """The input is not what its format says; the message is complete: ``line 12: …``."""

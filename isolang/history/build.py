@@ -7,6 +7,7 @@ from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 
+from isolang._native import Columns, add_plain_operations, add_plain_rows
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock import Clock
@@ -91,8 +92,6 @@ class _Builder:
     """Fills the columns, one transaction at a time, and checks what it is given."""
 
     def __init__(self, given: Sequence[Transaction], initial: object, name: str) -> None:
-        from isolang._native import Columns
-
         self.columns = Columns()
         self.given = given
         self.name = name
@@ -103,7 +102,6 @@ class _Builder:
         self.given_initial = initial
         self.used: set[tuple[int, Any]] = set()
         self.keys: dict[tuple[int, Any], int] = {}
-        self.numbers: list[list[int]] = []  # of the operations given
         self.scans: dict[tuple[int, int], int] = {}  # number of a predicate read
         self.sources: list[tuple[int, str, int, Any]] = []
         self.initial_at: int | None = None
@@ -145,12 +143,14 @@ class _Builder:
         failed = self.failed(transaction.failed, len(ops), where)
         session = self.session(transaction.session, where)
         number = self.number(transaction.number, index + 1, where)
-        self.numbers.append([])
         self.columns.begin_transaction(session, status, number, index + 1, 0, begin, end)
         last_write: dict[int, int] = {}
-        for i, op in enumerate(ops):
-            at = f"{where}, operation {i + 1}"
-            self.numbers[-1].append(self.columns.operations())
+        plain = not failed and status != c.INITIAL and not self.by_key
+        i = -1
+        while (i := i + 1) < len(ops):
+            if plain and (i := add_plain_operations(self.columns, ops, i, self.scalar)) == len(ops):
+                break
+            op, at = ops[i], f"{where}, operation {i + 1}"
             if _is_sequence(op) and op and op[0] == "scan":
                 if status == c.INITIAL:
                     raise HistoryError(f"{at}: a predicate read in the initial transaction")
@@ -209,11 +209,13 @@ class _Builder:
                     f"{at}: no integer of 64 bits, where versions are ordered (got "
                     f"{shown(version)})"
                 )
-            self.columns.set_version(self.numbers[index][i], kind, payload)
+            self.columns.set_version(self.columns.operation_at(index, i + 1), kind, payload)
 
     def names(self, index: int, transaction: Transaction, where: str) -> None:
         """The labels and the level."""
         label, level = transaction.label, transaction.level
+        if label is None and level is None:
+            return
         given = () if label is None else (label,) if isinstance(label, str) else label
         if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
             raise HistoryError(f"{where}: the label (got {shown(label)}, expected names)")
@@ -254,7 +256,9 @@ class _Builder:
             if (index, i) in self.scans:
                 self.columns.set_statement_times(self.scans[index, i], sent, answered)
             else:
-                self.columns.set_operation_times(self.numbers[index][i], sent, answered)
+                self.columns.set_operation_times(
+                    self.columns.operation_at(index, i + 1), sent, answered
+                )
         sent = self.clock.time(commit, c.UNKNOWN_BEGIN, f"{where}: commit")
         if sent != c.UNKNOWN_BEGIN and not begin <= sent <= end:
             raise HistoryError(
@@ -319,7 +323,11 @@ class _Builder:
             columns.begin_statement(text, position, rows is not UNKNOWN)
         except ValueError as error:
             raise HistoryError(f"{at}: {error}") from None
-        for key, row in {} if rows is UNKNOWN else rows.items():
+        found: Mapping[Any, Any] = {} if rows is UNKNOWN else rows
+        plain = type(found) is dict and ok and not self.by_key
+        if plain and add_plain_rows(columns, found, position, self.scalar):
+            found = {}
+        for key, row in found.items():
             if row is None:
                 raise HistoryError(f"{at}: a returned row that is None (of key {shown(key)})")
             columns.add_op(c.READ, self.key(key, at), self.value(row, at), position, ok)
@@ -381,16 +389,15 @@ class _Builder:
         match source:
             case (int(txn), int(op)) if 0 <= txn < len(self.given):
                 if 0 <= op < len(self.given[txn].ops):
-                    number = self.numbers[txn][op]
                     kind, its_key = self.given[txn].ops[op][:2]
                     if (
                         kind not in ("w", "append", "insert", "delete")
-                        or self.keys[encode(its_key, at)] != key
+                        or self.key(its_key, at) != key
                     ):
                         raise HistoryError(
                             f"{at}: its source is no write of the same key (got {source!r})"
                         )
-                    return number
+                    return self.columns.operation_at(txn, op + 1)
         raise HistoryError(
             f"{at}: not a source (got {shown(source)}, expected (transaction, operation) counted "
             'from 0, "initial" or "missing")'

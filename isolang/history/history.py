@@ -104,8 +104,7 @@ class History(Struct, frozen=True, kw_only=True):
         """
         from isolang.history.build import build
 
-        given = list(transactions)
-        built = build(given, initial=initial, versions=versions, name=name)
+        built = build(list(transactions), initial=initial, versions=versions, name=name)
         return cls(
             columns=built.columns,
             name=name,
@@ -115,7 +114,7 @@ class History(Struct, frozen=True, kw_only=True):
             session=built.session,
             real_time=built.real_time,
             ignored=built.ignored,
-            sha256=hashlib.sha256(repr((given, initial, versions)).encode()).hexdigest(),
+            sha256=_digest(built.columns),
             session_names=built.session_names,
         )
 
@@ -621,3 +620,18 @@ def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
     found[order[1:]] |= same
     found[order[:-1]] |= same
     return found
+
+
+def _digest(columns: Columns) -> str:
+    """What stands for the bytes of a file where there is none: the SHA-256 of all columns."""
+    digest = hashlib.sha256()
+
+    def add(part: object) -> None:
+        parts = part if isinstance(part, tuple | list) else ()
+        told = part if isinstance(part, bytes) else repr(part).encode() if not parts else b""
+        digest.update(f"{len(parts)} {len(told)} ".encode() + told)
+        for one in parts:
+            add(one)
+
+    add(columns.__getstate__())
+    return digest.hexdigest()

@@ -65,11 +65,12 @@ def simulate(
         if client.steps is None and begun < transactions:
             client.start(workload, RULES[rule], next(clock))
             begun += 1
-        elif client.steps is not None:
-            # Where all that are open wait for others, as nobody begins any more, they go on.
-            others = any(one.steps is not None and not one.until > len(ended) for one in clients)
-            if client.until <= len(ended) or not others:
-                ended += client.step(len(ended), clock)
+        # Where all that are open wait for others, as nobody begins any more, they go on.
+        elif client.steps is not None and (
+            client.until <= len(ended)
+            or not any(one.steps is not None and one.until <= len(ended) for one in clients)
+        ):
+            ended += client.step(len(ended), clock)
     return History.from_transactions(ended, name=f"<simulated {name}>")
 
 
@@ -142,7 +143,7 @@ class _Client:
 
     def select(self, low: int, high: int, rows: dict[str, Any]) -> None:
         """Note a predicate read."""
-        self._operations.append(("scan", ("between", "value", low, high), rows))
+        self._operations.append(("scan", f"[:between :value {low} {high}]", rows))
 
     def append(self, key: str, value: Any) -> None:
         """Note an append."""

@@ -11,34 +11,36 @@ is so in the order of COMMIT, which is real time.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
 from collections.abc import Mapping
-from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 
-_LAST = "\U0010ffff"  # behind all keys
+_NONE: Final = (0, DELETED)
+_UNWRITTEN: Final = [_NONE]
+_LAST: Final = "\U0010ffff"  # behind all keys
+_OF_BEGIN: Final = ("serializable", "snapshot")  # levels that read the versions of that moment
 
 
 class Versions:
     """The database: of each key the versions with the time of their COMMIT; one thread at a time.
 
     Attributes:
-        now: the time of the last COMMIT.
-        of: of each key, in the order of time.
-        changes: which key was written when, in the order of time.
+        now: the time of the last COMMIT; COMMITs are numbered from 1.
+        of: of each key that was written, in the order of time.
         dirty: of each key what transactions at ``read uncommitted`` have written and not committed.
     """
 
     def __init__(self, first: Mapping[str, Any] | None = None) -> None:
         """Begin with a version of each of these keys."""
         self.now = 0
-        self.of: defaultdict[str, list[tuple[int, Any]]] = defaultdict(lambda: [(0, DELETED)])
-        self.changes: list[tuple[int, str]] = []
+        self.of: dict[str, list[tuple[int, Any]]] = {}
         self.dirty: dict[str, list[tuple[Changes, Any]]] = {}
+        self._replaced: list[tuple[str, Any]] = []  # by COMMITs: keys and their older versions
+        self._behind: list[int] = [0]  # of each time, how many of these there were
         self._numbers: list[tuple[int, str]] = []  # the newest values that are some, ascending
+        self._keys = sorted(first or ())  # that were written
         for key, value in (first or {}).items():
             self.of[key] = [(0, value)]
             if isinstance(value, int):
@@ -47,25 +49,36 @@ class Versions:
     def commit(self, written: Mapping[str, Any]) -> None:
         """Have these be the newest versions."""
         self.now += 1
+        numbers = self._numbers
         for key, value in written.items():
-            old = self.of[key][-1][1]
+            versions = self.of.get(key)
+            if versions is None:
+                versions = self.of[key] = [_NONE]
+                insort(self._keys, key)
+            old = versions[-1][1]
             if isinstance(old, int):
-                del self._numbers[bisect_left(self._numbers, (old, key))]
+                del numbers[bisect_left(numbers, (old, key))]
             if isinstance(value, int):
-                insort(self._numbers, (value, key))
-            self.of[key].append((self.now, value))
-            self.changes.append((self.now, key))
+                insort(numbers, (value, key))
+            versions.append((self.now, value))
+            self._replaced.append((key, old))
+        self._behind.append(len(self._replaced))
 
     def newest(self, low: int, high: int) -> dict[str, int]:
         """The newest versions that are numbers from ``low`` to ``high``."""
         first = bisect_left(self._numbers, (low, ""))
-        last = bisect_right(self._numbers, high, key=itemgetter(0))
+        last = bisect_right(self._numbers, (high, _LAST))
         return {key: value for value, key in self._numbers[first:last]}
 
-    def changed_since(self, time: int) -> set[str]:
-        """The keys that were written after a time."""
-        first = bisect_right(self.changes, time, key=itemgetter(0))
-        return {key for _, key in self.changes[first:]}
+    def keys(self, low: str, high: str) -> list[str]:
+        """The keys from ``low`` to ``high`` that were written, ascending."""
+        return self._keys[bisect_left(self._keys, low) : bisect_right(self._keys, high)]
+
+    def replaced_since(self, time: int) -> dict[str, Any]:
+        """The keys that were written after a time, with what they held then."""
+        replaced = self._replaced[self._behind[time] :]
+        replaced.reverse()  # the first change of a key says what it held
+        return dict(replaced)
 
 
 class Changes:
@@ -88,33 +101,45 @@ class Changes:
         """The version of others that the level shows."""
         if self._level == "read uncommitted" and (dirty := self._versions.dirty.get(key)):
             return dirty[-1][1]
-        versions = self._versions.of[key]
-        if self._level in ("serializable", "snapshot"):
-            return next(value for at, value in reversed(versions) if at <= self._began)
-        return versions[-1][1]
+        versions = self._versions.of.get(key, _UNWRITTEN)
+        last = -1
+        if self._level in _OF_BEGIN:
+            while versions[last][0] > self._began:
+                last -= 1
+        return versions[last][1]
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Give the versions that the level shows of the keys from ``low`` to ``high``."""
         self._ranges.append((low, high))
-        keys = [key for key in self._versions.of if low <= key <= high]
+        keys = self._versions.keys(low, high)
+        own = {*self._written, *self._versions.dirty}
+        keys += sorted(key for key in own.difference(keys) if low <= key <= high)
         return {key: value for key in keys if (value := self.read(key)) != DELETED}
 
     def select(self, low: int, high: int) -> dict[str, int]:
         """Give the versions that the level shows and that are numbers in a range, key by key."""
         self._ranges.append(("", _LAST))
         found = self._versions.newest(low, high)
-        others: set[str] = set()  # that show another version than the newest
-        if self._level in ("serializable", "snapshot"):
-            others = self._versions.changed_since(self._began)
+        others: dict[str, Any] = {}  # that show another version than the newest
+        if self._level in _OF_BEGIN:
+            others = self._versions.replaced_since(self._began)
         elif self._level == "read uncommitted":
-            others = set(self._versions.dirty)
-        for key in others | self._written.keys():
-            value = self._written[key] if key in self._written else self._shown(key)
+            others = {key: self._shown(key) for key in self._versions.dirty}
+        others.update(self._written)
+        for key, value in others.items():
             if isinstance(value, int) and low <= value <= high:
                 found[key] = value
-            else:
-                found.pop(key, None)
+            elif key in found:
+                del found[key]
         return dict(sorted(found.items()))
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        """Write a value where the level shows numbers in a range; gives the keys, ascending."""
+        keys = list(self.select(low, high))
+        self._seen.update(keys)
+        for key in keys:
+            self.write(key, value)
+        return keys
 
     def write(self, key: str, value: Any) -> None:
         """Write a version, which COMMIT makes others see.
@@ -135,16 +160,16 @@ class Changes:
         Raises:
             RolledBack: the level would not be kept.
         """
-        lists = {key for key, value in self._written.items() if isinstance(value, list)}
-        checked = {
-            "serializable": self._seen | set(self._written), "snapshot": set(self._written),
-        }.get(self._level, lists)  # fmt: skip
         self.roll_back()
-        ranges = self._ranges if self._level == "serializable" else ()
-        if any(
-            key in checked or any(low <= key <= high for low, high in ranges)
-            for key in self._versions.changed_since(self._began)
-        ):
+        replaced = self._versions.replaced_since(self._began)
+        if self._level == "serializable":
+            used = self._seen | self._written.keys()
+            used.update(key for low, high in self._ranges for key in replaced if low <= key <= high)
+        elif self._level == "snapshot":
+            used = set(self._written)
+        else:
+            used = {key for key, value in self._written.items() if isinstance(value, list)}
+        if not used.isdisjoint(replaced):
             raise RolledBack("another transaction has changed what this one used")
         self._versions.commit(self._written)
 

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -69,7 +70,9 @@ void each_column(H& h, F f) {
   f(h.op_value), f(h.op_source), f(h.op_position), f(h.list_start), f(h.list_values);
   f(h.key_atom), f(h.initial_value), f(h.initial_alone);
   f(h.op_begin), f(h.op_end), f(h.commit_begin), f(h.commit_end), f(h.slack);
-  f(h.statement_sent), f(h.statement_answered), f(h.txn_group), f(h.op_version);
+  f(h.statement_start), f(h.statement_end), f(h.statement_txn), f(h.statement_predicate);
+  f(h.statement_known), f(h.statement_position), f(h.statement_sent), f(h.statement_answered);
+  f(h.txn_own_end), f(h.txn_group), f(h.op_version);
   f(h.labels.set_of), f(h.labels.set_start), f(h.labels.set_names);
   f(h.levels.set_of), f(h.levels.set_start), f(h.levels.set_names);
 }
@@ -126,7 +129,8 @@ nb::tuple state_of(const History& h) {
     columns.append(nb::bytes(column.data(), column.size() * sizeof(column[0])));
   });
   return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values),
-                        state_of(h.groups), state_of(h.versions), h.versions_ordered, h.labels.texts, h.levels.texts);
+                        state_of(h.groups), state_of(h.versions), h.versions_ordered, h.labels.texts, h.levels.texts,
+                        h.predicates, h.deleted);
 }
 
 void restore(History& h, const nb::tuple& state) {
@@ -144,6 +148,8 @@ void restore(History& h, const nb::tuple& state) {
   h.versions_ordered = nb::cast<bool>(state[7]);
   h.labels.texts = nb::cast<std::vector<std::string>>(state[8]);
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
+  h.predicates = nb::cast<std::vector<std::string>>(state[10]);
+  h.deleted = nb::cast<std::int32_t>(state[11]);
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
@@ -154,6 +160,8 @@ void restore(History& h, const nb::tuple& state) {
     h.key_of(atoms[k], initial[k]);
   }
   h.validate();
+  if (h.deleted < kNoAtom || h.deleted >= h.values.size()) throw nb::index_error("no such atom");
+  h.renumber_predicates();
   h.labels.renumber();
   h.levels.renumber();
 }
@@ -324,6 +332,16 @@ void register_history(nb::module_& m) {
         h.add_op(static_cast<OpKind>(kind), key, value, position, ok, source);
       },
       "kind"_a, "key"_a, "value"_a, "position"_a, "ok"_a = true, "source"_a = kSourceByValue);
+  c.def(
+      "operation_at",
+      [](const History& h, std::int32_t txn, std::int64_t position) {
+        if (txn < 0 || txn >= h.transactions()) throw nb::index_error("no such transaction");
+        const auto of = std::span(h.op_position).subspan(idx(h.op_start[idx(txn)]), idx(h.op_start[idx(txn) + 1] - h.op_start[idx(txn)]));
+        const auto at = std::ranges::lower_bound(of, position);
+        if (at == of.end() || *at != position) throw nb::index_error("no such operation");
+        return h.op_start[idx(txn)] + (at - of.begin());
+      },
+      "txn"_a, "position"_a, "The number of an operation, where positions ascend in each transaction.");
   c.def_ro("predicates", &History::predicates).def_ro("deleted", &History::deleted);
   c.def("deleted_atom", &History::deleted_atom);
   c.def(

@@ -8,6 +8,7 @@ NB_MODULE(_native, m) {
   // its user.
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);
+  isolang::register_plain(m);
   isolang::register_readers(m);
   isolang::register_writers(m);
   isolang::register_problem(m);

@@ -239,6 +239,12 @@ void History::begin_statement(std::string_view predicate, std::int64_t position,
   if (has_operation_times()) make_room_for_times();
 }
 
+void History::renumber_predicates() {
+  predicate_number_.clear();
+  for (std::size_t i = 0; i < predicates.size(); ++i)
+    predicate_number_.emplace(predicates[i], static_cast<std::int32_t>(i));
+}
+
 void History::drop_statement() {
   for (auto* column : {&statement_start, &statement_end, &statement_position}) column->pop_back();
   for (auto* column : {&statement_txn, &statement_predicate}) column->pop_back();

@@ -244,6 +244,7 @@ struct History {
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }
   void drop_statement();  // the last one; its operations stay
+  void renumber_predicates();  // after the columns were filled by hand
   // Of an operation, a predicate read and a transaction that are there; the others' are unknown.
   void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
   void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);

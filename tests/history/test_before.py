@@ -244,6 +244,23 @@ def test_a_part_and_a_pickle_keep_it() -> None:
         assert same.initial_alone.tolist() == [1]
 
 
+def test_a_pickle_keeps_predicate_reads() -> None:
+    """Rows that one statement returned stay its rows, and what it says of others is not lost."""
+    import pickle
+
+    rows = [("w", key, key) for key in range(400)]
+    scans = [("scan", ("between", "value", 0, 300), {1: 1, 2: 2, 3: 3})] * 400
+    made = History.from_transactions(
+        [Transaction(rows, session=0), Transaction([*scans, ("delete", 7)], session=1)]
+    )
+    assert made.columns.implicit  # so that nothing but the predicate says that row 4 was not there
+    kept = pickle.loads(pickle.dumps(made))
+    assert kept.columns.statement_start.tolist() == made.columns.statement_start.tolist()
+    assert kept.columns.predicates == made.columns.predicates
+    assert kept.columns.deleted == made.columns.deleted
+    assert check(kept, "ser").outcome == check(made, "ser").outcome == "invalid"
+
+
 def test_values_have_texts() -> None:
     """As the command line takes them."""
     assert texts({"x": 1, "a b": "z"}) == ("x=1", '"a b"="z"')

@@ -3,6 +3,7 @@
 import datetime as dt
 import io
 from decimal import Decimal
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from support.histories import transactions
 
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
+from isolang.history.build import _Builder
 
 
 def typed(x):
@@ -279,3 +281,62 @@ def test_times_of_three_kinds():
         assert h.columns.txn_end[0] - h.columns.txn_begin[0] == 10**9
     h = History.from_transactions([Transaction([], begin=when, end=when)])
     assert h.transaction(0).begin == int(when.timestamp()) * 10**9
+
+
+class _Other(tuple):
+    """A sequence that the native code does not take."""
+
+
+class _Rows(dict):
+    """Rows that it does not take."""
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_plain_operations_are_what_all_are(seed):
+    """The native code adds what is plain, and Python the rest: into the same columns."""
+    random = Random(seed)
+    scalars = [
+        0,
+        1,
+        -1,
+        2**63 - 1,
+        -(2**63),
+        2**63,
+        2**70,
+        True,
+        1.0,
+        "",
+        "1",
+        "ä\0b",
+        Keyword("x"),
+    ]
+
+    def value(none=True):
+        return random.choice([*scalars, None] if none else scalars)
+
+    def operation():
+        key = value()
+        kind = random.choice(["r", "r", "w", "insert", "append", "delete", "r-in", "scan"])
+        if kind == "delete":
+            return (kind, key)
+        if kind == "scan":
+            predicate = random.choice(["[:= :value 1]", ("between", "value", 0, 5)])
+            rows = {value(): value(none=False) for _ in range(random.randrange(4))}
+            return (kind, predicate, random.choice([rows, rows, UNKNOWN]))
+        if kind == "r-in" or (kind == "r" and random.random() < 0.3):
+            return (kind, key, [value() for _ in range(random.randrange(3))])
+        return (kind, key, UNKNOWN if kind == "r" and random.random() < 0.2 else value())
+
+    def other(op):
+        return _Other(_Rows(part) if isinstance(part, dict) else part for part in op)
+
+    def columns(programs):
+        builder = _Builder([Transaction(ops, session=0) for ops in programs], initial, "h")
+        for index, transaction in enumerate(builder.given):
+            builder.add(index, transaction)
+        return builder.columns.__getstate__()
+
+    initial = random.choice([None, 7, {1: 2}])
+    programs = [[operation() for _ in range(random.randrange(6))] for _ in range(8)]
+    plain = [random.choice([tuple, list])(ops) for ops in programs]
+    assert columns(plain) == columns([_Other(map(other, ops)) for ops in programs])

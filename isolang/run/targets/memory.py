@@ -85,7 +85,8 @@ class MemoryClient(BaseClient):
             return self.changes.select(low, high)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        return [key for key in self.select(low, high) if self.write(key, value)]
+        with self.target.lock:
+            return self.changes.change(low, high, value)
 
     def commit(self) -> None:
         with self.target.lock:

@@ -1,0 +1,123 @@
+// Operations as Python objects, the plain ones, straight into the columns. What is not plain (a value
+// of another type, a mistake) is left to isolang/history/build.py, which says what it means.
+#include <Python.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "bindings/bindings.hpp"
+#include "core/history.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace isolang {
+namespace {
+
+bool is_sequence(PyObject* o) { return PyTuple_CheckExact(o) || PyList_CheckExact(o); }
+
+std::optional<std::string_view> text_of(PyObject* o) {
+  if (!PyUnicode_CheckExact(o)) return std::nullopt;
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(o, &size);
+  if (text == nullptr) {  // half a character
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return std::string_view(text, static_cast<std::size_t>(size));
+}
+
+// The atom of None, of an integer of 64 bits or of a text.
+std::optional<std::int32_t> plain_atom(Atoms& atoms, PyObject* o) {
+  if (o == Py_None) return kNil;
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow != 0) return std::nullopt;
+    return atoms.intern_integer(number);
+  }
+  if (const auto text = text_of(o)) return atoms.intern_text(AtomKind::string, *text);
+  return std::nullopt;
+}
+
+std::optional<std::int32_t> plain_list(History& h, PyObject* o) {
+  if (!PyList_CheckExact(o)) return std::nullopt;
+  std::vector<std::int32_t> atoms;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
+    const auto atom = plain_atom(h.values, PyList_GET_ITEM(o, i));
+    if (!atom) return std::nullopt;
+    atoms.push_back(*atom);
+  }
+  return h.add_list(atoms);
+}
+
+// ("r", key, value or list), ("w" | "insert" | "append", key, value), ("delete", key).
+bool add_plain(History& h, PyObject* op, std::int64_t position, std::int32_t initial) {
+  if (!is_sequence(op)) return false;
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(op);
+  if (size != 2 && size != 3) return false;
+  PyObject** const parts = PySequence_Fast_ITEMS(op);
+  const auto name = text_of(parts[0]);
+  if ((name == "delete") != (size == 2)) return false;
+  if (name == "delete") {
+    const auto key = plain_atom(h.key_atoms, parts[1]);
+    if (!key) return false;
+    const std::int32_t number = h.key_of(*key, initial);
+    h.add_op(OpKind::write, number, h.deleted_atom(), position);
+    return true;
+  }
+  OpKind kind = OpKind::write;
+  if (name == "r") {
+    kind = PyList_CheckExact(parts[2]) ? OpKind::read_list : OpKind::read;
+  } else if (name == "append") {
+    kind = OpKind::append;
+  } else if (name != "w" && name != "insert") {
+    return false;
+  }
+  const auto key = plain_atom(h.key_atoms, parts[1]);
+  if (!key) return false;
+  const std::int32_t number = h.key_of(*key, initial);
+  const auto value =
+      kind == OpKind::read_list ? plain_list(h, parts[2]) : plain_atom(h.values, parts[2]);
+  if (!value) return false;
+  h.add_op(kind, number, *value, position);
+  return true;
+}
+
+}  // namespace
+
+void register_plain(nb::module_& m) {
+  m.def(
+      "add_plain_operations",
+      [](History& h, nb::handle ops, Py_ssize_t first, std::int32_t initial) {
+        if (h.transactions() == 0 || first < 0) throw nb::value_error("no transaction begun");
+        if (!is_sequence(ops.ptr())) return first;
+        while (first < PySequence_Fast_GET_SIZE(ops.ptr()) &&
+               add_plain(h, PySequence_Fast_GET_ITEM(ops.ptr(), first), first + 1, initial)) {
+          ++first;
+        }
+        return first;
+      },
+      "columns"_a, "operations"_a, "first"_a, "initial"_a,
+      "Adds operations from `first` on to the last transaction, up to one that is not plain; gives "
+      "its index. `initial`: the atom that T0 wrote to new keys.");
+  m.def(
+      "add_plain_rows",
+      [](History& h, const nb::dict& rows, std::int64_t position, std::int32_t initial) {
+        if (h.transactions() == 0) throw nb::value_error("no transaction begun");
+        std::vector<std::pair<std::int32_t, std::int32_t>> found;
+        for (const auto [key, row] : rows) {
+          const auto number = plain_atom(h.key_atoms, key.ptr());
+          const auto value = row.is_none() ? std::nullopt : plain_atom(h.values, row.ptr());
+          if (!number || !value) return false;
+          found.emplace_back(h.key_of(*number, initial), *value);
+        }
+        for (const auto& [key, value] : found) h.add_op(OpKind::read, key, value, position);
+        return true;
+      },
+      "columns"_a, "rows"_a, "position"_a, "initial"_a,
+      "Adds the rows that a predicate read returned, if all are plain; else none.");
+}
+
+}  // namespace isolang
