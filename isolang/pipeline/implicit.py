@@ -47,10 +47,7 @@ def may_stay_implicit(route: Route) -> bool:
     return (
         isinstance(route, Plan)
         and not written_spec(route).shows
-        and all(
-            not (a.of_one_key or a.by_statement or a.by_operation) and a.steps.keys() <= _LETTERS
-            for a in route.automata
-        )
+        and all(a.sites == "transactions" and a.steps.keys() <= _LETTERS for a in route.automata)
     )
 
 

@@ -69,7 +69,7 @@ def _why_not(chosen: Route) -> str:
     if not isinstance(chosen, Plan):
         return "it is decided by relations of the whole history, which has no parts"
     for automaton in chosen.automata:
-        if automaton.of_one_key or automaton.by_statement or automaton.by_operation:
+        if automaton.sites != "transactions":
             return f"its check {automaton.check} walks over single operations"
         used = {relation_of(letter) for letter in (*automaton.steps, *automaton.closing)}
         if foreign := sorted(used - _FORWARD - {""}):

@@ -106,6 +106,13 @@ std::pair<std::size_t, Pairs> letter_of(const std::string& name) {
   throw nb::value_error("automaton: unknown relation among its steps");
 }
 
+Sites sites_of(const std::string& name) {
+  constexpr const char* kNames[] = {"transactions", "accesses", "statements", "operations"};
+  const auto at = std::ranges::find(kNames, name);
+  if (at == std::end(kNames)) throw nb::value_error("automaton: unknown sites");
+  return static_cast<Sites>(at - std::begin(kNames));
+}
+
 Automaton automaton_of(nb::handle a, Restrictions& restrictions) {
   Automaton m;
   m.states = nb::cast<std::int32_t>(a.attr("states"));
@@ -121,16 +128,14 @@ Automaton automaton_of(nb::handle a, Restrictions& restrictions) {
     for (const auto& step : steps_of(item[1])) found[relation].add(step, pairs);
   }
   m.so_repeatable = nb::cast<bool>(a.attr("repeatable").attr("__contains__")("so"));
-  m.of_one_key = nb::cast<bool>(a.attr("of_one_key"));
-  m.by_statement = nb::cast<bool>(a.attr("by_statement"));
-  m.by_operation = nb::cast<bool>(a.attr("by_operation"));
-  m.back = steps_of(a.attr("back"));
+  m.sites = sites_of(nb::cast<std::string>(a.attr("sites")));
+  m.back.by_rw = steps_of(a.attr("back"));
   m.judges = nb::cast<bool>(a.attr("judges"));
   const nb::object direct = a.attr("direct");
   const auto has = [&](const char* name) { return holds(direct, name); };
-  m.back_so = has("so");
-  m.back_wr = has("wr");
-  m.back_earlier_wr = has("earlier wr");
+  m.back.so = has("so");
+  m.back.wr = has("wr");
+  m.back.earlier_wr = has("earlier wr");
   const Automaton::Reads closing = reads_of(a.attr("closing"));
   if (has("components")) {
     if (nb::len(restricted) > 0) throw nb::value_error("automaton: names in a check of components");
@@ -143,10 +148,10 @@ Automaton automaton_of(nb::handle a, Restrictions& restrictions) {
       m.pairs[r] = found[r].pairs();
       m.steps[r] = std::move(found[r].steps);
     }
-    m.back_pairs = closing[static_cast<std::size_t>(Relation::rw)];
+    m.back.rw_pairs = closing[static_cast<std::size_t>(Relation::rw)];
     if (closing[static_cast<std::size_t>(Relation::wr)] != 0) {
-      m.back_to_source.swap(m.back);
-      m.back_pairs = kAllPairs;
+      m.back.by_wr.swap(m.back.by_rw);
+      m.back.rw_pairs = kAllPairs;
     }
   }
   const auto check = [&](const std::vector<Automaton::Step>& list) {
@@ -155,8 +160,8 @@ Automaton automaton_of(nb::handle a, Restrictions& restrictions) {
         throw nb::value_error("automaton: step out of range");
   };
   check(m.epsilon);
-  check(m.back);
-  check(m.back_to_source);
+  check(m.back.by_rw);
+  check(m.back.by_wr);
   for (const auto& list : m.steps) check(list);
   return m;
 }
@@ -241,7 +246,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
     nb::gil_scoped_release release;
     // A check that looks at single reads of a transaction needs each of them.
     const bool each_read = std::ranges::any_of(
-        machines, [](const Automaton& m) { return m.back_earlier_wr || m.by_statement; });
+        machines, [](const Automaton& m) { return m.back.earlier_wr || m.by_statement(); });
     const Problem unmerged = each_read ? build_problem(history, false, true) : Problem{};
     const Problem& used = each_read ? unmerged : problem;
     solution = solve(used, machines, options, budget);

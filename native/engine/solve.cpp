@@ -296,8 +296,8 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
       pairs.resize(kept);
       if (std::ranges::all_of(pairs, [](Pairs p) { return p == kAllPairs; })) pairs.clear();
     }
-    if ((m.back_pairs & there) == 0) m.back.clear();
-    if ((there & ~m.back_pairs) == 0) m.back_pairs = kAllPairs;
+    if ((m.back.rw_pairs & there) == 0) m.back.by_rw.clear();
+    if ((there & ~m.back.rw_pairs) == 0) m.back.rw_pairs = kAllPairs;
   }
   return automata;
 }
@@ -306,7 +306,7 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
 std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
   // A check of components is `acyclic` if another check forbids the cycles that it allows.
   const auto forbids = [](const Automaton& m, const Automaton::Reads& component) {
-    if (m.states > 1 || !m.judges || m.of_one_key) return false;
+    if (m.states > 1 || !m.judges || m.of_one_key()) return false;
     for (std::size_t r = 0; r < kRelations; ++r)
       if ((component[r] & kItemPairs) != 0 && (m.steps[r].empty() || !m.pairs[r].empty())) return false;
     return true;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -22,6 +22,9 @@ from isolang.language.vocabulary import (
 
 LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
 """All letters of the words that walks spell, but those with names in quotes."""
+
+Sites: TypeAlias = Literal["transactions", "accesses", "statements", "operations"]
+"""What the nodes of a product are, besides states."""
 
 Restriction: TypeAlias = tuple[str, tuple[str, ...], bool]
 """A letter without its names, their patterns, and whether these are those left out."""
@@ -75,15 +78,15 @@ class Automaton(Struct, frozen=True, kw_only=True):
             an automaton has no steps. Or ``components``: cycles of the steps, over one state, are
             allowed, but for those with a pair of a ``closing`` relation; its words are such a pair
             before, or if not ``closing_first`` behind, any number of the others.
-        of_one_key: whether a walk stays with one key. The nodes of its product are the accesses
-            (T, x) of transactions to keys instead of the transactions; every step leads between
-            accesses to one key, and ``W`` and ``R`` ask who writes, or reads, that key.
-        by_statement: whether each statement that reads is a place of its own: ``wr`` and
+        sites: what the nodes of the product are, besides states. ``transactions``. Or
+            ``accesses``, (T, x), of transactions to keys: a walk stays with one key; every step
+            leads between accesses to it, and ``W`` and ``R`` ask who writes, or reads, that key.
+            Or ``statements``: each one that reads is a place of its own; ``wr`` and
             ``committed-before`` lead to statements, ``rw``, ``committed-after`` and ``tx`` from
             one, ``answered-before`` and ``po`` from one to another, and all others from COMMIT to
-            COMMIT, whose places are the transactions.
-        by_operation: whether, besides, ``ww`` leads to the place of the write: the first statement
-            behind it that reads, or a place behind all statements. ``po`` leads on within a state.
+            COMMIT, whose places are the transactions. Or ``operations``: besides, ``ww`` leads to
+            the place of the write: the first statement behind it that reads, or a place behind
+            all statements; ``po`` leads on within a state.
         judges: whether cycles of the product are violations, as above. Not so if the automaton is
             only there for its return paths; then some other check forbids each of its cycles.
     """
@@ -98,9 +101,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
     judges: bool = True
     closing: frozenset[str] = frozenset(("rw",))
     closing_first: bool = True
-    of_one_key: bool = False
-    by_statement: bool = False
-    by_operation: bool = False
+    sites: Sites = "transactions"
 
     @property
     def restricted(self) -> Mapping[str, Restriction]:
@@ -133,7 +134,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
             walk: the relations of the edges, in order; the last edge leads to where the first one
                 begins.
         """
-        if self.back or self.direct or self.of_one_key or self.by_statement:
+        if self.back or self.direct or self.sites != "transactions":
             return True
         tests = [letter for letter in self.steps if is_test(letter)]
         free = _closed(_moves(self.states, (*self.epsilon, *self._steps_of(tests))))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from isolang.errors import SpecError
-from isolang.language.classify.automaton import Automaton
+from isolang.language.classify.automaton import Automaton, Sites
 from isolang.language.classify.expression import (
     WORDS_BY_OPERATION,
     WORDS_BY_STATEMENT,
@@ -144,7 +144,7 @@ def classify(spec: Spec) -> Plan:
         raise SpecError(what + "\n  hint: write `acyclic so | wr as my-check`", file=spec.source)
     compiled = [_compile(spec, check) for check in spec.checks]
     warnings = tuple(warning for _, warning in compiled if warning)
-    apart = any(automaton.of_one_key or automaton.by_statement for automaton, _ in compiled)
+    apart = any(automaton.sites != "transactions" for automaton, _ in compiled)
     return Plan(
         spec=spec,
         kind="reachability" if apart else "event graph",
@@ -185,26 +185,25 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
     if check.kind in _FORMS:
         reason, hint = _FORMS[check.kind]
         raise refuse(reason, hint=hint)
-    of_key = statements = operations = False
+    sites: Sites = "transactions"
     letters: tuple[str, ...] = RELATIONS
     try:
         expr = plain(check.expr)
         if check.kind == "acyclic" and speaks_of_statements(expr):
-            if operations := "last-write" in names(expr):
+            if "last-write" in names(expr):
                 if not leaves_by_commit(expr):
                     reason = "a walk misses what others wrote, and does not reach its own COMMIT"
                     raise NotRegularError(expr, reason, "leave by `missed | tx`")
-                letters, expr = WORDS_BY_OPERATION, by_operation(expr)
+                letters, expr, sites = WORDS_BY_OPERATION, by_operation(expr), "operations"
             else:
-                letters, expr = WORDS_BY_STATEMENT, by_statement(expr)
-            statements = True
+                letters, expr, sites = WORDS_BY_STATEMENT, by_statement(expr), "statements"
         try:
             language = language_of(expr, letters=letters)
         except NotRegularError:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
             # A relation of each key has a loop iff that of some key has.
-            of_key, expr = True, of_one_key(expr)
+            sites, expr = "accesses", of_one_key(expr)
             language = language_of(expr)
         if language.nullable:
             reason = (
@@ -221,6 +220,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
         # No walk leads back to T0, which accesses every key.
+        of_key = sites == "accesses"
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
         base = generators(
             without(
@@ -240,8 +240,8 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         construct = closure_around(expr, frozenset(map(relation_of, turn))) or check.expr
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)
-    automaton = replace(automaton_of(check.name, base), of_one_key=of_key, by_statement=statements)
-    if operations:
+    automaton = replace(automaton_of(check.name, base), sites=sites)
+    if sites == "operations":
         automaton = over_operations(automaton)
     if of_key and (reason := leaves_the_key(automaton)):
         raise refuse(reason, check.expr)
@@ -253,7 +253,7 @@ def over_operations(automaton: Automaton) -> Automaton:
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
     steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
-    return replace(automaton, steps=steps, by_statement=True, by_operation=True)
+    return replace(automaton, steps=steps, sites="operations")
 
 
 def leaves_the_key(automaton: Automaton) -> str:

@@ -118,7 +118,7 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
         pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
-        a.of_one_key
+        a.sites == "accesses"
         or OVERWRITING & a.relations
         or (a.back and ("ww" in a.relations or "wr" in a.closing))
         for a in automata
@@ -372,7 +372,9 @@ class _Compiler:
             raise _NotHornError(reason, name)
         steps = _steps_of(dfa)
         automaton = _automaton(name, states=len(dfa.moves), steps=steps)
-        automaton = replace(automaton, of_one_key=of_key, closing=closing)
+        automaton = replace(
+            automaton, sites="accesses" if of_key else "transactions", closing=closing
+        )
         if of_key and (reason := leaves_the_key(automaton)):
             raise _NotHornError(reason, name)
         repeatable = frozenset(

@@ -62,8 +62,39 @@ inline std::vector<Filtered> filtered_relations() {
 // An rw pair, whatever it is in the graph.
 constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 
-struct Automaton {
+// Where a walk is, besides its state: the places of the product's nodes.
+enum class Sites : std::uint8_t {
+  transactions,
+  // A walk stays with one key: its nodes are the accesses of transactions to keys, every step leads
+  // between accesses of one key, and the tests ask who writes, or reads, that key.
+  accesses,
+  // Each statement that reads is a place of its own: wr and committed_before lead to one, rw,
+  // committed_after and own_commit from one, answered_before and po from one to another, and all
+  // other steps from COMMIT to COMMIT.
+  statements,
+  // Statements, and where a transaction writes: ww leads to the first statement at or behind the
+  // last write of the key, or behind all of them, and po leads on in the state where it is. All
+  // walks leave by rw or own_commit.
+  operations
+};
+
+// The walks back that a single pair must not close. Such pairs are no edges of the product, because
+// a cycle of several of them is allowed.
+struct ForbiddenReturn {
   using Step = std::pair<std::int32_t, std::int32_t>;
+  // `irreflexive phi ; rw`: for each (q, r), an rw pair s -> b is forbidden if (b, r) reaches (s, q).
+  std::vector<Step> by_rw;
+  Pairs rw_pairs = kAllPairs;  // of which rw pairs
+  // `irreflexive wr ; phi`: for each (q, r), a wr pair a -> t is forbidden if (t, r) reaches (a, q).
+  std::vector<Step> by_wr;
+  // By rw, where the walk is one pair, for which no product is needed: b precedes s in its session;
+  // s read from b; s read from b by an operation before the one that the rw pair is about. Such an
+  // automaton has no steps.
+  bool so = false, wr = false, earlier_wr = false;
+};
+
+struct Automaton {
+  using Step = ForbiddenReturn::Step;
   std::int32_t states = 1;
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
@@ -75,34 +106,14 @@ struct Automaton {
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
   bool rt_is_assumed = false;  // nor rt
-  // A walk stays with one key: its nodes are the accesses of transactions to keys, every step leads
-  // between accesses of one key, and the tests ask who writes, or reads, that key.
-  bool of_one_key = false;
-  // Each statement that reads is a place of its own: wr and committed_before lead to one, rw,
-  // committed_after and own_commit from one, answered_before and po from one to another, and all
-  // other steps from COMMIT to COMMIT.
-  bool by_statement = false;
-  // Such a check also knows where a transaction writes: ww leads to the first statement at or behind
-  // the last write of the key, or behind all of them, and po leads on in the state where it is. All
-  // walks leave by rw or own_commit.
-  bool by_operation = false;
+  Sites sites = Sites::transactions;
 
-  // return paths that a single rw must not close (`irreflexive phi ; rw`): for each (q, r), an rw
-  // pair s -> b is forbidden if (b, r) reaches (s, q). Such pairs are no edges of the product,
-  // because a cycle of several of them is allowed. An automaton with return paths need not pass
-  // state 0; its product has no cycle unless another check forbids it.
-  std::vector<Step> back;
-  Pairs back_pairs = kAllPairs;  // of which rw pairs
-  // The same for wr pairs (`irreflexive wr ; phi`): for each (q, r), a wr pair a -> t is forbidden if
-  // (t, r) reaches (a, q).
-  std::vector<Step> back_to_source;
+  // An automaton with return paths need not pass state 0; its product has no cycle unless another
+  // check forbids it.
+  ForbiddenReturn back;
   // Are its own cycles violations? Where it only has return paths they are not, and another check
   // forbids every one of them.
   bool judges = true;
-  // The same where the return path is one pair, for which no product is needed: b precedes s in its
-  // session; s read from b; s read from b by an operation before the one that the rw pair is about.
-  // Such an automaton has no steps.
-  bool back_so = false, back_wr = false, back_earlier_wr = false;
 
   // A check of components (`irreflexive irw ; (wr | ww | irw | prw)^*`): cycles of its relations are
   // allowed, and must not have a pair of `closing` among them. Per relation, the reads whose pairs
@@ -122,7 +133,7 @@ struct Automaton {
   }
   // Are some steps, or the return paths, about some pairs only?
   bool splits() const {
-    return back_pairs != kAllPairs ||
+    return back.rw_pairs != kAllPairs ||
            std::ranges::any_of(pairs, [](const auto& some) { return !some.empty(); });
   }
   Pairs of_step(Relation relation, std::size_t step) const {
@@ -130,14 +141,17 @@ struct Automaton {
     return some.empty() ? kAllPairs : some[step];
   }
 
-  bool places_are_transactions() const { return !of_one_key && !by_statement; }
+  bool places_are_transactions() const { return sites == Sites::transactions; }
+  bool of_one_key() const { return sites == Sites::accesses; }
+  bool by_statement() const { return sites >= Sites::statements; }
+  bool by_operation() const { return sites == Sites::operations; }
   bool tests() const {
     return std::ranges::any_of(std::array{Relation::writes, Relation::reads, Relation::label, Relation::level},
                                [&](Relation test) { return !of(test).empty(); });
   }
-  bool of_one_pair() const { return back_so || back_wr || back_earlier_wr; }
+  bool of_one_pair() const { return back.so || back.wr || back.earlier_wr; }
   bool direct() const { return of_one_pair() || of_components(); }
-  bool of_product() const { return !back.empty() || !back_to_source.empty(); }
+  bool of_product() const { return !back.by_rw.empty() || !back.by_wr.empty(); }
   bool forbids_return_paths() const { return direct() || of_product(); }
 
   const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }
@@ -155,7 +169,7 @@ struct Automaton {
 
   // Whether any number of steps lead on from statement to statement: see joined() in event_graph.cpp.
   bool statements_are_joined() const {
-    return by_statement && std::ranges::any_of(of(Relation::po), [](const Step& s) {
+    return by_statement() && std::ranges::any_of(of(Relation::po), [](const Step& s) {
              return s.first == s.second;
            });
   }
@@ -222,7 +236,7 @@ struct Automaton {
   // Where every step to a statement may go on to COMMIT, that is a move inside the transaction.
   const std::vector<Step>& to_commit() const {
     static const std::vector<Step> kNone;
-    return by_operation ? of(Relation::own_commit) : kNone;
+    return by_operation() ? of(Relation::own_commit) : kNone;
   }
   void move(std::vector<bool>& reached) const {  // by any number of moves inside a transaction
     for (bool grown = true; grown;) {

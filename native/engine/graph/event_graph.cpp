@@ -109,7 +109,7 @@ Automaton joined(const Automaton& m) {
 std::vector<Automaton> of_the_history(const Problem& p, std::vector<Automaton> automata) {
   if (std::ranges::any_of(automata, &Automaton::by_statement) && statements_are_in_time(p))
     for (Automaton& m : automata)
-      if (m.by_statement) m = joined(m);
+      if (m.by_statement()) m = joined(m);
   return automata;
 }
 
@@ -214,8 +214,8 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
-    const auto& at_statements = m.of(m.by_operation ? Relation::po : Relation::own_commit);
-    apart_.push_back(m.by_statement && !at_statements.empty()
+    const auto& at_statements = m.of(m.by_operation() ? Relation::po : Relation::own_commit);
+    apart_.push_back(m.by_statement() && !at_statements.empty()
                          ? std::ranges::min_element(at_statements)->first
                          : 0);
     if (!m.direct()) node_count_ = node(c, places_of(c).count(), apart_[c]);
@@ -236,22 +236,22 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
         steps.push_back({base_[c] + of_check[i].first + (from_statement ? shift : 0),
                          base_[c] + of_check[i].second + (to_statement ? shift : 0),
                          m.states - (from_statement ? apart : 0),
-                         m.states - (to_statement ? apart : 0), kind_of(m), reads_of(i)});
+                         m.states - (to_statement ? apart : 0), m.sites, reads_of(i)});
     };
     const auto of_each = [&](Relation relation) {
       return [&, relation](std::size_t i) { return m.of_step(relation, i); };
     };
     add(wr_, m.of(Relation::wr), of_each(Relation::wr), false, true);
-    add(ww_, m.of(Relation::ww), of_each(Relation::ww), false, m.by_operation);
+    add(ww_, m.of(Relation::ww), of_each(Relation::ww), false, m.by_operation());
     add(rw_, m.of(Relation::rw), of_each(Relation::rw), true, false);
-    add(back_, m.back, [&](std::size_t) { return m.back_pairs; }, true, false);
+    add(back_, m.back.by_rw, [&](std::size_t) { return m.back.rw_pairs; }, true, false);
   }
   auxiliary_base_ = node_count_;
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     const Places& places = places_of(c);
     // A statement is left by its steps.
-    const std::int32_t movers = m.by_statement ? p.n + 1 : places.count();
+    const std::int32_t movers = m.by_statement() ? p.n + 1 : places.count();
     for (std::int32_t i = 0; i < movers && !m.epsilon.empty(); ++i) {
       if (!included(p, places.transaction[i])) continue;
       // mutant: no-inner-moves
@@ -653,7 +653,7 @@ void EventGraph::add_filtered(std::size_t c) {
 void EventGraph::add_statements(std::size_t c, bool together) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
-  if (!m.by_statement) return;
+  if (!m.by_statement()) return;
   const bool joined = m.statements_are_joined();
   std::vector<Moment> committed, sent, answered, commits;
   for (std::int32_t t = 0; t < p.n && !p.commit_begin.empty(); ++t) {
@@ -662,7 +662,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
     if (p.commit_begin[t] != kTimeUnknownBegin) commits.push_back({p.commit_begin[t], t});
   }
   std::vector<std::int32_t> reading;  // states: what leads to a transaction there means each statement
-  for (const auto& [q, s] : m.of(m.by_operation ? Relation::po : Relation::own_commit))
+  for (const auto& [q, s] : m.of(m.by_operation() ? Relation::po : Relation::own_commit))
     if (std::ranges::find(reading, q) == reading.end()) reading.push_back(q);
   for (std::int32_t r = 0, next = 0; r < p.reads(); r = next) {
     const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
@@ -693,7 +693,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
   }
   for (std::int32_t place = statements_.first_end; place < statements_.count(); ++place)
     for (const auto& [q, s] : m.of(Relation::own_commit))
-      if (const std::int32_t t = statements_.transaction[place]; m.by_operation && included(p, t))
+      if (const std::int32_t t = statements_.transaction[place]; m.by_operation() && included(p, t))
         edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
   for (const auto& [q, s] : m.of(Relation::po)) {
     Node rail = -1;  // a chain for each transaction, unless the statements are one
@@ -728,7 +728,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
 std::int32_t EventGraph::read_at(Node v) const {
   if (v >= auxiliary_base_) return -1;
   const auto check = idx(check_of(v));
-  if (!automata[check].by_statement) return -1;
+  if (!automata[check].by_statement()) return -1;
   const std::int32_t apart = apart_[check], n = problem.n;
   const Node first = node(check, n + 1, apart);
   if (v < first) return -1;

@@ -93,7 +93,7 @@ class EventGraph {
   }
   Node written_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
     const Places& places = places_of(check);
-    return node(check, (automata[check].by_operation ? places.of_write : places.of_writer)[writer],
+    return node(check, (automata[check].by_operation() ? places.of_write : places.of_writer)[writer],
                 state);
   }
   Node read_node(std::size_t check, std::int32_t read, std::int32_t state) const {
@@ -186,10 +186,10 @@ class EventGraph {
   struct Step {
     Node from, to;
     std::int32_t from_states, to_states;
-    std::uint8_t kind;   // of places, by kind_of
+    Sites sites;
     Pairs pairs;         // those that it is about
   };
-  using Place = std::array<std::int32_t, 4>;  // by kind_of
+  using Place = std::array<std::int32_t, 4>;  // by Sites
   template <typename Visit>
   static void each(std::span<const Step> steps, Pairs pairs, Place first, Place second,
                    Visit visit) {
@@ -198,8 +198,8 @@ class EventGraph {
       if ((step.pairs & pairs) == 0)
         continue;
       else
-        visit(step.from + first[step.kind] * step.from_states,
-              step.to + second[step.kind] * step.to_states);
+        visit(step.from + first[idx(step.sites)] * step.from_states,
+              step.to + second[idx(step.sites)] * step.to_states);
   }
   Place of_writer(std::int32_t w) const {
     return {writing(w), accesses_.count() > 0 ? accesses_.of_writer[w] : -1, writing(w), writing(w)};
@@ -213,12 +213,9 @@ class EventGraph {
     const std::int32_t statement = statements_.count() > 0 ? statements_.of_read[r] : -1;
     return {reading(r), accesses_.count() > 0 ? accesses_.of_read[r] : -1, statement, statement};
   }
-  static std::uint8_t kind_of(const Automaton& m) {
-    return m.of_one_key ? 1 : m.by_operation ? 3 : m.by_statement ? 2 : 0;
-  }
   const Places& places_of(std::size_t check) const {
-    const Places* const by_kind[] = {&transactions_, &accesses_, &statements_, &statements_};
-    return *by_kind[kind_of(automata[check])];
+    const Places* const by_sites[] = {&transactions_, &accesses_, &statements_, &statements_};
+    return *by_sites[idx(automata[check].sites)];
   }
   template <typename Visit>
   void add_rw(Relation relation, std::span<const Step> steps, std::int32_t read, std::int32_t a,

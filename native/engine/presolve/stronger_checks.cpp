@@ -38,6 +38,12 @@ constexpr bool inside_or_away(Relation r) {
   return r == Relation::po || r == Relation::own_commit || r == Relation::rw;
 }
 
+// The pairs that make a forbidden return path by themselves, or close one.
+void add_returns(const Automaton& m, Automaton& to) {
+  if (m.back.so) to.steps[idx(Relation::so)] = {{0, 0}};
+  if (m.back.wr || m.back.earlier_wr || !m.back.by_wr.empty()) to.steps[idx(Relation::wr)] = {{0, 0}};
+}
+
 // The steps of all checks and return paths together, over one state.
 std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
   const bool unique = one_source_each(problem);
@@ -45,7 +51,7 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
   bool search = false;
   for (const Automaton& m : automata) {
     // A walk by operations is one of whole transactions, in which no two rw follow each other.
-    if (m.by_operation) {
+    if (m.by_operation()) {
       for (std::size_t r = 0; r < kRelations; ++r)
         if (!m.steps[r].empty() && !inside_or_away(static_cast<Relation>(r))) all.steps[r] = {{0, 0}};
       search = true;
@@ -56,8 +62,7 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
     search |= m.of_product() && (!unique || !m.of(Relation::ww).empty());
     for (std::size_t r = 0; r < kRelations; ++r)
       if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
-    if (m.back_so) all.steps[idx(Relation::so)] = {{0, 0}};
-    if (m.back_wr || m.back_earlier_wr || !m.back_to_source.empty()) all.steps[idx(Relation::wr)] = {{0, 0}};
+    add_returns(m, all);
     add_component(m, all);
     search |= m.of_components();
   }
@@ -70,8 +75,7 @@ constexpr std::size_t kTests = idx(Relation::writes);
 void add_steps(const Automaton& m, Automaton& to) {
   for (std::size_t r = 0; r < kTests; ++r)
     if (!m.steps[r].empty()) to.steps[r] = {{0, 0}};
-  if (m.back_so) to.steps[idx(Relation::so)] = {{0, 0}};
-  if (m.back_wr || m.back_earlier_wr || !m.back_to_source.empty()) to.steps[idx(Relation::wr)] = {{0, 0}};
+  add_returns(m, to);
   to.so_repeatable = to.repeats(Relation::so);
 }
 
@@ -99,21 +103,21 @@ std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
 
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata) {
   const auto scatters = [](const Automaton& m) {
-    return m.tests() || (m.of_product() && (m.states > 1 || m.of_one_key));
+    return m.tests() || (m.of_product() && (m.states > 1 || m.of_one_key()));
   };
   if (std::ranges::none_of(automata, scatters) ||
       std::ranges::any_of(automata, [](const Automaton& m) {
-        return m.of_components() || m.by_statement;  // what leads to statements needs them
+        return m.of_components() || m.by_statement();  // what leads to statements needs them
       }))
     return std::nullopt;
   std::vector<Automaton> result(1);
   for (const Automaton& m : automata) {
     add_steps(m, result[0]);
     // A walk back to a source is a cycle of the steps of all.
-    if (!m.direct() && m.back.empty()) continue;
+    if (!m.direct() && m.back.by_rw.empty()) continue;
     Automaton& own = result.emplace_back();
     add_steps(m, own);
-    own.back = {{0, 0}};
+    own.back.by_rw = {{0, 0}};
     own.judges = false;
   }
   return result;

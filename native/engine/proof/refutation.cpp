@@ -337,7 +337,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     first = idx(closing - edges.begin() + 1) % edges.size();  // the return path, then its rw
   else
     while (!graph_.is_zero(edges[first].from)) ++first;
-  if (m.by_operation) {
+  if (m.by_operation()) {
     step.edges = between_operations(edges, first);
     steps_.push_back(std::move(step));
     return;

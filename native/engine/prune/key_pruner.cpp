@@ -55,15 +55,15 @@ KeyPruner::KeyPruner(Pruner& pruner)
         !m.splits() && m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (std::size_t i = 0; m.judges && i < m.of(ww).size(); ++i) {
       const auto [q, r] = m.of(ww)[i];
-      ww_rows_.push_back({check, q, target_of(check, r, m.by_operation), m.of_step(ww, i)});
+      ww_rows_.push_back({check, q, target_of(check, r, m.by_operation()), m.of_step(ww, i)});
     }
     for (std::size_t i = 0; m.judges && i < m.of(rw).size(); ++i) {
       const auto [q, r] = m.of(rw)[i];
       rw_rows_.push_back(
           {check, q, target_of(check, r), m.of_step(rw, i)});
     }
-    for (const auto& [q, r] : m.back)
-      rw_rows_.push_back({check, q, target_of(check, r), m.back_pairs});
+    for (const auto& [q, r] : m.back.by_rw)
+      rw_rows_.push_back({check, q, target_of(check, r), m.back.rw_pairs});
   }
   if (graph_.has_version_nodes()) ww_rows_.push_back({-1, 0, target_of(-1, 0), kAllPairs});
 }

@@ -115,8 +115,8 @@ bool Pruner::begin_directly() {
   // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds all that
   // follows, and every version order that contains it will do.
   const auto free_of_orders = [](const Automaton& m) {
-    return m.of(Relation::rw).empty() && (m.back.empty() || m.of(Relation::ww).empty()) &&
-           m.back_to_source.empty() && !m.of_components();
+    return m.of(Relation::rw).empty() && (m.back.by_rw.empty() || m.of(Relation::ww).empty()) &&
+           m.back.by_wr.empty() && !m.of_components();
   };
   const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
   const bool free =
@@ -345,7 +345,7 @@ std::size_t Pruner::open_candidates() const {
 // down in the order in which it happened is near to what is put down next.
 Adjacency Pruner::latest_readers() const {
   const auto ranked = std::ranges::find_if_not(
-      graph.automata, [](const Automaton& m) { return m.direct() || m.of_one_key; });
+      graph.automata, [](const Automaton& m) { return m.direct() || m.of_one_key(); });
   if (ranked == graph.automata.end()) return readers();  // no reader has a node
   const auto check = idx(ranked - graph.automata.begin());
   const Problem& p = graph.problem;
@@ -429,17 +429,17 @@ bool Pruner::prune_direct(std::int32_t txn) {
     };
     for (const std::int32_t other : reads_of(txn)) {
       const std::int32_t seen = source[other];
-      if (m.back_so && seen >= 0)
+      if (m.back.so && seen >= 0)
         for (std::int32_t b = session_writer_[other]; b >= 0; b = session_before_[b]) {
           if (!order(other, b, Relation::so, -1, -1)) return false;
           if (graph.sessions_order_versions) break;  // those before it precede it
         }
-      if (seen < 0 || initial(seen) || !(m.back_wr || m.back_earlier_wr)) continue;
+      if (seen < 0 || initial(seen) || !(m.back.wr || m.back.earlier_wr)) continue;
       // What `other` saw, the transaction's reads of the same writer's keys saw, or something
       // later.
       const auto binds = [&](std::int32_t r) {
         // mutant: later-read-binds
-        return source[r] >= 0 && r != other && (m.back_wr || p.reads_first(other, r));
+        return source[r] >= 0 && r != other && (m.back.wr || p.reads_first(other, r));
       };
       const auto written = writers_by_txn_.of(p.writer_txn[seen]);
       if (written.size() > kWide * reads_of(txn).size()) {  // such as one that fills a table

@@ -226,16 +226,16 @@ void Pruner::direct_return_paths(std::int32_t read, SourceOf source_of,
       found.push_back(
           {b, {here, there, Relation::closing, read, -1, b}, {there, here, relation, other, from, -1}});
     };
-    if (m.back_so)
+    if (m.back.so)
       for (std::int32_t b = session_writer_[read]; b >= 0; b = session_before_[b]) {
         add(b, Relation::so, -1);
         if (graph.sessions_order_versions) break;  // those before it precede it
       }
-    if (!m.back_wr && !m.back_earlier_wr) continue;
+    if (!m.back.wr && !m.back.earlier_wr) continue;
     for (const std::int32_t other : reads_of(reader)) {
       const std::int32_t seen = source_of(other);
       if (other == read || seen < 0 || initial(seen)) continue;
-      if (!m.back_wr && !p.reads_first(other, read)) continue;
+      if (!m.back.wr && !p.reads_first(other, read)) continue;
       if (const std::int32_t b = write_of(p.writer_txn[seen], key); b >= 0)
         add(b, Relation::wr, other);
     }

@@ -66,7 +66,7 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
     components_ |= m.of_components();
     immediate_.push_back(m.repeats(Relation::ww));
     // SOUND BECAUSE if a later writer leads back, so does the next one, by a ww step first.
-    by_next_.push_back(std::ranges::all_of(m.back, [&](const Automaton::Step& b) {
+    by_next_.push_back(std::ranges::all_of(m.back.by_rw, [&](const Automaton::Step& b) {
       return m.goes_on_by_ww(b.second);
     }));
   }
@@ -188,7 +188,7 @@ void ReturnPaths::find_suspects(const Choice& choice) {
     own.assign(idx(nodes_), -1);
     latest.assign(idx(nodes_), -1);
     for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-      for (const auto& [q, start] : graph_.automata[c].back)
+      for (const auto& [q, start] : graph_.automata[c].back.by_rw)
         for (std::int32_t i = p.key_start[key]; i < p.key_start[idx(key) + 1]; ++i)
           if (choice.in[p.writer_txn[choice.writers[i]]] != 0)
             own[local_[graph_.writer_node(c, choice.writers[i], start)]] = i;
@@ -202,7 +202,7 @@ void ReturnPaths::find_suspects(const Choice& choice) {
       }
     }
     for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-      for (const auto& [q, start] : graph_.automata[c].back)
+      for (const auto& [q, start] : graph_.automata[c].back.by_rw)
         for (const std::int32_t r : reads.of(key))
           if (chosen(r) &&
               latest[local_[graph_.read_node(c, r, q)]] > choice.place[choice.source[r]])
@@ -346,12 +346,12 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
   const std::int32_t last = p.key_start[idx(p.read_key[r]) + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     // mutant: predicate-reads-close
-    if ((graph_.automata[c].back_pairs & graph_.pairs_of_read(r)) == 0) continue;
+    if ((graph_.automata[c].back.rw_pairs & graph_.pairs_of_read(r)) == 0) continue;
     bool open = true;
     for (std::int32_t i = choice.place[a] + 1; open && i < last; ++i) {
       const std::int32_t b = choice.writers[i], txn = p.writer_txn[b];
       if (!choice.in[txn] || txn == reader) continue;
-      for (const auto& [q, start] : graph_.automata[c].back) {
+      for (const auto& [q, start] : graph_.automata[c].back.by_rw) {
         const Node from = local_[graph_.writer_node(c, b, start)],
                    to = local_[graph_.read_node(c, r, q)];
         if (!open || rank_[from] > rank_[to]) continue;
@@ -376,7 +376,7 @@ void ReturnPaths::to_source(const Choice& choice, std::int32_t r,
   const std::int32_t a = choice.source[r];
   if (graph_.problem.writer_txn[a] == graph_.problem.n) return;  // nothing leads to T0
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-    for (const auto& [q, start] : graph_.automata[c].back_to_source) {
+    for (const auto& [q, start] : graph_.automata[c].back.by_wr) {
       const Node last = graph_.writer_node(c, a, q), first = graph_.read_node(c, r, start);
       const Node from = local_[first], to = local_[last];
       if (rank_[from] > rank_[to] || (clocks_.exact() && !clocks_.reaches(from, to))) continue;
