@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from isolang.encodings.dependencies import finished
 from isolang.encodings.edge_variables import edge_variables
 from isolang.encodings.formula import Builder, Formula
-from isolang.problem.polygraph import remaining
+from isolang.problem.until import seconds_left
 
 if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
@@ -68,7 +68,7 @@ def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
     # less[e] at bit i: the lowest i + 1 bits of u's label are less than those of v's.
     below = None
     for i in range(width):
-        remaining(until)
+        seconds_left(until)
         less = builder.new(len(u), lambda e, i=i: f"bits 0-{i} of {u[e]} < those of {v[e]}")  # type: ignore[misc]
         a, b = bits[u, i], bits[v, i]
         builder.clauses(-less, -a, b)

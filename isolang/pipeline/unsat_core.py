@@ -14,7 +14,8 @@ from isolang.language.classify.relational import Relational
 from isolang.language.meaning.core import Check
 from isolang.limits import Work
 from isolang.problem import Inclusion, Problem
-from isolang.solvers.answer import seconds_left, work_of
+from isolang.problem.until import seconds_left
+from isolang.solvers.answer import work_of
 from isolang.solvers.registry import NATIVE, SOLVERS
 
 # All of it together; of what is left, the share of one attempt, and what one may do in any case;

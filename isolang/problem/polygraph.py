@@ -11,7 +11,6 @@ Every encoding starts from it. How much pruning has been done is a stage of its 
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,6 +23,7 @@ from msgspec.structs import replace
 from isolang.problem.distinct import among, distinct
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import Inclusion, Problem
+from isolang.problem.until import seconds_left
 from isolang.rows import bits
 
 if TYPE_CHECKING:
@@ -148,20 +148,6 @@ def clauses_of(polygraph: Polygraph) -> int:
     of_reads = writers[native.read_key]
     settled = of_reads[polygraph.source >= 0].sum()
     return int(len(polygraph.open) + settled + of_reads[polygraph.choice_read].sum())
-
-
-def remaining(until: float | None) -> float:
-    """Seconds until a moment, for native calls (0: no limit).
-
-    Raises:
-        TimeoutError: it has passed.
-    """
-    if until is None:
-        return 0.0
-    left = until - time.perf_counter()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
@@ -299,7 +285,7 @@ def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
     pairs = [np.zeros((0, 2), np.int32)]
     starts = native.key_start.tolist()
     for first, last in pairwise(starts):
-        remaining(until)
+        seconds_left(until)
         i, j = np.triu_indices(last - first - 1, 1)
         a, b = first + 1 + i, first + 1 + j
         if len(known):
@@ -314,7 +300,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
 
     native = graph.problem.native
     columns = graph.problem.history.columns
-    left = _native.prune(columns, native, list(graph.automata), remaining(until))
+    left = _native.prune(columns, native, list(graph.automata), seconds_left(until) or 0.0)
     graph = _with_nodes_of(graph, left["nodes"], left["version_base"])
     source: Ints = left["source"]
     settled: Ints = left["settled"].reshape(-1, 2)

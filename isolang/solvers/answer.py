@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -100,17 +99,3 @@ def work_of(solution: Solution, formula: Formula) -> int:
 
 def _of_conflict(formula: Formula) -> int:
     return _CONFLICT + (formula.clause_count + len(formula.edges)) // _SIZE
-
-
-def seconds_left(until: float | None) -> float | None:
-    """Seconds until a moment of ``time.perf_counter``; ``None`` if there is no limit.
-
-    Raises:
-        TimeoutError: it has passed.
-    """
-    if until is None:
-        return None
-    left = until - time.perf_counter()
-    if left <= 0:
-        raise TimeoutError
-    return left

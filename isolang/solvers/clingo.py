@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.solvers.answer import Solution, conflicts_for, seconds_left
+from isolang.problem.until import seconds_left
+from isolang.solvers.answer import Solution, conflicts_for
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula

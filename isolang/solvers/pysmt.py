@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.errors import SolverError
-from isolang.solvers.answer import Solution, seconds_left
+from isolang.problem.until import seconds_left
+from isolang.solvers.answer import Solution
 from isolang.solvers.z3 import counts, resources
 
 if TYPE_CHECKING:

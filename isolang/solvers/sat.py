@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.encodings.formula import split_clauses
-from isolang.solvers.answer import Solution, conflicts_for, seconds_left
+from isolang.problem.until import seconds_left
+from isolang.solvers.answer import Solution, conflicts_for
 from isolang.solvers.clauses import with_selectors
 
 if TYPE_CHECKING:

@@ -98,11 +98,6 @@ class Values:
         """Whether it takes more memory than it may."""
         return self.last.memory() > self._memory
 
-    @property
-    def spilled(self) -> bool:
-        """Whether a part of it is on disk."""
-        return self._spilled
-
     def close(self) -> None:
         """Close the file."""
         if self._data is not None:

@@ -7,12 +7,15 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from isolang import load_history
 from isolang.history.columns import UNKNOWN_BEGIN, UNKNOWN_END
+from isolang.history.history import History
 from isolang.history.transaction import Transaction
-from isolang.watch.stream import Batch, transactions
+from isolang.watch.stream import Batch, Stream, transactions
+from isolang.watch.stream.batch import Place
 
 FEATURES = (
     "lists",
@@ -235,6 +238,22 @@ def by_session(found: list[Transaction]) -> dict[object, list[object]]:
     for transaction in found:
         sessions.setdefault(transaction.session, []).append(comparable(transaction, order))
     return sessions
+
+
+def transaction_at(stream: Stream, place: Place) -> Transaction:
+    """A transaction of the log, read again; its number is that among the ones read."""
+    at = np.array([[-1, place.file, place.offset, place.done_file, place.done]], np.int64)
+    rows = stream.log.rows_at(at)
+    (found,) = transactions(
+        History(
+            columns=rows.columns,
+            name="again",
+            format="edn",
+            position_unit="byte",
+            session_names=tuple(rows.names),
+        )
+    )
+    return found
 
 
 def whole(path: Path, format: str = "auto") -> list[Transaction]:  # noqa: A002

@@ -119,7 +119,7 @@ def test_a_cut_that_is_put_back_takes_away_what_went_to_disk(tmp_path):
     columns, start, order = part([("w", "x", 1)])
     undo = values.last.replace(values.last.left_by(columns, start, order))
     values.make_room()
-    assert values.spilled
+    assert (tmp_path / "state.sqlite").exists()
     values.last.replace(undo)
     values.fetch(columns)
     opened, _ = values.last.open_window(columns)
@@ -232,7 +232,6 @@ def test_a_changed_name_of_a_key_on_disk_is_refused(tmp_path):
         data.execute("UPDATE value SET key = ?", (name,))
         data.commit()
         values.restore(saved)
-        assert values.spilled
     data.close()
     values.close()
 

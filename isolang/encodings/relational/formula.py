@@ -12,7 +12,6 @@ The bounds are those of E. Torlak, D. Jackson, *Kodkod: a relational model finde
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -29,9 +28,10 @@ from isolang.encodings.relational.encoding import RelationalEncoding
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.relational import unread_matter
 from isolang.problem import Problem, build_problem
+from isolang.problem.until import seconds_left
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -151,15 +151,9 @@ def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Re
 
 
 def _encoded(question: Question, until: float | None) -> RelationalEncoding:
-    tick = _clock(until)
+    def tick() -> None:
+        seconds_left(until)
+
     if question.cost is None:
         affordable(question.problem, question.spec, tick)
     return RelationalEncoding(question.problem, question.spec, tick=tick)
-
-
-def _clock(until: float | None) -> Callable[[], None]:
-    def tick() -> None:
-        if until is not None and time.perf_counter() > until:
-            raise TimeoutError
-
-    return tick

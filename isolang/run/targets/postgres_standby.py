@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 
 from isolang.run.adapter import connecting, package
 from isolang.run.servers import postgres as servers
-from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import Server
 from isolang.run.targets.postgres import Postgres, PostgresClient
+from isolang.run.targets.standby import WithStandby
 
 
 class StandbyClient(PostgresClient):
@@ -20,37 +19,18 @@ class StandbyClient(PostgresClient):
         super()._begin(weaker)
 
 
-class PostgresWithStandby(Postgres):
+class PostgresWithStandby(WithStandby, Postgres):
     """A server, and another one beside it if ``standby`` is set before the start."""
 
-    standby = False
-    follower: Server | None = None
-    link: Proxy
-
-    def start_server(self, server: Server) -> None:
-        super().start_server(server)
-        if self.standby:
-            self._follow(server)
-
-    def _follow(self, server: Server) -> None:
+    def follow(self, server: Server) -> None:
         self.follower = Server("postgres (standby)", self.runs_as)
         answers = lambda: self.connect_standby().close()  # noqa: E731
         self.link = servers.follow(self.follower, server, self.started, answers)
 
-    def promote(self, lag: Callable[[], object]) -> None:
-        old, new = self.server, self.follower
-        assert old is not None
-        assert new is not None
-        self.link.close()
-        lag()
-        old.tell("kill")
+    def take_over(self) -> None:
         with closing(self.connect_standby()) as client:
             client.raw.autocommit = True
             client.raw.execute("SELECT pg_promote(true, 30)")
-        new.proxied, self.server = old.proxied, new
-        self.hang_up()
-        self._follow(new)
-        old.stop()
 
     def connect_standby(self) -> StandbyClient:
         assert self.follower is not None
@@ -65,8 +45,3 @@ class PostgresWithStandby(Postgres):
             with closing(self.connect_standby()) as client:
                 client.raw.autocommit = True
                 servers.wait_until_followed(self.admin().raw, client.raw)
-
-    def close(self) -> None:
-        if self.follower is not None:
-            self.follower.stop()
-        super().close()

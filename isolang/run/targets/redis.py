@@ -10,6 +10,7 @@ from isolang.run.keyvalue import BufferedClient, KeyValueTarget
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.servers import redis as servers
+from isolang.run.servers.server import Server
 from isolang.run.target import Level
 
 
@@ -22,6 +23,11 @@ class Redis(KeyValueTarget):
         Level(name="multi", claims="rc", says="reads at once; writes in MULTI … EXEC"),
     )
     mixes = ""
+    port = 0
+
+    def start_server(self, server: Server) -> None:
+        answers = lambda: self.connect(direct=True).close()  # noqa: E731
+        servers.start(server, self.address.options, answers, port=self.port)
 
     def connect(self, *, direct: bool = False) -> RedisClient:
         with connecting(self.address):

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
 from isolang.run.adapter import connecting, package
 from isolang.run.drivers.redis import Commands
 from isolang.run.servers import redis as servers
-from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import PATIENCE, Server, free_port
 from isolang.run.target import TargetError
 from isolang.run.targets.redis import Redis, RedisClient
+from isolang.run.targets.standby import WithStandby
 
 _POLL: Final = 0.01
 
 
-class RedisWithReplica(Redis):
+class RedisWithReplica(WithStandby, Redis):
     """A server, and another one beside it if ``standby`` is set before the start."""
-
-    standby = False
-    follower: Server | None = None
-    link: Proxy
-    port = 0
 
     def start_server(self, server: Server) -> None:
         if self.standby:
             self.port = free_port()
-        answers = lambda: self.connect(direct=True).close()  # noqa: E731
-        servers.start(server, self.address.options, answers, port=self.port)
-        if self.standby:
-            self._follow()
+        super().start_server(server)
 
-    def _follow(self) -> None:
+    def follow(self, server: Server) -> None:
         self.follower = Server("redis (replica)", self.runs_as)
         self.link, self._next = servers.follow(
             self.follower, self.address.options, self.port, self._has_followed
@@ -46,18 +38,10 @@ class RedisWithReplica(Redis):
             if state["master_link_status"] != "up":
                 raise ConnectionError("the replica is not connected")
 
-    def promote(self, lag: Callable[[], object]) -> None:
-        old, new = self.server, self.follower
-        assert old is not None
-        assert new is not None
-        self.link.close()
-        lag()
-        old.tell("kill")
+    def take_over(self) -> None:
         with closing(self.connect_standby()) as client:
             client.raw.ask(["REPLICAOF", "NO", "ONE"])
-        new.proxied, self.server, self.port = old.proxied, new, self._next
-        self._follow()
-        old.stop()
+        self.port = self._next
 
     def connect_standby(self) -> RedisClient:
         assert self.follower is not None
@@ -79,8 +63,3 @@ class RedisWithReplica(Redis):
                 if time.monotonic() > until:
                     raise TargetError("redis: the replica does not follow")
                 time.sleep(_POLL)
-
-    def close(self) -> None:
-        if self.follower is not None:
-            self.follower.stop()
-        super().close()

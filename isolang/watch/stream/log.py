@@ -1,4 +1,4 @@
-"""The log again, at a place: one transaction, the writers of a value, the hash of some bytes."""
+"""The log again, at a place: some transactions, the writers of a value, the hash of some bytes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.history import History
-from isolang.history.transaction import Transaction
 from isolang.history.values import Value, encode
 from isolang.watch.stream.batch import Place
 from isolang.watch.stream.operations import Block, Follower, Open
-from isolang.watch.stream.records import transactions
 from isolang.watch.stream.rows import Rows, place_of
 from isolang.watch.stream.segments import Segment, locate, open_bytes, read_some, seek
 from isolang.watch.stream.tail import Piece, Tail
@@ -48,28 +45,6 @@ class Log:
         self.segments = segments
         self._clients = clients
 
-    def transaction_at(self, place: Place) -> Transaction:
-        """Read one transaction: its session, its times, and what it did.
-
-        Without a completion in ``place`` it is in flight. Its number is its :index; ``None`` if it
-        has none.
-
-        Raises:
-            HistoryError: it cannot be read again, or is not there.
-        """
-        rows, follower = self._row_at(place)
-        client = self._client(place.file)
-        (found,) = transactions(
-            History(
-                columns=rows.columns,
-                name=client.name,
-                format="edn",
-                position_unit="byte",
-                session_names=tuple(rows.names),
-            )
-        )
-        return replace(found, number=found.number if follower.state.indexed else None)
-
     def rows_at(self, at: NDArray[np.int64]) -> Rows:
         """Read transactions again.
 
@@ -81,14 +56,13 @@ class Log:
         """
         found = Rows.none()
         for row in at.tolist():
-            one, _ = self._row_at(place_of(row))
-            one.at[0] = row
-            found.extend(one)
+            found.extend(self._row_at(row))
         return found
 
-    def _row_at(self, place: Place) -> tuple[Rows, Follower]:
+    def _row_at(self, row: list[int]) -> Rows:
         import numpy as np
 
+        place = place_of(row)
         client = self._client(place.file)
         follower = self._follower(client)
         at = (place.file, place.offset)
@@ -127,18 +101,7 @@ class Log:
         if processes:
             before = client.follower.state.resumed.get(processes[0], [])
             session = follower.session_name(processes[0], 1 + bisect_right(before, moment))
-        row = np.array([[-1, place.file, place.offset, place.done_file, place.done]], np.int64)
-        return Rows(columns=block.columns, names=[session], at=row), follower
-
-    def writers_of(self, key: Value, value: Value) -> list[Place]:
-        """Find all transactions that write a value of a key, whatever their outcome.
-
-        Reads the whole log; for several pairs at once use :meth:`writers`.
-
-        Raises:
-            HistoryError: a part of the log cannot be read again.
-        """
-        return self.writers([(key, value)])[0]
+        return Rows(columns=block.columns, names=[session], at=np.array([row], np.int64))
 
     def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[Place]]:
         """Find all transactions that write some values, each a pair of key and value.

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from support.streams import by_session, finished, random_log, text_of, whole
+from support.streams import by_session, finished, random_log, text_of, transaction_at, whole
 
 from isolang import Keyword
 from isolang.errors import HistoryError, UnsupportedError
@@ -197,7 +197,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
     stream = Stream([path], follow=False)
     batch = stream.next(0)
     assert (batch.places[0].offset, batch.places[0].done) == (3, 3 + len(line))
-    assert stream.log.transaction_at(batch.places[0]).ops == [("w", Keyword("x"), 1)]
+    assert transaction_at(stream, batch.places[0]).ops == [("w", Keyword("x"), 1)]
 
 
 def test_a_live_pipe(tmp_path):

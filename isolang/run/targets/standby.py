@@ -1,0 +1,53 @@
+"""What databases share whose server may have a standby, which can take its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from isolang.run.adapter import Served
+from isolang.run.servers.proxy import Proxy
+from isolang.run.servers.server import Server
+
+
+class WithStandby(Served):
+    """A server, and another one beside it if ``standby`` is set before the start."""
+
+    standby = False
+    follower: Server | None = None
+    link: Proxy
+
+    def follow(self, server: Server) -> None:
+        """Start the follower of a server."""
+        raise NotImplementedError
+
+    def take_over(self) -> None:
+        """Make the follower a server of its own."""
+        raise NotImplementedError
+
+    def connect_standby(self) -> Any:
+        """Open a connection to the follower."""
+        raise NotImplementedError
+
+    def start_server(self, server: Server) -> None:
+        super().start_server(server)
+        if self.standby:
+            self.follow(server)
+
+    def promote(self, lag: Callable[[], object]) -> None:
+        old, new = self.server, self.follower
+        assert old is not None
+        assert new is not None
+        self.link.close()
+        lag()
+        old.tell("kill")
+        self.take_over()
+        new.proxied, self.server = old.proxied, new
+        self.hang_up()
+        self.follow(new)
+        old.stop()
+
+    def close(self) -> None:
+        if self.follower is not None:
+            self.follower.stop()
+        super().close()
