@@ -33,7 +33,7 @@ from isolang.api import check
 from isolang.comparison.lattice import library_levels, order
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Miss, Read, Small, Write
-from isolang.language.meaning import core, facts
+from isolang.language.meaning import core, mentions
 from isolang.language.vocabulary import COMPARING_TIMES
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -288,7 +288,7 @@ def columns(levels, histories, missed, keys):
     for name, level in levels.items():
         spec = level.spec
         checks = tuple(one for one in spec.checks if not one.flag)
-        if facts.mentioned(spec) & EVENT_NAMES - {"rf", "cand"}:
+        if mentions.mentioned(spec) & EVENT_NAMES - {"rf", "cand"}:
             found[name] = np.array([by_events(spec, checks, h) for h in histories], bool)
         else:
             found[name] = allowed(spec, checks, base)
@@ -419,7 +419,7 @@ def main():
     known = order(levels, bounds=Bounds(transactions=1, overlap=True))
     first = {}
     for name in (same[0] for same in known.classes):
-        mentioned = facts.mentioned(levels[name].spec)
+        mentioned = mentions.mentioned(levels[name].spec)
         if not args.times and mentioned & COMPARING_TIMES:
             continue
         if "group-rt" in mentioned:  # these histories have no groups

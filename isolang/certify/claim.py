@@ -17,7 +17,7 @@ from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Edge
 from isolang.language.meaning.core import Core, Diff, Named
-from isolang.language.meaning.facts import children, names
+from isolang.language.meaning.mentions import children, names
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
     GIVEN,

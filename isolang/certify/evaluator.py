@@ -29,7 +29,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children, names
+from isolang.language.meaning.mentions import children, names
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import OVERWRITING
 from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union

@@ -18,7 +18,7 @@ from isolang.certify.relations import (
 from isolang.certify.world import World
 from isolang.language.classify.relational import why_not_closed
 from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
-from isolang.language.meaning.facts import (
+from isolang.language.meaning.mentions import (
     children,
     mentioned,
     names,

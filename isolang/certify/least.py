@@ -15,7 +15,7 @@ from isolang.certify.claim import only_grows, pairs_of
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.evaluator import Evaluator, holds
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
-from isolang.language.meaning.facts import uses_version_order
+from isolang.language.meaning.mentions import uses_version_order
 from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
 from isolang.rows import Rows, bits, closed, transposed, union
 

@@ -12,7 +12,7 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.witness import check_witness
-from isolang.language.meaning.facts import names
+from isolang.language.meaning.mentions import names
 
 if TYPE_CHECKING:
     from isolang.certify.world import World

@@ -25,7 +25,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children, rebuild
+from isolang.language.meaning.mentions import children, rebuild
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
     FILTERED,

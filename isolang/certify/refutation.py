@@ -38,7 +38,7 @@ from isolang.certify.steps import (
 )
 from isolang.certify.versions import contradict, stated_before
 from isolang.language.meaning.core import Spec
-from isolang.language.meaning.facts import mentioned, uses_reads_from
+from isolang.language.meaning.mentions import mentioned, uses_reads_from
 from isolang.language.vocabulary import FILTERED, STATEMENT_LETTERS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from isolang.certify.facts import INITIAL, Facts
 from isolang.certify.versions import first_contradiction
 from isolang.certify.world import World
 from isolang.language.meaning.core import Exists, Spec
-from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
+from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.rows import Rows, bits, members_of
 

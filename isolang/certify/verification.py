@@ -12,7 +12,7 @@ from isolang.certify.steps import AnomalyStep
 from isolang.language.classify.relational import Relational
 from isolang.language.classify.route import route
 from isolang.language.classify.theorems import event_graph_form
-from isolang.language.meaning.facts import uses_reads_from
+from isolang.language.meaning.mentions import uses_reads_from
 
 if TYPE_CHECKING:
     from isolang.history.history import History

@@ -17,7 +17,7 @@ from isolang.certify.versions import first_contradiction, keeps_stated
 from isolang.certify.world import World
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.meaning.core import Check, Spec
-from isolang.language.meaning.facts import mentioned, speaks_of_events, uses_reads_from
+from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
 from isolang.rows import bits, union
 
 if TYPE_CHECKING:

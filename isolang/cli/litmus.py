@@ -222,7 +222,7 @@ def _levels_by_key() -> dict[str, Normal]:
     """
     from isolang.comparison.lattice import library_levels
     from isolang.language.library import list_mixed
-    from isolang.language.meaning.facts import uses_groups
+    from isolang.language.meaning.mentions import uses_groups
 
     mixed = {entry.name for entry in list_mixed()}
     by_predicate = ("pl-2-99", "locking-repeatable-read")

@@ -180,7 +180,7 @@ def faster(spec: Spec) -> str:
 def _as_text(
     spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
 ) -> Iterator[str]:
-    from isolang.language.meaning import facts
+    from isolang.language.meaning import mentions
 
     yield f"{spec.name}: {spec.title}" if spec.title else spec.name
     yield from _field("from", ", ".join(spec.texts))
@@ -189,10 +189,10 @@ def _as_text(
         yield from _field("engine", ENGINES[way.kind])
     yield from _field("chosen", _chosen(spec) or "nothing")
     uses = {
-        "reads": facts.uses_reads_from(spec),
-        "the version order": facts.uses_version_order(spec),
-        "sessions": facts.uses_sessions(spec),
-        "real time": facts.uses_real_time(spec),
+        "reads": mentions.uses_reads_from(spec),
+        "the version order": mentions.uses_version_order(spec),
+        "sessions": mentions.uses_sessions(spec),
+        "real time": mentions.uses_real_time(spec),
     }
     yield from _field("uses", _listed([what for what, used in uses.items() if used]) or "nothing")
     if not uses["reads"]:
@@ -335,7 +335,7 @@ def _drawn(automaton: Automaton) -> Iterator[str]:
 
 
 def _explained(spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]) -> Explained:
-    from isolang.language.meaning import facts
+    from isolang.language.meaning import mentions
     from isolang.language.meaning.show import show_check, show_exists
 
     slow = way is None or way.kind != "event graph"
@@ -350,10 +350,10 @@ def _explained(spec: Spec, way: Route | None, refused: str, judged: Sequence[_Ju
         refused=refused,
         exists=tuple(show_exists(exists) for exists in spec.exists),
         uses=Uses(
-            reads_from=facts.uses_reads_from(spec),
-            version_order=facts.uses_version_order(spec),
-            sessions=facts.uses_sessions(spec),
-            real_time=facts.uses_real_time(spec),
+            reads_from=mentions.uses_reads_from(spec),
+            version_order=mentions.uses_version_order(spec),
+            sessions=mentions.uses_sessions(spec),
+            real_time=mentions.uses_real_time(spec),
         ),
         checks=tuple(
             ExplainedCheck(

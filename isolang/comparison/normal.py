@@ -21,7 +21,7 @@ from isolang.language.classify.observed import NotObservedError, rewrite
 from isolang.language.classify.regular import Dfa, TooLargeError, included, plus
 from isolang.language.classify.return_paths import classify_return_paths
 from isolang.language.classify.theorems import event_graph_form
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -99,16 +99,16 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def uses_reads_from(self) -> bool:
         """Whether aborted, intermediate and thin-air reads violate it."""
-        return facts.uses_reads_from(self.spec)
+        return mentions.uses_reads_from(self.spec)
 
     def mentioned(self) -> frozenset[str]:
         """The relations that a verdict depends on."""
-        return facts.mentioned(replace(self.spec, checks=self.checks, exists=self.exists))
+        return mentions.mentioned(replace(self.spec, checks=self.checks, exists=self.exists))
 
     def names(self) -> tuple[frozenset[Named], frozenset[KeyClass]]:
         """The labels and levels, and the classes of keys, that a verdict depends on."""
         spec = replace(self.spec, checks=self.checks, exists=self.exists)
-        return facts.named_sets(spec), facts.key_classes(spec)
+        return mentions.named_sets(spec), mentions.key_classes(spec)
 
 
 def normal(spec: Spec) -> Normal:

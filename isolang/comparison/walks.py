@@ -62,7 +62,7 @@ from isolang.language.meaning.core import (
     Seq,
     Union,
 )
-from isolang.language.meaning.facts import children, names, rebuild
+from isolang.language.meaning.mentions import children, names, rebuild
 from isolang.language.meaning.show import brief, show_check
 from isolang.language.vocabulary import (
     COMPARING_SESSIONS,

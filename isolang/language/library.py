@@ -270,8 +270,8 @@ def _without_sessions(name: str) -> str:
     nothing: ``so`` is then the least relation that the language allows it to be, ``init``, which
     puts the initial transaction first and which every session order contains. The names of the
     level's theorems stay true, as their proofs ask of ``so`` only that it is an order that contains
-    ``init``. ``facts.without_sessions`` does the same to a specification that is loaded; the tests
-    compare the two.
+    ``init``. ``mentions.without_sessions`` does the same to a specification that is loaded; the
+    tests compare the two.
     """
     text = _text(name)
     for at in reversed(_sessions(text)):

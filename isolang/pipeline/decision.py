@@ -15,7 +15,7 @@ from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Wit
 from isolang.errors import HistoryError
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
-from isolang.language.meaning.facts import mentioned, uses_groups
+from isolang.language.meaning.mentions import mentioned, uses_groups
 from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options

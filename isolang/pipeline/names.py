@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from isolang.history.columns import INITIAL
 from isolang.history.readers.reading import counted
-from isolang.language.meaning.facts import key_classes, mentioned, named_sets
+from isolang.language.meaning.mentions import key_classes, mentioned, named_sets
 from isolang.language.vocabulary import COMPARING_NAMES
 
 if TYPE_CHECKING:

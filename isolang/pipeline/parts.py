@@ -16,7 +16,7 @@ from isolang.certify.proofs import Relations, Witness
 from isolang.certify.relations import LARGEST, check_relations
 from isolang.errors import UnsupportedError
 from isolang.history.columns import INDETERMINATE
-from isolang.language.meaning.facts import names, uses_groups, uses_reads_from, uses_real_time
+from isolang.language.meaning.mentions import names, uses_groups, uses_reads_from, uses_real_time
 from isolang.pipeline.reconstruct import reconstruct
 from isolang.pipeline.run import contradiction
 from isolang.problem import build_problem

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.relations import LARGEST, world_of
 from isolang.certify.world import World
-from isolang.language.meaning.facts import names, speaks_of_events
+from isolang.language.meaning.mentions import names, speaks_of_events
 from isolang.pipeline.reconstruct import world_of_witness
 from isolang.rows import bits
 

@@ -17,7 +17,7 @@ from isolang.certify.translate import EARLIER, ONE_KEY, judged
 from isolang.certify.verification import accept
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Lift, Opt, Plus, Rel, Seq, Union
-from isolang.language.meaning.facts import children, rebuild
+from isolang.language.meaning.mentions import children, rebuild
 
 WRITE_SKEW = history(txn("r(x,nil) w(y,1)", 1), txn("r(y,nil) w(x,1)", 2))
 LOST_UPDATE = history(txn("r(x,nil) w(x,1)", 1), txn("r(x,nil) w(x,2)", 2))

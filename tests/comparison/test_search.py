@@ -14,7 +14,7 @@ from isolang.comparison.compare import compare
 from isolang.comparison.search import search
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_only_predicate_reads_violate_can_fail() -> None:
 def test_a_check_can_fail_where_trying_all_histories_says_so(check: str) -> None:
     """Of two transactions, with checks of single operations and of every kind."""
     spec = load_spec(f'include "adya.iso"\n{check}\n')
-    events = bool(facts.mentioned(spec) & EVENT_NAMES)
+    events = bool(mentions.mentioned(spec) & EVENT_NAMES)
     fails, holds = set(), set()
     for size, keys, lists in ((n, k, kind) for n in (1, 2) for k in (1, 2) for kind in (0, 1)):
         for history in all_histories(size, keys, lists=bool(lists), real_time=False, orders=True):

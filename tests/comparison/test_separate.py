@@ -15,7 +15,7 @@ from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.language.load import load_spec
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 
 LEVELS = ["ser", "si", "psi", "pc", "cc", "ra", "rc", "mr", "wfr", "pl-3", "pl-2", "rc-nosession"]
 
@@ -35,7 +35,7 @@ def search(allows, forbids, size, keys, *, lists=False, reads=1):
 
 def allowed(level, history):
     """By trying all choices, on the axioms as they are written."""
-    events = bool(facts.mentioned(level.spec) & EVENT_NAMES)
+    events = bool(mentions.mentioned(level.spec) & EVENT_NAMES)
     return satisfiable(given(history, events=events), level.spec, level.spec.checks, lambda: None)
 
 

@@ -24,7 +24,7 @@ from isolang.comparison.compare import compare
 from isolang.language.classify.event_graph import NotAnEventGraph
 from isolang.language.classify.route import native_plan, route
 from isolang.language.meaning import core
-from isolang.language.meaning.facts import children, rebuild
+from isolang.language.meaning.mentions import children, rebuild
 from isolang.language.syntax.ast import KeyClass
 
 SKEW = "r(x,nil) r(y,nil) w(x,1) %s || r(x,nil) r(y,nil) w(y,1) %s"

@@ -26,7 +26,7 @@ from isolang.language.library import (
     near_names,
 )
 from isolang.language.load import load_spec
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.show import show_check
 
 LOOP = ((0, 0),)
@@ -205,7 +205,10 @@ def test_nosession_forms_are_the_level_without_sessions() -> None:
     pairs = [name for name in FILES if f"{name}-nosession" in FILES]
     assert len(pairs) == 35
     for name in pairs:
-        weaker, expected = load_spec(f"{name}-nosession"), facts.without_sessions(load_spec(name))
+        weaker, expected = (
+            load_spec(f"{name}-nosession"),
+            mentions.without_sessions(load_spec(name)),
+        )
         assert weaker.exists == expected.exists, name
         assert [(c.name, c.kind, c.expr, c.bound) for c in weaker.checks] == [
             (c.name, c.kind, c.expr, c.bound) for c in expected.checks
@@ -264,15 +267,15 @@ def test_without_real_time() -> None:
 def test_facts_follow_definitions() -> None:
     text = 'include "adya.iso"\nlet hb = (so | wr)^+\nlet seen = hb\nacyclic seen as X\n'
     spec = load_spec(text)
-    assert facts.uses_reads_from(spec)
-    assert facts.uses_sessions(spec)
-    assert not facts.uses_version_order(spec)
+    assert mentions.uses_reads_from(spec)
+    assert mentions.uses_sessions(spec)
+    assert not mentions.uses_version_order(spec)
     # What is defined but not judged does not count.
     spec = load_spec('include "adya.iso"\nacyclic ww as X\n')
-    assert not facts.uses_reads_from(spec)
+    assert not mentions.uses_reads_from(spec)
     spec = load_spec('include "adya.iso"\nacyclic ww as X\nflag acyclic so | wr as Y\n')
-    assert not facts.uses_reads_from(spec)
-    assert not facts.uses_sessions(spec)
+    assert not mentions.uses_reads_from(spec)
+    assert not mentions.uses_sessions(spec)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +378,7 @@ def test_a_form_without_sessions_says_nothing_of_them() -> None:
     """`so` is gone from the text, and the titles say so."""
     for entry in list_library():
         if entry.name.endswith("-nosession"):
-            assert not facts.uses_sessions(load_spec(entry.name))
+            assert not mentions.uses_sessions(load_spec(entry.name))
             assert entry.title.endswith(", without sessions")
             assert entry.title.count("session") == 1
 
@@ -389,8 +392,8 @@ def test_library_files_have_no_crlf_and_end_in_a_newline() -> None:
 
 def test_what_compares_sessions_without_init_becomes_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what contains ``init`` is replaced by it: of others nothing is left."""
-    monkeypatch.setattr(facts, "COMPARING_SESSIONS", frozenset(("so", "group-rt")))
+    monkeypatch.setattr(mentions, "COMPARING_SESSIONS", frozenset(("so", "group-rt")))
     spec = load_spec("empty so | group-rt as a\nempty group-rt as b\n")
-    first, second = facts.without_sessions(spec).checks
+    first, second = mentions.without_sessions(spec).checks
     assert show_check(first) == "empty init | init ; init as a"
     assert show_check(second) == "empty init ; init as b"

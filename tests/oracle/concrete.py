@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import permutations, product
 from typing import TypeAlias
 
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -369,13 +369,13 @@ def needed(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
     """The existentials that checks depend on, but ``rf``, which the history gives."""
     wanted: set[str] = set()
     for check in checks:
-        wanted |= facts.names(check.expr)
-        wanted |= facts.names(check.bound) if check.bound is not None else frozenset()
+        wanted |= mentions.names(check.expr)
+        wanted |= mentions.names(check.bound) if check.bound is not None else frozenset()
     result = []
     for exists in reversed(spec.exists):
         used = exists.name in wanted or (exists.name == "ww" and OVERWRITING & wanted)
         if used and exists.name != "rf":
             result.append(exists)
             for part in (exists.over, exists.containing, exists.within):
-                wanted |= facts.names(part) if part is not None else frozenset()
+                wanted |= mentions.names(part) if part is not None else frozenset()
     return tuple(reversed(result))

@@ -10,7 +10,7 @@ from isolang.certify.verification import accept
 from isolang.language.classify.relational import Relational
 from isolang.language.classify.route import route
 from isolang.language.meaning.core import Spec
-from isolang.language.meaning.facts import mentioned
+from isolang.language.meaning.mentions import mentioned
 from isolang.language.vocabulary import COMPARING_TIMES
 from isolang.verdict import Invalid, Valid
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from isolang.language.load import load_spec
 from isolang.language.meaning import core
-from isolang.language.meaning.facts import children, mentioned, rebuild
+from isolang.language.meaning.mentions import children, mentioned, rebuild
 from isolang.language.meaning.show import show_check, show_exists
 
 from . import relational

@@ -8,7 +8,7 @@ from itertools import islice, permutations
 import pytest
 
 from isolang.language.load import load_spec
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import Spec
 from oracle import concrete_histories as histories
 from oracle import relational
@@ -30,14 +30,14 @@ irreflexive domain(rw) * range(rw) as three
 
 def _judge(history: SmallHistory, spec: Spec) -> bool:
     checks = [check for check in spec.checks if not check.flag]
-    base = given(history, events=bool(facts.mentioned(spec) & EVENT_NAMES))
+    base = given(history, events=bool(mentions.mentioned(spec) & EVENT_NAMES))
     return satisfiable(base, spec, checks, lambda: None)
 
 
 @pytest.mark.parametrize("name", [*SPECS, ODD], ids=[*SPECS, "odd"])
 def test_small_histories_are_judged_as_the_oracle_does(name: str) -> None:
     spec = load_spec(name)
-    orders = "po" in facts.mentioned(spec)
+    orders = "po" in mentions.mentioned(spec)
     verdicts = set()
     for size in (2, 3):
         rng = random.Random(size)

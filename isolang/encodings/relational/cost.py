@@ -13,7 +13,7 @@ from isolang.encodings.relational.reads import ExternalRead
 from isolang.encodings.relational.relation import Relation, closure, may
 from isolang.errors import UnsupportedError
 from isolang.language.meaning.core import Exists, ForKey, Named, Spec
-from isolang.language.meaning.facts import speaks_of_events
+from isolang.language.meaning.mentions import speaks_of_events
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem

@@ -19,7 +19,7 @@ from isolang.encodings.relational.circuit import TRUE, Circuit
 from isolang.encodings.relational.evaluate import Evaluator
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation
 from isolang.language.meaning.core import Check, Exists, Spec
-from isolang.language.meaning.facts import speaks_of_events, uses_reads_from
+from isolang.language.meaning.mentions import speaks_of_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 

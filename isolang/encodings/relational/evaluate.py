@@ -26,7 +26,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children
+from isolang.language.meaning.mentions import children
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import OVERWRITING, TRANSITIVE
 

@@ -37,10 +37,10 @@ from isolang.language.classify.regular import (
     subtract,
     without,
 )
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import Check, Core, ForKey, Spec
-from isolang.language.meaning.facts import names
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.meaning.mentions import names
 from isolang.language.syntax.source import Position, message_at
 from isolang.language.vocabulary import (
     GIVEN_ORDERS,
@@ -149,10 +149,10 @@ def classify(spec: Spec) -> Plan:
         spec=spec,
         kind="reachability" if apart else "event graph",
         automata=tuple(automaton for automaton, _ in compiled),
-        uses_reads_from=facts.uses_reads_from(spec),
+        uses_reads_from=mentions.uses_reads_from(spec),
         uses_version_order=True,
-        uses_sessions=facts.uses_sessions(spec),
-        uses_real_time=facts.uses_real_time(spec),
+        uses_sessions=mentions.uses_sessions(spec),
+        uses_real_time=mentions.uses_real_time(spec),
         warnings=(*spec.warnings, *warnings),
     )
 

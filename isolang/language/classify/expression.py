@@ -30,7 +30,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children, names, rebuild
+from isolang.language.meaning.mentions import children, names, rebuild
 from isolang.language.meaning.show import brief, show
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (

@@ -31,8 +31,8 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children, names, rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.meaning.mentions import children, names, rebuild
 from isolang.language.vocabulary import FROM_T0, GIVEN_ORDERS, NAMED, OVERWRITING, TESTS
 
 _BASE = frozenset((*FROM_T0, *GIVEN_ORDERS, "wr", *TESTS, *NAMED))

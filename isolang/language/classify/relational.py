@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.language.classify.plan import Kind, Route
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -24,7 +24,7 @@ from isolang.language.meaning.core import (
     Spec,
     Star,
 )
-from isolang.language.meaning.facts import children, names
+from isolang.language.meaning.mentions import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.vocabulary import OF_READS
 
@@ -52,7 +52,7 @@ class Relational(Route, frozen=True, kw_only=True):
 def _contains_shown_order(exists: Exists) -> bool:
     """Whether it has no value where the order that lists show contradicts itself."""
     shown = exists.containing
-    return exists.kind == "order" and shown is not None and "vo" in facts.names(shown)
+    return exists.kind == "order" and shown is not None and "vo" in mentions.names(shown)
 
 
 def relational(spec: Spec, reasons: tuple[str, ...] = (), parts: Split | None = None) -> Relational:
@@ -65,10 +65,10 @@ def relational(spec: Spec, reasons: tuple[str, ...] = (), parts: Split | None = 
     """
     return Relational(
         spec=spec,
-        uses_reads_from=facts.uses_reads_from(spec),
+        uses_reads_from=mentions.uses_reads_from(spec),
         uses_version_order=any(map(_contains_shown_order, spec.exists)),
-        uses_sessions=facts.uses_sessions(spec),
-        uses_real_time=facts.uses_real_time(spec),
+        uses_sessions=mentions.uses_sessions(spec),
+        uses_real_time=mentions.uses_real_time(spec),
         warnings=spec.warnings,
         reasons=reasons if parts is None else (*reasons, parts.sentence()),
         parts=parts,

@@ -54,7 +54,7 @@ from isolang.language.classify.regular import (
     up_to_last,
     without,
 )
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -67,8 +67,8 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import rebuild
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.meaning.mentions import rebuild
 from isolang.language.syntax.source import Position
 from isolang.language.vocabulary import (
     FILTERED,
@@ -112,7 +112,9 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     except TooLargeError:
         pos = spec.checks[0].pos
         raise NotAnEventGraph(spec, pos, "its automata are too large", check="", hint="") from None
-    if facts.uses_reads_from(spec) and not any(OF_READS & a.relations or a.back for a in automata):
+    if mentions.uses_reads_from(spec) and not any(
+        OF_READS & a.relations or a.back for a in automata
+    ):
         # The engine chooses sources only where a walk can follow a read; without a walk it would
         # not heed which reads are anomalies.
         pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
@@ -127,10 +129,10 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
         spec=spec,
         kind="saturation" if saturates else "reachability",
         automata=automata,
-        uses_reads_from=facts.uses_reads_from(spec),
+        uses_reads_from=mentions.uses_reads_from(spec),
         uses_version_order=True,
-        uses_sessions=facts.uses_sessions(spec),
-        uses_real_time=facts.uses_real_time(spec),
+        uses_sessions=mentions.uses_sessions(spec),
+        uses_real_time=mentions.uses_real_time(spec),
         warnings=spec.warnings,
         reasons=(f"no event graph: {why_no_event_graph}",) if why_no_event_graph else (),
     )
@@ -166,7 +168,7 @@ class _Compiler:
         # What acyclic checks forbid of walks over operations, and such return paths.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
-        self._splits = facts.tells_reads_apart(spec)
+        self._splits = mentions.tells_reads_apart(spec)
 
     def check(self, check: Check) -> None:
         """One check over ``so rt wr ww rw``."""
@@ -404,14 +406,14 @@ class _Compiler:
 def _at_statements(e: Core) -> Core:
     if e in (Rel("so"), Rel("init")):
         return Seq((e, Opt(Rel("tx"))))
-    return rebuild(e, tuple(map(_at_statements, facts.children(e))))
+    return rebuild(e, tuple(map(_at_statements, mentions.children(e))))
 
 
 def _untested(e: Core) -> Core:
     """The same without asking who the transactions are."""
     if isinstance(e, Lift):
         return Rel("id", None, e.pos)
-    return rebuild(e, tuple(map(_untested, facts.children(e))))
+    return rebuild(e, tuple(map(_untested, mentions.children(e))))
 
 
 def _part_of(relation: str) -> tuple[str, ...]:
@@ -422,9 +424,9 @@ def _rw_last(e: Core) -> Core:
     """``a ; rw ; b`` as ``b ; a ; rw``: a closed walk may be read from any of its transactions."""
     match e:
         case ForKey() | Union():
-            return rebuild(e, tuple(map(_rw_last, facts.children(e))))
+            return rebuild(e, tuple(map(_rw_last, mentions.children(e))))
         case Seq(parts=parts):
-            places = [i for i, part in enumerate(parts) if OVERWRITING & facts.names(part)]
+            places = [i for i, part in enumerate(parts) if OVERWRITING & mentions.names(part)]
             if (
                 len(places) == 1
                 and isinstance(parts[places[0]], Rel)

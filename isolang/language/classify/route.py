@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.classify.plan import Kind, Route
-from isolang.language.meaning import facts
+from isolang.language.meaning import mentions
 from isolang.language.meaning.core import Spec
 
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
@@ -97,7 +97,7 @@ def without_sessions(plan: Plan) -> Plan:
 
     It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
     """
-    return native_plan(facts.without_sessions(plan.spec))
+    return native_plan(mentions.without_sessions(plan.spec))
 
 
 @_remembered
@@ -107,4 +107,4 @@ def without_real_time(plan: Plan) -> Plan:
     Raises:
         NotAnEventGraph: only real time's own laws made a check one.
     """
-    return native_plan(facts.without_real_time(plan.spec))
+    return native_plan(mentions.without_real_time(plan.spec))

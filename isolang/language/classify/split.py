@@ -16,8 +16,8 @@ from isolang.errors import SpecError
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.meaning.core import Check, Exists, Spec
-from isolang.language.meaning.facts import names
 from isolang.language.meaning.lower import CANONICAL_EXISTS
+from isolang.language.meaning.mentions import names
 
 _MOST_TRIES = 24
 

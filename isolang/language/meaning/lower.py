@@ -28,7 +28,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.facts import children
+from isolang.language.meaning.mentions import children
 from isolang.language.meaning.scope import BUILTINS, Scope
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import Position, Span, error_at

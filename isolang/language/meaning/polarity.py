@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isolang.language.meaning.core import Check, Core, Diff, Exists, ForKey, Rel, Spec, Union
-from isolang.language.meaning.facts import children, names
+from isolang.language.meaning.mentions import children, names
 from isolang.language.meaning.show import brief
 from isolang.language.syntax.source import Position, message_at
 from isolang.language.vocabulary import OVERWRITING

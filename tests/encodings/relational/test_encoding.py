@@ -21,7 +21,7 @@ from isolang.language.classify.theorems import event_graph_form
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Spec
-from isolang.language.meaning.facts import mentioned, uses_groups
+from isolang.language.meaning.mentions import mentioned, uses_groups
 from isolang.language.vocabulary import COMPARING_TIMES
 from isolang.verdict import Valid
 

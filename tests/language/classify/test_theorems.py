@@ -17,7 +17,7 @@ from isolang.language.classify.route import route
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.language.meaning.facts import mentioned
+from isolang.language.meaning.mentions import mentioned
 from isolang.language.meaning.show import show as as_text
 
 load = cache(load_spec)
