@@ -11,7 +11,7 @@ from support.paths import ROOT
 
 from isolang.certify import certificate
 from isolang.language.vocabulary import VOCABULARY
-from isolang.output import report
+from isolang.output import records
 from isolang.watch import chain
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")])
@@ -98,7 +98,7 @@ def test_the_versions_that_are_promised_are_those_of_the_code():
     """docs/stability.md names those of reports, certificates and chains."""
     promised = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
     for what, number in (
-        ("--output", f"`schema` {report.SCHEMA}"),
+        ("--output", f"`schema` {records.SCHEMA}"),
         ("certificates.md", f"`format` {certificate.FORMAT}"),
         ("--state", f"`format` {chain.FORMAT}"),
     ):

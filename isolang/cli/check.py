@@ -30,7 +30,7 @@ from isolang.jobs.job import Job, Unloaded, run_job
 from isolang.jobs.routes import load_routes
 from isolang.machine import processors
 from isolang.options import LIMITS, Options, ReadOptions
-from isolang.output.report import Report, code_of, exit_code, json_text
+from isolang.output.records import Report, code_of, exit_code, json_text
 from isolang.output.terminal import complain, console, data, say, use_color, visible
 
 if TYPE_CHECKING:

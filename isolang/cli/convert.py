@@ -11,7 +11,7 @@ import typer
 from isolang.cli import choices
 from isolang.cli.parameters import named
 from isolang.options import ReadOptions
-from isolang.output.report import EXIT_VALID
+from isolang.output.records import EXIT_VALID
 from isolang.output.terminal import complain
 
 if TYPE_CHECKING:

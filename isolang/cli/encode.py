@@ -13,7 +13,7 @@ from isolang.errors import OptionError, SolverError
 from isolang.files import write_whole
 from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
-from isolang.output.report import EXIT_VALID
+from isolang.output.records import EXIT_VALID
 from isolang.output.terminal import data
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from isolang.cli.convert import TO, say_written
 from isolang.cli.parameters import OUTPUT, Mistake
 from isolang.declared import options_of
 from isolang.files import write_whole
-from isolang.output.report import EXIT_VALID
+from isolang.output.records import EXIT_VALID
 from isolang.simulator.workload import Workload
 
 if TYPE_CHECKING:

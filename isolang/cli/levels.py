@@ -19,7 +19,7 @@ from isolang.cli.several import expanded
 from isolang.cli.spec_place import PlaceReport, said
 from isolang.errors import HistoryError
 from isolang.options import Options, ReadOptions
-from isolang.output.report import (
+from isolang.output.records import (
     EXIT_INPUT,
     EXIT_INVALID,
     EXIT_UNKNOWN,
@@ -298,7 +298,7 @@ def _own(
     from isolang.api import check
     from isolang.cli.spec_place import place_report, placed
     from isolang.language.load import load_spec
-    from isolang.output.report import report_of
+    from isolang.output.records import report_of
 
     spec = load_spec(name, include_path=include)
     report = report_of("", name, check(found.history, spec, **asdict(options)))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from isolang.cli.parameters import Include, Mistake, Output, one_of
 from isolang.cli.progress import Bar
 from isolang.history.values import Keyword
-from isolang.output.report import EXIT_INVALID, EXIT_VALID, json_text
+from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import data, say, visible
 from isolang.run.settings import Playing
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from isolang.cli.parameters import Mistake
 from isolang.errors import OptionError
-from isolang.output.report import EXIT_VALID
+from isolang.output.records import EXIT_VALID
 from isolang.release import version
 
 LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousand

@@ -14,7 +14,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, Mistake, Only, Specs, one_of
 from isolang.cli.progress import Bar
 from isolang.options import Options
-from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:

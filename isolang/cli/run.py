@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from isolang.cli.choices import duration
 from isolang.cli.parameters import OUTPUT, Mistake, one_of
 from isolang.cli.progress import StatusLine
-from isolang.output.report import (
+from isolang.output.records import (
     EXIT_INPUT,
     EXIT_UNKNOWN,
     EXIT_VALID,

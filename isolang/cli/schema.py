@@ -10,12 +10,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from isolang.cli import choices
-from isolang.output.report import EXIT_VALID
+from isolang.output.records import EXIT_VALID
 from isolang.output.terminal import data
 
 # The command, where its record is, and whether it prints an array of them.
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
-    "check": ("isolang.output.report:Report", False),
+    "check": ("isolang.output.records:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
     "watch": ("isolang.cli.watch_course:WatchLine", False),
     "run": ("isolang.cli.run:RunReport", False),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isolang.cli.parameters import Mistake
-from isolang.output.report import Report
+from isolang.output.records import Report
 from isolang.output.terminal import complain
 from isolang.verdict import NOTHING_OBSERVED
 

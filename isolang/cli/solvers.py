@@ -30,7 +30,7 @@ from isolang.jobs.contest import Entry, run
 from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
 from isolang.output.contest import Row
-from isolang.output.report import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
+from isolang.output.records import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible, visible_record
 
 if TYPE_CHECKING:

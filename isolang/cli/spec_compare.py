@@ -13,7 +13,7 @@ from msgspec import Struct
 from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
 from isolang.cli.progress import Bar
-from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import complain, console, data, say, visible
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _counted(*counts: tuple[int, str]) -> str:
 
 
 def _explain(witness: Witness) -> None:
-    from isolang.output.report import report_of
+    from isolang.output.records import report_of
     from isolang.output.text import render_violation
 
     verdict = witness.violation

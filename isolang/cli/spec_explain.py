@@ -15,7 +15,7 @@ from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
 from isolang.cli.progress import Bar
 from isolang.errors import SpecError
 from isolang.output.explained import Explained, ExplainedCheck, Graph, Uses
-from isolang.output.report import EXIT_VALID, json_text
+from isolang.output.records import EXIT_VALID, json_text
 from isolang.output.terminal import data, say
 
 if TYPE_CHECKING:

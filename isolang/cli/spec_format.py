@@ -12,7 +12,7 @@ import typer
 from isolang.cli.parameters import SpecFiles
 from isolang.errors import SpecError
 from isolang.files import write_whole
-from isolang.output.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
+from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.output.terminal import complain, data, say, visible
 
 

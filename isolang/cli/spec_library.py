@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from isolang.cli.parameters import Include, Output, SpecName
 from isolang.errors import SpecError
-from isolang.output.report import EXIT_VALID, json_text
+from isolang.output.records import EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, SpecFiles, one_of
 from isolang.errors import SpecError
-from isolang.output.report import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
+from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:

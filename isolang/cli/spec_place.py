@@ -24,7 +24,7 @@ from isolang.cli.spec_compare import (
     said_of_half,
     witness_report,
 )
-from isolang.output.report import EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import typer
 from isolang.cli.choices import number
 from isolang.cli.parameters import Include
 from isolang.errors import IsolangError, SpecError
-from isolang.output.report import EXIT_INVALID, EXIT_VALID
+from isolang.output.records import EXIT_INVALID, EXIT_VALID
 from isolang.output.terminal import say, visible
 
 _POLL = 0.3

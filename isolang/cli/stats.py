@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from isolang.cli.parameters import HistoryPath, Include, Output
 from isolang.options import ReadOptions
-from isolang.output.report import EXIT_VALID, json_text
+from isolang.output.records import EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible_record
 
 

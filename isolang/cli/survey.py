@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:

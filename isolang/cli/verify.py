@@ -16,7 +16,7 @@ from isolang.cli.parameters import OUTPUT, Only
 from isolang.cli.plot import Plot, require_plottable
 from isolang.errors import SpecError
 from isolang.options import Options, ReadOptions
-from isolang.output.report import EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
+from isolang.output.records import EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import say, visible
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import Output
 from isolang.cli.progress import StatusLine
 from isolang.cli.watch_course import Course, Lag
-from isolang.output.report import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
+from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import complain, data, say, visible
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError, internal_error
 from isolang.options import Options, ReadOptions
-from isolang.output.report import Limits, Report, Standing, error_report, report_of, unknown_report
+from isolang.output.records import Limits, Report, Standing, error_report, report_of, unknown_report
 
 if TYPE_CHECKING:
     from isolang.explain.violation import Findings

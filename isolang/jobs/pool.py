@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from isolang.jobs.child import NO_LIMIT, Children, Ended, Say
 from isolang.jobs.job import Job, run_job
 from isolang.limits import about_default_memory
-from isolang.output.report import Report, unknown_report
+from isolang.output.records import Report, unknown_report
 
 # A child that has not given up by itself so long after its deadline is ended. Starting takes time,
 # for which the machine is to blame, not the history.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 if TYPE_CHECKING:
-    from isolang.output.report import Report
+    from isolang.output.records import Report
 
 _PHASES = {
     "read": "reading",
@@ -48,7 +48,7 @@ _COUNTS = {
 def profile(report: Report) -> Iterator[str]:
     """Give the lines of the profile of one report.
 
-    >>> from isolang.output.report import Report
+    >>> from isolang.output.records import Report
     >>> from isolang.limits import Seconds
     >>> report = Report(history="h", spec="si", verdict="valid",
     ...                 seconds=Seconds(read=0.25, solve=0.5, total=0.8),

@@ -22,7 +22,7 @@ from isolang.output.layout import Grid, Sheet, Styled
 from isolang.output.terminal import visible_record
 
 if TYPE_CHECKING:
-    from isolang.output.report import Report
+    from isolang.output.records import Report
     from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
@@ -33,7 +33,7 @@ _LONGEST, _ENDS = 24, 4
 
 def text_of(verdict: Verdict) -> str:
     """The report of a verdict, 100 columns wide, without colours."""
-    from isolang.output.report import report_of
+    from isolang.output.records import report_of
 
     return text_of_report(report_of(verdict.history.name, verdict.spec.name, verdict))
 

@@ -149,7 +149,7 @@ def contents(
         certificate: the hash of the file that the verdict was read from, if it was.
         statements: what was sent to the database by transactions of a violation, by their names.
     """
-    from isolang.output.report import json_text, report_of
+    from isolang.output.records import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
 
     history = verdict.history

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from networkx import MultiDiGraph
 
-    from isolang.output.report import Report
+    from isolang.output.records import Report
     from isolang.verdict import Verdict
 
 

@@ -13,7 +13,7 @@ from support.paths import ROOT
 
 from isolang.explain.violation import Findings
 from isolang.jobs.job import _with_verdict
-from isolang.output.report import SCHEMA, Report, exit_code
+from isolang.output.records import SCHEMA, Report, exit_code
 
 NEEDED = [
     "schema", "history", "spec", "verdict", "reason", "anomaly", "transactions", "committed",

@@ -15,7 +15,7 @@ from isolang import History, Transaction, check, load_spec
 from isolang.certify.proofs import check_proof
 from isolang.explain.violation import CycleView
 from isolang.limits import Seconds
-from isolang.output.report import report_of
+from isolang.output.records import report_of
 from isolang.output.terminal import console
 from isolang.output.text import render
 

@@ -11,7 +11,7 @@ from support.paths import ROOT
 
 import isolang
 from isolang.history import History, Transaction
-from isolang.output.report import Report, Seconds, report_of
+from isolang.output.records import Report, Seconds, report_of
 from isolang.report import forms
 from isolang.run.recorder import Recorder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from isolang.output.report import json_text
+from isolang.output.records import json_text
 from isolang.run.against import load_survey, news
 from isolang.run.survey import Cell, Survey
 from isolang.run.target import TargetError
