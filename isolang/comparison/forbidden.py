@@ -15,18 +15,12 @@ from isolang.language.meaning.core import Check, Spec
 _ANYTHING = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as anything\n'
 
 
-def smallest_forbidden(
-    spec: Spec,
-    check: Check,
-    *,
-    bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-) -> Half:
+def smallest_forbidden(spec: Spec, check: Check) -> Half:
     """The smallest history that a check forbids and the others allow.
 
     Args:
         spec: the specification.
         check: one of its checks.
-        bounds: how far to look.
 
     Returns:
         Its witness; or a proof that the others imply the check; or how far was looked.
@@ -44,4 +38,4 @@ def smallest_forbidden(
     rest = load_spec(_ANYTHING)
     if others:
         rest = replace(spec, checks=others, name=f"{spec.name} without {check.name}")
-    return half(normal(rest), normal(spec), bounds=bounds, effort=Effort(OF_MANY))
+    return half(normal(rest), normal(spec), bounds=Bounds(), effort=Effort(OF_MANY))

@@ -11,7 +11,7 @@ Size: k variables per node, k per possible edge, about 3k clauses per possible e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from isolang.encodings.dependencies import finished
 from isolang.encodings.edge_variables import edge_variables
@@ -24,34 +24,25 @@ if TYPE_CHECKING:
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode in plain CNF."""
-    builder = Builder()
-    choice, reads = edge_variables(builder, polygraph, combined=False)
-    nodes = polygraph.graph.nodes
-    label(builder, nodes, until=until)
-    return finished(
-        builder,
-        polygraph,
-        encoding="binary_labeling",
-        theory="none",
-        choice=choice,
-        reads=reads,
-        width=width_of(nodes),
-    )
+    return _labelled(polygraph, "none", until)
 
 
 def encode_bitvector(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode over bit-vectors, for solvers that have them."""
-    builder = Builder()
-    choice, reads = edge_variables(builder, polygraph, combined=False)
+    return _labelled(polygraph, "bitvector", until)
+
+
+def _labelled(
+    polygraph: Polygraph, theory: Literal["none", "bitvector"], until: float | None
+) -> Formula:
+    builder, nodes = Builder(), polygraph.graph.nodes
+    choices = edge_variables(builder, polygraph, combined=False)
+    if theory == "none":
+        label(builder, nodes, until=until)
     return finished(
-        builder,
-        polygraph,
-        encoding="binary_labeling",
-        theory="bitvector",
-        choice=choice,
-        reads=reads,
-        width=width_of(polygraph.graph.nodes),
-    )
+        builder, polygraph, *choices, encoding="binary_labeling", theory=theory,
+        width=width_of(nodes),
+    )  # fmt: skip
 
 
 def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:

@@ -237,11 +237,11 @@ def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
 def finished(
     builder: Builder,
     polygraph: Polygraph,
+    choice: Ints,
+    reads: Ints,
     *,
     encoding: str,
     theory: Theory,
-    choice: Ints,
-    reads: Ints,
     width: int = 0,
 ) -> PolygraphFormula:
     """The formula that a builder holds."""

@@ -30,29 +30,17 @@ if TYPE_CHECKING:
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode without the clauses for cycles of two edges."""
     builder = Builder()
-    choice, reads = _dependencies(builder, polygraph)
-    return finished(
-        builder,
-        polygraph,
-        encoding="hyper_polygraph",
-        theory="acyclicity",
-        choice=choice,
-        reads=reads,
-    )
+    choices = _dependencies(builder, polygraph)
+    return finished(builder, polygraph, *choices, encoding="hyper_polygraph", theory="acyclicity")
 
 
 def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode with a clause for each pair of edges that closes a cycle of known edges."""
     builder = Builder()
-    choice, reads = _dependencies(builder, polygraph)
+    choices = _dependencies(builder, polygraph)
     _forbid_short_cycles(builder, polygraph.graph.nodes, until)
     return finished(
-        builder,
-        polygraph,
-        encoding="hyper_polygraph+2width",
-        theory="acyclicity",
-        choice=choice,
-        reads=reads,
+        builder, polygraph, *choices, encoding="hyper_polygraph+2width", theory="acyclicity"
     )
 
 

@@ -19,12 +19,5 @@ if TYPE_CHECKING:
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode with integers."""
     builder = Builder()
-    choice, reads = edge_variables(builder, polygraph, combined=False)
-    return finished(
-        builder,
-        polygraph,
-        encoding="integer_order",
-        theory="difference",
-        choice=choice,
-        reads=reads,
-    )
+    choices = edge_variables(builder, polygraph, combined=False)
+    return finished(builder, polygraph, *choices, encoding="integer_order", theory="difference")

@@ -32,16 +32,12 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode with combined writes and coalesced constraints."""
     builder = Builder()
     combined = chains_allowed(polygraph.graph.automata)
-    choice, reads = edge_variables(builder, polygraph, combined=combined)
-    return finished(
-        builder, polygraph, encoding="monosat", theory="acyclicity", choice=choice, reads=reads
-    )
+    choices = edge_variables(builder, polygraph, combined=combined)
+    return finished(builder, polygraph, *choices, encoding="monosat", theory="acyclicity")
 
 
 def encode_raw(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode the raw polygraph."""
     builder = Builder()
-    choice, reads = bipaths(builder, polygraph)
-    return finished(
-        builder, polygraph, encoding="monosat+raw", theory="acyclicity", choice=choice, reads=reads
-    )
+    choices = bipaths(builder, polygraph)
+    return finished(builder, polygraph, *choices, encoding="monosat+raw", theory="acyclicity")

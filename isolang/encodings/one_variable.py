@@ -47,6 +47,4 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     literal[both] = together[which.ravel()]
     u, v, origin = graph.rw(every.rw_read, every.rw_writer)
     builder.edges(u, v, literal[origin])
-    return finished(
-        builder, polygraph, encoding="one_variable", theory="acyclicity", choice=choice, reads=reads
-    )
+    return finished(builder, polygraph, choice, reads, encoding="one_variable", theory="acyclicity")

@@ -77,16 +77,16 @@ class Reasoner:
         value = self._fact(literal[1])
         return None if value is None else value == literal[0]
 
-    def argue(self, given: Mapping[Signed, float] | None = None) -> Argument:
+    def argue(self) -> Argument:
         """Find an argument that ends in cycles.
 
         Raises:
             TooLongError: none was found within the attempts.
         """
-        return tidy(self._argue(given))
+        return tidy(self._argue({}))
 
-    def _argue(self, given: Mapping[Signed, float] | None) -> Argument:
-        known: dict[Signed, float] = dict(given or {})
+    def _argue(self, given: Mapping[Signed, float]) -> Argument:
+        known = dict(given)
         lemmas: list[Derived | Refuted] = []
         while True:
             found = self._propagate(known)

@@ -77,7 +77,10 @@ def _is_bincode(data: bytes) -> bool:
         return False
 
 
-def walk_cobra(data: bytes, *, timestamps: bool, records: int = 256) -> bool:
+_RECORDS = 256
+
+
+def walk_cobra(data: bytes, *, timestamps: bool) -> bool:
     """Say whether the first records have Cobra's sizes and order: S, then W or R, then C.
 
     The last record may be cut off. A text that starts with S does not pass: a transaction's number,
@@ -88,7 +91,7 @@ def walk_cobra(data: bytes, *, timestamps: bool, records: int = 256) -> bool:
     sizes = {0x53: control, 0x57: 25, 0x52: 33, 0x43: control, 0x41: 1}
     if data[:1] != b"S" or (len(data) >= 9 and min(data[1:9]) >= 9):
         return False
-    while at < len(data) and seen < records:
+    while at < len(data) and seen < _RECORDS:
         code = data[at]
         if code not in sizes or (code == 0x53) == inside:
             return False

@@ -161,17 +161,16 @@ class Buffer(Struct, frozen=True, kw_only=True):
     errors: tuple[SpecError, ...]
 
 
-def load_buffer(text: str, path: Path, *, include_path: Sequence[Path] = ()) -> Buffer:
+def load_buffer(text: str, path: Path) -> Buffer:
     """Load what an editor holds of a file, saved or not.
 
     Args:
         text: of the file.
         path: of the file: where includes are looked for.
-        include_path: as of :func:`load_spec`.
     """
     gathered = None
     try:
-        gathered = gather(Source(str(path), text), path=path, include_path=include_path)
+        gathered = gather(Source(str(path), text), path=path, include_path=())
         if errors := find_sort_errors(gathered.items):
             return Buffer(gathered=gathered, spec=None, errors=tuple(errors))
         return Buffer(gathered=gathered, spec=_lowered(gathered, []), errors=())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from isolang.programs.outcomes import Outcome, Table, standing
@@ -69,7 +69,6 @@ def html(table: Table) -> str:
 
 def _table(table: Table) -> str:
     columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
-    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ["", *columns, *table.levels])
     rows = []
     for number, one in enumerate(table.outcomes, 1):
         cells = [f'<td><a href="#o{number}">{number}</a></td>']
@@ -79,15 +78,11 @@ def _table(table: Table) -> str:
             f'<td class="{_CLASSES[standing(verdict)]}">{text(cell(verdict))}</td>'
             for verdict in one.verdicts
         ]
-        rows.append(f"<tr>{''.join(cells)}</tr>\n")
-    return (
-        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        rows.append(cells)
+    return _grid(["", *columns, *table.levels], rows)
 
 
 def _targets(table: Table) -> str:
-    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ["exists", *table.levels])
     rows = []
     for target in table.program.targets:
         title = f"<small>{text(target.title)}</small>" if target.title else ""
@@ -95,10 +90,16 @@ def _targets(table: Table) -> str:
         for level in range(len(table.levels)):
             said = table.standing_of(target, level)
             cells.append(f'<td class="{_CLASSES[said]}">{said}</td>')
-        rows.append(f"<tr>{''.join(cells)}</tr>\n")
+        rows.append(cells)
+    return _grid(["exists", *table.levels], rows)
+
+
+def _grid(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in names)
+    body = "".join(f"<tr>{''.join(cells)}</tr>\n" for cells in rows)
     return (
         f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 

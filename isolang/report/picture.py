@@ -106,13 +106,16 @@ def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = Fa
     return sum(map(one, text)) * size * (1.08 if bold and not mono else 1.0)
 
 
-def tip(end: Point, before: Point, colour: str, size: float = 8) -> Shape:
+_TIP: Final = 8.0
+
+
+def tip(end: Point, before: Point, colour: str) -> Shape:
     """The head of an arrow that comes from one point and ends at another."""
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
     dx, dy = dx / length, dy / length
-    base = (end[0] - size * dx, end[1] - size * dy)
-    side = 0.42 * size
+    base = (end[0] - _TIP * dx, end[1] - _TIP * dy)
+    side = 0.42 * _TIP
     left, right = ((base[0] - s * dy, base[1] + s * dx) for s in (side, -side))
     return Shape(points=(end, left, right), fill=colour)
 

@@ -41,7 +41,6 @@ def watched_page(
     said: Sequence[tuple[str, str]],
     seconds: Sequence[float],
     curves: Sequence[Curve],
-    more: str = "",
     refresh: int = 0,
 ) -> str:
     """Make the page.
@@ -52,7 +51,6 @@ def watched_page(
         said: names and values of what there is to say.
         seconds: since the beginning, of each point.
         curves: over them.
-        more: text below, as it is.
         refresh: seconds after which the page loads itself again; 0: never.
     """
     rows = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in said)
@@ -61,10 +59,9 @@ def watched_page(
         f"<div>{figure(_picture(curve, *_thinned(seconds, curve.values)))}</div>"
         for curve in curves
     )
-    below = f"<pre>{text(more)}</pre>" if more else ""
     body = (
         f'<h1><span class="{colour}">{text(outcome.upper())}</span> {text(title)}</h1>'
-        f'<dl>{rows}</dl>{below}<div class="beside">{pictures}</div>'
+        f'<dl>{rows}</dl><div class="beside">{pictures}</div>'
     )
     return plain_page(f"{outcome.upper()} {title}", body, refresh=refresh)
 

@@ -253,12 +253,12 @@ class Player:
         finally:
             os._exit(0)
 
-    def _await_clean(self, seconds: float = _CLEANING) -> None:
+    def _await_clean(self) -> None:
         """Wait until the child has removed the tables of its last run."""
         if not self._cleaning:
             return
         self._cleaning = False
-        until = time.monotonic() + seconds
+        until = time.monotonic() + _CLEANING
         with contextlib.suppress(EOFError, OSError):
             while self._pid and self._pipe.poll(max(0.0, until - time.monotonic())):
                 said = self._pipe.recv()

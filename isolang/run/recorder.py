@@ -23,7 +23,6 @@ import re
 import threading
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from inspect import isawaitable
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
@@ -43,6 +42,7 @@ from isolang.run.outcome import (
     driver_of,
     refuse,
 )
+from isolang.run.steps import awaited, driven
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _T = TypeVar("_T")
-_Steps: TypeAlias = Generator[Callable[[Any], object], None, _T]
+_Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
 _CLOSED: Final = -1  # no file
 _BLOCK: Final = 1 << 22  # bytes at the end of a file that are looked at for half a line
@@ -438,16 +438,7 @@ class RecordedTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        steps = self._ending(error)
-        with suppress(StopIteration):
-            step = next(steps)
-            while True:
-                try:
-                    step(self._connection)
-                except BaseException as problem:
-                    step = steps.throw(problem)
-                else:
-                    step = next(steps)
+        driven(self._ending(error), lambda step: step(self._connection))
 
     async def __aexit__(
         self,
@@ -455,18 +446,7 @@ class RecordedTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        steps = self._ending(error)
-        with suppress(StopIteration):
-            step = next(steps)
-            while True:
-                try:
-                    answer = step(self._connection)
-                    if isawaitable(answer):
-                        await answer
-                except BaseException as problem:
-                    step = steps.throw(problem)
-                else:
-                    step = next(steps)
+        await awaited(self._ending(error), lambda step: step(self._connection))
 
     def _ending(self, error: BaseException | None) -> _Steps[None]:
         """End the transaction; each step is a call that is given the connection."""

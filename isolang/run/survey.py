@@ -251,10 +251,8 @@ def _save_page(judged: Judged) -> str:
     return path.name
 
 
-def count_anomalies(
-    history: History, spec: str = "ser", *, work: int = _COUNTING
-) -> tuple[Counter[str], bool]:
-    """Count the anomalies of a history, by name.
+def count_anomalies(history: History, *, work: int = _COUNTING) -> tuple[Counter[str], bool]:
+    """Count the anomalies of a history, by name: what serializability forbids.
 
     A counterexample is found and counted; then the reads of its transactions are left out, and the
     rest is judged again, until it is valid. So no two that are counted share a reading
@@ -262,7 +260,6 @@ def count_anomalies(
 
     Args:
         history: any.
-        spec: what forbids the anomalies.
         work: how much to do.
 
     Returns:
@@ -279,7 +276,7 @@ def count_anomalies(
     from isolang.verdict import Invalid, Valid
 
     counted: Counter[str] = Counter()
-    way, options, left = route(load_spec(spec)), Options(certify=False), Work(work)
+    way, options, left = route(load_spec("ser")), Options(certify=False), Work(work)
     while left.left:
         left.spend(_EACH + _PER_OPERATION * history.columns.operations())
         try:

@@ -259,7 +259,7 @@ def choose_pair(
         if EVENT_GRAPH in names and prune in ("auto", "fixpoint"):
             if solver == "auto":
                 why.append("the native engine was the fastest on all histories measured")
-            return ENGINE, _sentence(why)
+            return ENGINE, "; ".join(why)
         encoding = next(name for name in names if name != EVENT_GRAPH)
         if EVENT_GRAPH in names:
             why.append(f"{encoding}, as the engine's own encoding always prunes")
@@ -294,7 +294,7 @@ def choose_pair(
         raise SolverError(f"{solver} does not take {encoding} (got {solver}, expected {takers})")
     if prune == "auto" and starts_from_polygraph(encoding):
         why.append("pruning first makes every solver faster")
-    return Pair(encoding, solver, _stage(encoding, prune)), _sentence(why)
+    return Pair(encoding, solver, _stage(encoding, prune)), "; ".join(why)
 
 
 def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
@@ -338,10 +338,6 @@ def _stage(encoding: str, prune: str) -> str:
 
 def _how(route: Route) -> str:
     return "relationally" if route.kind == "relational" else f"by {route.kind}"
-
-
-def _sentence(reasons: list[str]) -> str:
-    return "; ".join(reasons)
 
 
 def _listed(names: Iterable[str]) -> str:

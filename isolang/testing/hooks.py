@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from functools import wraps
 from typing import Any, Final
 
+from isolang.run.steps import awaited, driven
+
 _ASYNC: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
@@ -35,13 +37,13 @@ class Hooks:
 
         @wraps(original)
         def now(*args: Any, **options: Any) -> Any:
-            return _run(steps(original, *args, **options))
+            return driven(steps(original, *args, **options), _called)
 
-        awaited = getattr(getattr(psycopg, f"Async{owner}"), later)
+        asynchronous = getattr(getattr(psycopg, f"Async{owner}"), later)
 
-        @wraps(awaited)
+        @wraps(asynchronous)
         async def then(*args: Any, **options: Any) -> Any:
-            return await _await(steps(awaited, *args, **options))
+            return await awaited(steps(asynchronous, *args, **options), _called)
 
         self._replace(sooner, name, now)
         self._replace(getattr(psycopg, f"Async{owner}"), later, then)
@@ -76,29 +78,5 @@ def _after(note: Callable[..., None], original: Any) -> Any:
     return replaced
 
 
-def _run(steps: Generator[Callable[[], Any], Any, Any]) -> Any:
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = call()
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
-
-
-async def _await(steps: Generator[Callable[[], Any], Any, Any]) -> Any:
-    try:
-        call = next(steps)
-        while True:
-            try:
-                result = await call()
-            except BaseException as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(result)
-    except StopIteration as end:
-        return end.value
+def _called(call: Callable[[], Any]) -> Any:
+    return call()

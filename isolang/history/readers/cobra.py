@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isolang.history.readers.reading import Files, Reading, call_native, counted, file_sessions
+from isolang.history.readers.reading import Files, Reading, call_native, file_sessions, remarks
 
 
 def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
@@ -20,23 +20,19 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     from isolang import _native
 
     columns, say = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
-    ignored, notes = [], []
-    if say["empty_files"]:
-        ignored.append(f"{counted(say['empty_files'], 'log')} without transactions")
-    if say["duplicate_values"]:
-        notes.append("every write id is 0xabddefee: a write is identified by key and value")
-    else:
-        notes.append("a read names its write by id: that is its source")
-    if say["missing_sources"]:
-        notes.append(f"{counted(say['missing_sources'], 'read')} of a write that is in no log")
-    if say["contradicting_sources"]:
-        notes.append(
-            f"{counted(say['contradicting_sources'], 'read')} of a write that has another "
-            "transaction, key or value"
-        )
-    if say["unfinished"]:
-        logs = counted(say["unfinished"], "log")
-        notes.append(f"{logs} cut inside a transaction: indeterminate")
+    ignored = remarks(say, ("empty_files", "log", "without transactions"))
+    contradicting = "of a write that has another transaction, key or value"
+    notes = [
+        "every write id is 0xabddefee: a write is identified by key and value"
+        if say["duplicate_values"]
+        else "a read names its write by id: that is its source",
+        *remarks(
+            say,
+            ("missing_sources", "read", "of a write that is in no log"),
+            ("contradicting_sources", "read", contradicting),
+            ("unfinished", "log", "cut inside a transaction: indeterminate"),
+        ),
+    ]
     real_time = "none: the logs are read without timestamps"
     if columns.has_time:
         real_time = "the timestamps of start and commit"

@@ -10,6 +10,7 @@ from isolang.history.readers.reading import (
     Reading,
     call_native,
     counted,
+    remarks,
     unknown_fields,
 )
 
@@ -80,8 +81,7 @@ def _versions(
     unit: Literal["line", "record"],
     ignored: tuple[str, ...],
 ) -> Reading:
-    reads = say["zero_reads"]
-    note = f"{counted(reads, 'read')} of version 0, which nobody wrote: the initial state"
+    zero = ("zero_reads", "read", "of version 0, which nobody wrote: the initial state")
     return Reading(
         columns=columns,
         position_unit=unit,
@@ -89,11 +89,10 @@ def _versions(
         session=_SESSION,
         real_time=_REAL_TIME,
         ignored=ignored,
-        notes=(note,) if reads else (),
+        notes=tuple(remarks(say, zero)),
         session_names=tuple(str(s) for s in say["sessions"]),
     )
 
 
 def _empty_sessions(say: Mapping[str, Any]) -> tuple[str, ...]:
-    empty = say["empty_sessions"]
-    return (f"{counted(empty, 'session')} without transactions",) if empty else ()
+    return tuple(remarks(say, ("empty_sessions", "session", "without transactions")))

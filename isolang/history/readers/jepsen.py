@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
 from isolang.history.initial import declare_initial
-from isolang.history.readers.reading import Files, Reading, call_native, counted
+from isolang.history.readers.reading import Files, Reading, call_native, counted, remarks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,37 +50,31 @@ def read(files: Files, *, timeout: float) -> Reading:
             if say["skipped"] == 1
             else f"{say['skipped']} operations that are no transactions (:f {names})"
         )
-    if say["stray_completions"]:
-        stray = counted(say["stray_completions"], "completion")
-        ignored.append(f"{stray} without invocation or operations")
-    if say["unknown_reads"]:
-        ignored.append(
-            f"{counted(say['unknown_reads'], 'read')} of unfinished or failed transactions, "
-            "whose results are not known"
-        )
+    unknown = "of unfinished or failed transactions, whose results are not known"
+    ignored += remarks(
+        say,
+        ("stray_completions", "completion", "without invocation or operations"),
+        ("unknown_reads", "read", unknown),
+    )
     if say["odd_values"]:
         ignored.append(
             f"the :value of {counted(say['odd_values'], 'completion')}, no list of operations"
         )
-    if say["odd_times"]:
-        odd = "of :time or :index that is no integer"
-        ignored.append(f"{counted(say['odd_times'], 'value')} {odd}")
+    ignored += remarks(say, ("odd_times", "value", "of :time or :index that is no integer"))
     if say["timed_maps"] and not say["by_time"]:
         ignored.append(":time (the order of operations decides)")
-    if say["unfinished"]:
-        unfinished = counted(say["unfinished"], "invocation")
-        notes.append(f"{unfinished} without completion: indeterminate")
-    if say["resumed_after_info"]:
-        times = counted(say["resumed_after_info"], "time")
-        notes.append(f"{times} a process went on after :info: as a new session")
+    notes += remarks(
+        say,
+        ("unfinished", "invocation", "without completion: indeterminate"),
+        ("resumed_after_info", "time", "a process went on after :info: as a new session"),
+    )
     if say["overlapping"]:
         processes = counted(say["overlapping"], "process", "processes")
         notes.append(
             f"{processes} with several open operations: each transaction is a session of its own"
         )
-    if say["independent"]:
-        operations = counted(say["independent"], "operation")
-        notes.append(f"{operations} on independent keys [k …]: one history, whose keys are pairs")
+    independent = "on independent keys [k …]: one history, whose keys are pairs"
+    notes += remarks(say, ("independent", "operation", independent))
     if say["completion_differs"]:
         notes.append(
             f"{counted(say['completion_differs'], 'completion')} with other operations than "

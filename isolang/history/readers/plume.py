@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isolang.history.readers.reading import Files, Reading, call_native, counted
+from isolang.history.readers.reading import Files, Reading, call_native, counted, remarks
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -15,19 +15,13 @@ def read(files: Files, *, timeout: float) -> Reading:
 
     ((name, data),) = files
     columns, say = call_native(_native.read_plume, data, name, timeout=timeout)
-    notes = []
-    if say["zero_writes"]:
-        writes = counted(say["zero_writes"], "write")
-        notes.append(f"{writes} of 0: a read of 0 may come from there, too")
+    notes = remarks(say, ("zero_writes", "write", "of 0: a read of 0 may come from there, too"))
     if say["aborted_transactions"]:
         notes.append(
             f"{counted(say['aborted_lines'], 'line')} of aborted transactions without names: "
             f"{counted(say['aborted_transactions'], 'run')} of lines"
         )
-    if say["interleaved_lines"]:
-        notes.append(
-            f"{counted(say['interleaved_lines'], 'line')} apart from the others of the transaction"
-        )
+    notes += remarks(say, ("interleaved_lines", "line", "apart from the others of the transaction"))
     return Reading(
         columns=columns,
         position_unit="line",

@@ -66,6 +66,16 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
+def remarks(say: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
+    """Sentences about what a native reader counted, one for each count that is not 0.
+
+    Args:
+        say: its remarks.
+        forms: of each count its name, what was counted, and the rest of the sentence.
+    """
+    return [f"{counted(say[name], one)} {rest}" for name, one, rest in forms if say[name]]
+
+
 def unknown_fields(say: Mapping[str, Any]) -> list[str]:
     """The phrase about fields that a reader does not know, if there were any."""
     fields = say["unknown_fields"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from isolang.history.readers.jepsen import session_names
-from isolang.history.readers.reading import Files, Reading, call_native, counted
+from isolang.history.readers.reading import Files, Reading, call_native, remarks
 
 
 def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
@@ -45,31 +45,24 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 
 
 def _ignored(say: Mapping[str, Any]) -> tuple[str, ...]:
-    found = []
-    if say["nonclient"]:
-        found.append(f"{counted(say['nonclient'], 'operation')} of no client")
-    if say["other_lines"]:
-        found.append(f"{counted(say['other_lines'], 'line')} of other loggers")
-    if say["stray_completions"]:
-        stray = counted(say["stray_completions"], "completion")
-        found.append(f"{stray} without invocation or value")
-    if say["unknown_operations"]:
-        unknown = counted(say["unknown_operations"], "operation")
-        found.append(f"{unknown} that did not succeed and of which nothing else is known")
-    if say["unknown_reads"]:
-        reads = counted(say["unknown_reads"], "read")
-        found.append(f"{reads} without an answer, whose results are not known")
-    if say["refused"]:
-        refused = counted(say["refused"], "comparison")
-        found.append(f"{refused} that failed, and may not have run (--failed-cas compared)")
-    return tuple(found)
+    unknown = "that did not succeed and of which nothing else is known"
+    refused = "that failed, and may not have run (--failed-cas compared)"
+    return tuple(
+        remarks(
+            say,
+            ("nonclient", "operation", "of no client"),
+            ("other_lines", "line", "of other loggers"),
+            ("stray_completions", "completion", "without invocation or value"),
+            ("unknown_operations", "operation", unknown),
+            ("unknown_reads", "read", "without an answer, whose results are not known"),
+            ("refused", "comparison", refused),
+        )
+    )
 
 
 def _notes(say: Mapping[str, Any]) -> tuple[str, ...]:
-    found = []
-    if say["saw_another"]:
-        failed = counted(say["saw_another"], "comparison")
-        found.append(f"{failed} that failed: a read of something else than was expected")
+    failed = "that failed: a read of something else than was expected"
+    found = remarks(say, ("saw_another", "comparison", failed))
     if say["appends"]:
         found.append("a value stands for its last part; what each append followed is a read of it")
     return tuple(found)

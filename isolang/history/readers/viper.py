@@ -10,6 +10,7 @@ from isolang.history.readers.reading import (
     call_native,
     counted,
     file_sessions,
+    remarks,
     unknown_fields,
 )
 from isolang.history.sources import plain_name
@@ -36,8 +37,8 @@ def read(files: Files, *, timeout: float) -> Reading:
     aborted = int(np.count_nonzero(columns.txn_status == c.ABORTED))
     if aborted:
         notes.append(f"{counted(aborted, 'transaction')} with the outcome false: aborted")
-    if reads := say["initial_reads"]:
-        notes.append(f"{counted(reads, 'read')} of a value that nobody wrote: the initial state")
+    initial_reads = "of a value that nobody wrote: the initial state"
+    notes += remarks(say, ("initial_reads", "read", initial_reads))
     if say["ranges"]:
         what = "of another key in it no version was there, not even a deleted row"
         notes.append(f"{counted(say['ranges'], 'range')}: {what}")
