@@ -60,11 +60,15 @@ def main() -> None:
         level = rng.choice(LEVELS)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            path = folder / "log.edn"
+            one = path = folder / "log.edn"
             reading: dict[str, Any] = {}
+            scans = None
             if rng.random() < given.scans:
-                path.write_text(Scans(rng).text())
+                scans = Scans(rng)
+                path.write_text(scans.text())
                 counts["with predicates"] += 1
+                counts["with predicates and names"] += scans.named
+                counts["with predicates and times"] += scans.timed
             else:
                 history = random_history(rng)
                 if rng.random() < 0.4:
@@ -75,12 +79,18 @@ def main() -> None:
                     level = named_level(rng, folder)
                     counts["with names"] += 1
                 save_history(history, path, format="edn")
-            read = api.load_history(path, **reading)
+            read = api.load_history(one, **reading)
             clock_error = 0
             if read.real_time.startswith(":time"):
                 clock_error = rng.choice((0, 5, 50, 500))
                 read = with_clock_error(read, clock_error)
                 counts["with a clock error"] += clock_error > 0
+                if scans is not None:
+                    counts["with predicates and a clock error"] += clock_error > 0
+                    if rng.random() < 0.5:
+                        path = folder / "logs"
+                        scans.split(path)
+                        counts["a log of each client"] += 1
             whole = api.check(read, level, simplest=False, timeout=3)
             if given.verbose:
                 print(number, level, whole.outcome, flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from isolang.api import check, load_history
 from isolang.history import History, Transaction
 from isolang.history.values import UNKNOWN
 from isolang.simulator import BUGS, RULES, Workload, generate
-from isolang.watch import Report, Stream, Watch
+from isolang.watch import Report, Stream, Watch, position_in
 
 LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2", "pl-3")
 
@@ -171,7 +172,8 @@ class Scans:
     """A log of transactions that read rows by predicates, beside reads, writes and deletions.
 
     What they see is one state of all rows: that at the commit, at the begin, or any older one; and
-    sometimes a row too few. Some logs have times, some transactions with labels and levels.
+    sometimes a row too few. Rows are numbers or have columns. Some logs have times, and can be
+    told by a file of each client; some transactions have labels and levels.
     """
 
     PREDICATES = (
@@ -182,12 +184,14 @@ class Scans:
         "[:mod :value 3 1]",
         "[:between :key 1 2]",
     )
+    OF_COLUMNS = ("[:= :a {}]", '[:= :b "x1"]', '[:or [:= :b "x2"] [:< :a {}]]', "[:in :a [1 {}]]")
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.keys = range(rng.choice((2, 4, 10, 40)))
         self.most = rng.choice((4, 30, 10**6))
         self.table = rng.random() < 0.5
+        self.columns = rng.random() < 0.5
         self.seen = rng.choice(("commit", "commit", "begin", "older"))
         self.wrong = rng.choice((0.0, 0.0, 0.03))
         self.scanned = rng.choice((0.2, 0.5))
@@ -197,6 +201,14 @@ class Scans:
         self.count = 0
         self.states: list[dict[int, int]] = [{}]
         self.lines: list[str] = []
+        self.clients: list[int] = []
+
+    def split(self, path: Path) -> None:
+        """Write a folder with a log of each client, once there is the text."""
+        path.mkdir()
+        for client in set(self.clients):
+            own = [line for line, of in zip(self.lines, self.clients, strict=True) if of == client]
+            (path / f"c{client}.edn").write_text("".join(own))
 
     def text(self) -> str:
         rng = self.rng
@@ -228,7 +240,10 @@ class Scans:
         rng = self.rng
         key = rng.choice(self.keys)
         if rng.random() < self.scanned:
-            return ("scan", rng.choice(self.PREDICATES).format(rng.randint(1, min(self.most, 60))))
+            some = self.PREDICATES
+            if self.columns:
+                some = (*self.OF_COLUMNS, *(one for one in some if ":value" not in one))
+            return ("scan", rng.choice(some).format(rng.randint(1, min(self.most, 60))))
         kind = rng.choice(("r", "w", "w", "delete"))
         self.count += 1
         return (kind, key, (self.count - 1) % self.most + 1)
@@ -264,12 +279,15 @@ class Scans:
             found = {k: v for k, v in rows.items() if _holds(op[1], k, v)}
             if found and self.rng.random() < self.wrong:
                 del found[self.rng.choice(sorted(found))]
-            shown = " ".join(f"{self.key(k)} {v}" for k, v in sorted(found.items()))
+            shown = " ".join(f"{self.key(k)} {self.row(v)}" for k, v in sorted(found.items()))
             return f"[:rp {where} {{{shown}}}]"
         if op[0] == "r":
             seen = None if rows is None else rows.get(op[1])
-            return f"[:r {self.key(op[1])} {'nil' if seen is None else seen}]"
-        return f"[:{op[0]} {self.key(op[1])}{f' {op[2]}' if op[0] == 'w' else ''}]"
+            return f"[:r {self.key(op[1])} {'nil' if seen is None else self.row(seen)}]"
+        return f"[:{op[0]} {self.key(op[1])}{f' {self.row(op[2])}' if op[0] == 'w' else ''}]"
+
+    def row(self, value: int) -> str:
+        return f'{{:a {value}, :b "x{value % 5}"}}' if self.columns else str(value)
 
     def key(self, number: int) -> str:
         return f"[:t {number}]" if self.table else str(number)
@@ -285,15 +303,20 @@ class Scans:
             value += f", :times [{times}]" if self.timed and kind == "ok" else ""
             del self.begun[process]
         self.lines.append(f"{{:type :{kind}, :process {process}, {value}}}\n")
+        self.clients.append(process % 10)
 
 
 def _holds(predicate: str, key: int, value: int) -> bool:
-    numbers = [int(word) for word in predicate.replace("]", " ").split() if word.isdigit()]
+    numbers = [int(w) for w in re.sub(r"[][]", " ", predicate).split() if w.isdigit()]
     match predicate.split(maxsplit=1)[0]:
         case ":true":
             return True
         case "[:=":
-            return value == numbers[0]
+            return value == numbers[0] if numbers else value % 5 == 1
+        case "[:or":
+            return value % 5 == 2 or value < numbers[0]
+        case "[:in":
+            return value in numbers
         case "[:>":
             return value > numbers[0]
         case "[:not":
@@ -338,24 +361,39 @@ def watched(
     counts: Counter[str],
     **reading: Any,
 ) -> Report:
-    """Watch a file in small rounds, half of the time with nothing in memory for long."""
-    stream = Stream([path], follow=False, batch=rng.choice((100, 400, 2000)))
-    on_disk = rng.random() < 0.5
+    """Watch a log in small rounds.
+
+    Half of the time nothing stays in memory for long, and a third of the time the watch is killed
+    and started again, up to twice.
+    """
+    on_disk, kills = rng.random() < 0.5, rng.choice((0, 0, 0, 0, 1, 2))
     reading = {"memory": 1} | reading if on_disk else reading
-    watch = Watch(
-        level, stream=stream, folder=folder, round=rng.randint(3, 50), timeout=3, **reading
-    )
-    with patch("isolang.watch.watch._SAVE_EACH", rng.choice((1, 20)) if on_disk else 10**6):
-        for batch in stream:
-            for found in watch.feed(batch):
-                counts["rounds"] += 1
-                counts["put back"] += found.put_back
-                counts["cuts"] += found.cut > 0
-                counts["on disk"] += watch.state.spilled
-                counts["put back from disk"] += found.put_back * watch.state.spilled
-    stream.close()
-    assert watch.report is not None
-    return watch.report
+    options: Any = {"follow": False, "batch": rng.choice((100, 400, 2000))}
+    options["clock_error"] = reading.get("clock_error", 0)
+    rounds = rng.randint(3, 50)
+    each = rng.choice((1, 20)) if on_disk or kills else 10**6
+    with patch("isolang.watch.watch._SAVE_EACH", each):
+        while True:
+            stream = Stream([path], resume=position_in(folder), **options)
+            watch = Watch(level, stream=stream, folder=folder, round=rounds, timeout=3, **reading)
+            left = rng.randint(1, 30) if kills else -1
+            for batch in stream:
+                for found in watch.feed(batch):
+                    counts["rounds"] += 1
+                    counts["put back"] += found.put_back
+                    counts["cuts"] += found.cut > 0
+                    counts["on disk"] += watch.state.spilled
+                    counts["put back from disk"] += found.put_back * watch.state.spilled
+                left -= 1
+                if not left:
+                    break
+            stream.close()
+            watch.close()
+            if watch.report is not None:
+                return watch.report
+            kills -= 1
+            counts["killed"] += 1
+            counts["gone on"] += position_in(folder) is not None
 
 
 def judged_like_the_whole(
