@@ -209,6 +209,12 @@ std::int32_t History::statement_of(std::int64_t op) const {
   return s >= 0 && op < statement_end[s] ? s : -1;
 }
 
+void History::set_predicates(std::vector<std::string> texts) {
+  predicates = std::move(texts);
+  predicate_number_.clear();
+  for (std::size_t p = 0; p < predicates.size(); ++p) predicate_number_.emplace(predicates[p], static_cast<std::int32_t>(p));
+}
+
 std::int32_t History::deleted_atom() {
   if (deleted == kNoAtom) deleted = values.intern_text(AtomKind::other, kDeletedText);
   return deleted;
@@ -388,6 +394,7 @@ void History::validate() const {
       bad("versions that are ordered and no integers");
   }
   if (!slack.empty() && slack.size() != idx(sessions)) bad("a clock error of other sessions");
+  if (deleted != kNoAtom && (deleted < 0 || deleted >= values.size())) bad("a deletion that writes no value");
   const std::size_t statements = statement_start.size();
   if (statement_end.size() != statements || statement_txn.size() != statements ||
       statement_predicate.size() != statements || statement_known.size() != statements ||

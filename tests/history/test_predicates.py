@@ -1,6 +1,9 @@
 """Predicate reads: what they returned, and the rows that they say were not there."""
 
+import pickle
+
 import pytest
+from msgspec.structs import replace
 
 import isolang
 from isolang import Transaction, load_spec
@@ -373,3 +376,24 @@ def test_a_row_that_nobody_wrote_comes_from_thin_air():
     assert found.violation.anomaly == "thin-air read"
     check_refutation(h, load_spec("ser"), found.refutation.steps)
     assert isolang.check(h, "ser", encoding="relational").outcome == "invalid"
+
+
+@pytest.mark.parametrize("rows", [{}, {"x": 1}])
+def test_a_pickle_keeps_predicate_reads_and_deletions(rows):
+    """What is sent to another process is judged there as here, before and after it was lowered."""
+    history = History.from_transactions(
+        [
+            Transaction([("w", "x", 1)], session=0, begin=0, end=1),
+            Transaction([("scan", "[:= :value 1]", rows)], session=1, begin=2, end=3),
+            Transaction([("delete", "x")], session=0, begin=4, end=5),
+            Transaction([("r", "x", None)], session=1, begin=6, end=7),
+        ]
+    )
+    sent = replace(history, columns=pickle.loads(pickle.dumps(history.columns)), _lazy={})
+    assert list(sent.transactions()) == list(history.transactions())
+    assert sent.columns.predicates == history.columns.predicates
+    here, there = isolang.check(history, "sser"), isolang.check(sent, "sser")
+    assert here.outcome == there.outcome == ("valid" if rows else "invalid")
+    again = pickle.loads(pickle.dumps(sent.columns))
+    again.begin_transaction(0, 0, 8, 9)
+    assert again.statement_txn.tolist() == [1]

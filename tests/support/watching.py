@@ -363,20 +363,21 @@ def watched(
 ) -> Report:
     """Watch a log in small rounds.
 
-    Half of the time nothing stays in memory for long, and a third of the time the watch is killed
+    Half of the time nothing stays in memory for long, and half of the time the watch is killed
     and started again, up to twice.
     """
-    on_disk, kills = rng.random() < 0.5, rng.choice((0, 0, 0, 0, 1, 2))
+    on_disk, kills = rng.random() < 0.5, rng.choice((0, 0, 1, 2))
     reading = {"memory": 1} | reading if on_disk else reading
-    options: Any = {"follow": False, "batch": rng.choice((100, 400, 2000))}
+    batch = rng.choice((100, 400, 2000)) if not kills else rng.choice((100, 400))
+    options: Any = {"follow": False, "batch": batch}
     options["clock_error"] = reading.get("clock_error", 0)
-    rounds = rng.randint(3, 50)
-    each = rng.choice((1, 20)) if on_disk or kills else 10**6
+    rounds = rng.randint(3, 50) if not kills else rng.randint(3, 15)
+    each = 1 if kills else rng.choice((1, 20)) if on_disk else 10**6
     with patch("isolang.watch.watch._SAVE_EACH", each):
         while True:
             stream = Stream([path], resume=position_in(folder), **options)
             watch = Watch(level, stream=stream, folder=folder, round=rounds, timeout=3, **reading)
-            left = rng.randint(1, 30) if kills else -1
+            cuts = counts["cuts"]
             for batch in stream:
                 for found in watch.feed(batch):
                     counts["rounds"] += 1
@@ -384,8 +385,7 @@ def watched(
                     counts["cuts"] += found.cut > 0
                     counts["on disk"] += watch.state.spilled
                     counts["put back from disk"] += found.put_back * watch.state.spilled
-                left -= 1
-                if not left:
+                if kills and rng.random() < (0.3 if counts["cuts"] > cuts else 0.01):
                     break
             stream.close()
             watch.close()

@@ -140,7 +140,6 @@ def saved(rows: Rows) -> tuple[Any, ...]:
     state: Any = rows.columns
     return (
         state.__getstate__(),
-        rows.columns.deleted >= 0,
         rows.names,
         rows.at.astype("<i8").tobytes(),
     )
@@ -154,11 +153,9 @@ def restored(given: Sequence[Any]) -> Rows:
     """
     import numpy as np
 
-    state, deleted, names, at = given
+    state, names, at = given
     columns: Any = _native.Columns.__new__(_native.Columns)
     columns.__setstate__(_tuples(state))
-    if deleted:
-        columns.deleted_atom()
     return Rows(
         columns=columns,
         names=list(names),
