@@ -148,7 +148,7 @@ void restore(History& h, const nb::tuple& state) {
   h.versions_ordered = nb::cast<bool>(state[7]);
   h.labels.texts = nb::cast<std::vector<std::string>>(state[8]);
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
-  h.set_predicates(nb::cast<std::vector<std::string>>(state[10]));
+  h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
@@ -160,7 +160,6 @@ void restore(History& h, const nb::tuple& state) {
     h.key_of(atoms[k], initial[k]);
   }
   h.validate();
-  if (h.deleted < kNoAtom || h.deleted >= h.values.size()) throw nb::index_error("no such atom");
   h.renumber_predicates();
   h.labels.renumber();
   h.levels.renumber();

@@ -209,12 +209,6 @@ std::int32_t History::statement_of(std::int64_t op) const {
   return s >= 0 && op < statement_end[s] ? s : -1;
 }
 
-void History::set_predicates(std::vector<std::string> texts) {
-  predicates = std::move(texts);
-  predicate_number_.clear();
-  for (std::size_t p = 0; p < predicates.size(); ++p) predicate_number_.emplace(predicates[p], static_cast<std::int32_t>(p));
-}
-
 std::int32_t History::deleted_atom() {
   if (deleted == kNoAtom) deleted = values.intern_text(AtomKind::other, kDeletedText);
   return deleted;

@@ -237,7 +237,6 @@ struct History {
               bool ok = true,
               std::int64_t source = kSourceByValue);  // to the transaction begun last
   std::int32_t deleted_atom();
-  void set_predicates(std::vector<std::string> texts);  // by their numbers
   // What T0 wrote to a key; `alone`: nil does not name it, too.
   void set_initial_value(std::int32_t key, std::int32_t value, bool alone = false);
   // The operations that come now, to `end_statement`, are of one predicate read. Without a text, the
