@@ -383,8 +383,8 @@ def watched(
                     counts["rounds"] += 1
                     counts["put back"] += found.put_back
                     counts["cuts"] += found.cut > 0
-                    counts["on disk"] += watch.state.spilled
-                    counts["put back from disk"] += found.put_back * watch.state.spilled
+                    counts["on disk"] += watch.state.last.keep_removed
+                    counts["put back from disk"] += found.put_back * watch.state.last.keep_removed
                 if kills and rng.random() < (0.3 if counts["cuts"] > cuts else 0.01):
                     break
             stream.close()
