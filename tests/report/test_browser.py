@@ -142,10 +142,10 @@ def test_search_finds_keys_values_and_transactions(opened):
     for text, found in (("T5", "T5"), ("bob = 0", "T5"), (":alice", "T")):
         tab.fill("input[type=search]", text)
         tab.keyboard.press("Enter")
-        assert tab.locator("#timeline .detail").inner_text().startswith(found)
+        until(tab, f"document.querySelector('#timeline .detail').innerText.startsWith('{found}')")
     tab.fill("input[type=search]", "nobody")
     tab.keyboard.press("Enter")
-    assert "nothing found" in tab.locator("#timeline form").inner_text()
+    until(tab, "document.querySelector('#timeline form').innerText.includes('nothing found')")
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
