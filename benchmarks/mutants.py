@@ -110,6 +110,7 @@ TESTS = {
         "tests/native/engine/test_portfolio.py",
         "tests/end_to_end/test_threads.py",
     ],
+    "native/certify/return_paths": ["tests/end_to_end/test_many_sessions.py", *_CHECKERS],
     "native/certify": [*_CHECKERS, "tests/native/engine/test_portfolio.py"],
     "native/engine/presolve": [
         "tests/native/engine/test_presolve.py",
@@ -124,6 +125,7 @@ TESTS = {
         "tests/certify/test_one_key.py",
         *_ENGINE,
     ],
+    "native/engine/graph/clocks": ["tests/end_to_end/test_many_sessions.py", *_ENGINE],
     "native/engine": [*_SESSIONS, *_ENGINE, "tests/end_to_end/test_literature.py"],
 }
 

@@ -32,6 +32,7 @@ constexpr std::int64_t kVisitLimit =
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // of keys that a transaction writes
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 constexpr std::int32_t kDenseColumns = 1024;
+constexpr std::int32_t kManyChains = 64;
 
 bool single_pair(int label) {
   return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
@@ -365,6 +366,9 @@ class Clocks {
     const Places places(c_);
     find_leading(reads);
     cover();
+    // Sessions that end with an unknown outcome leave a short chain each.
+    for (std::int32_t most = kManyChains; most <= kDenseColumns && most < chains_ / 2; most *= 4)
+      if (cover_with(most)) break;
     const auto keys = static_cast<std::int32_t>(c_.key_start.size()) - 1;
     // SOUND BECAUSE no start leads to itself where starts are ends, too: of what reaches a reader
     // nothing is its own.
@@ -386,15 +390,7 @@ class Clocks {
         else
           rows.raise(row[v], chain_[t], position_[t]);
       }
-      if (row[v] < 0) continue;
-      for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
-        const std::int32_t w = graph_.edge_to[e];
-        if (!needs_row(w)) continue;
-        if (row[w] < 0) row[w] = rows.fresh();
-        rows.raise(row[w], row[v]);
-      }
-      // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
-      rows.drop(row[v]);
+      if (row[v] >= 0) hand_on(v, rows, row);
     }
     return false;
   }
@@ -431,7 +427,7 @@ class Clocks {
   }
 
   // Each node hands on the chain whose last member reaches it, to one successor; a start that leads
-  // to a read joins it.
+  // to a read joins it. That needs no rows.
   void cover() {
     chain_.assign(idx(c_.places()), -1);
     position_.assign(idx(c_.places()), 0);
@@ -454,6 +450,50 @@ class Clocks {
         }
     }
     chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
+  }
+
+  // A start that leads to a read joins a chain whose last member reaches it, wherever that stands.
+  // False: so many chains are too few, and the cover is the one before.
+  bool cover_with(std::int32_t most) {
+    std::vector<std::int32_t> chain(idx(c_.places()), -1), position(idx(c_.places()), 0), length;
+    Rows rows(most);
+    std::vector<std::int64_t> row(idx(graph_.nodes), -1);
+    for (const std::int32_t v : order_) {
+      budget_.poll();
+      const std::int32_t t = start_of(v);
+      if (t >= 0 && c_.included[t] && leads_[v] != 0) {
+        std::size_t joined = 0;
+        // mutant: checker-chain-of-strangers
+        while (joined < length.size() &&
+               (row[v] < 0 || rows.at(row[v], static_cast<std::int32_t>(joined)) != length[joined] - 1))
+          ++joined;
+        if (joined == length.size()) {
+          if (joined == idx(most)) return false;
+          length.push_back(0);
+        }
+        chain[t] = static_cast<std::int32_t>(joined);
+        position[t] = length[joined]++;
+        if (row[v] < 0) row[v] = rows.fresh();
+        rows.raise(row[v], chain[t], position[t]);
+      }
+      if (row[v] >= 0) hand_on(v, rows, row);
+    }
+    chain_ = std::move(chain);
+    position_ = std::move(position);
+    chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
+    return true;
+  }
+
+  // What reaches a node reaches its successors; its row is then done with.
+  void hand_on(std::int32_t v, Rows& rows, std::vector<std::int64_t>& row) const {
+    for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
+      const std::int32_t w = graph_.edge_to[e];
+      if (!needs_row(w)) continue;
+      if (row[w] < 0) row[w] = rows.fresh();
+      rows.raise(row[w], row[v]);
+    }
+    // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
+    rows.drop(row[v]);
   }
 
   // Of each key the writers on each chain, along it, with the latest in version order so far.

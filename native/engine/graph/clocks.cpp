@@ -13,6 +13,7 @@ namespace {
 // So many chains stand for a graph that hardly any path goes through: rows of all would tell little
 // and cost much.
 constexpr std::size_t kMostColumns = 1024;
+constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t kMuchShorter = 64;  // times
 constexpr std::size_t kSample = 8;         // chains
 constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
@@ -86,26 +87,63 @@ ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::in
 void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
                    std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
                    Budget& budget) {
-  grown = grown && place_.size() == order.size();
-  if (by_number != nullptr || !grown)
-    find_chains(by_number ? *by_number : predecessors, order, grown, max_bytes);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    place_[order[i]].slot = static_cast<std::int32_t>(i);
-  changed_.assign(order.size(), 0);
-  exact_ = columns_ >= chains_;
-  const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
-  top_.resize(blocks * columns_);
-  floor_.resize(blocks * columns_);
-  // Half of the memory is for the exact cells: the other half is then still there for those who
-  // need it.
-  narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
-  if (narrow_)
-    fill(bytes_, predecessors, order, budget);
-  else
-    fill(words_, predecessors, order, budget);
+  grown = grown && place_.size() == order.size() && !(joined_ && leads_off_chain(predecessors));
+  const bool other_chains = (by_number != nullptr || !grown) &&
+                            find_chains(by_number ? *by_number : predecessors, order, grown, max_bytes);
+  const auto fill_rows = [&](bool joining) {
+    for (std::size_t i = 0; i < order.size(); ++i)
+      place_[order[i]].slot = static_cast<std::int32_t>(i);
+    changed_.assign(order.size(), 0);
+    exact_ = columns_ >= chains_;
+    const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
+    top_.resize(blocks * columns_);
+    floor_.resize(blocks * columns_);
+    // Half of the memory is for the exact cells: the other half is then still there for those who
+    // need it.
+    narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
+    return narrow_ ? fill(bytes_, predecessors, order, joining, budget)
+                   : fill(words_, predecessors, order, joining, budget);
+  };
+  if (!other_chains || !joined(fill_rows, predecessors, order, max_bytes)) fill_rows(false);
 }
 
-void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order,
+// Whether rows and chains could be found together; else the chains are those found before.
+template <typename Fill>
+bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
+                    std::span<const std::int32_t> order, std::size_t max_bytes) {
+  joined_ = false;
+  if (chains_ < 2 * few_) return false;
+  const std::vector<Place> found = place_;
+  const std::size_t chains = chains_, columns = columns_;
+  // What leads nowhere needs no chain: such as a transaction of unknown outcome that nobody read.
+  for (Place& p : place_) p.column = -1;
+  for (const std::int32_t v : order)
+    for (const std::int32_t u : predecessors.of(v)) place_[u].column = 0;
+  const std::vector<Place> needed = place_;
+  for (std::size_t most = few_; most <= kMostColumns; most *= 2) {
+    if (chains < 2 * most || order.size() * most > max_bytes) break;
+    chains_ = columns_ = most;
+    place_ = needed;
+    joined_ = fill_rows(true);
+    if (joined_) return true;
+    sum_.assign(order.size(), kNoSum);
+    few_ = std::min(kMostColumns, most * 2);
+  }
+  place_ = found;
+  chains_ = chains;
+  columns_ = columns;
+  return false;
+}
+
+// Whether a node that led nowhere when chains were joined leads somewhere now.
+bool Clocks::leads_off_chain(const Adjacency& predecessors) const {
+  for (std::size_t v = 0; v < place_.size(); ++v)
+    for (const std::int32_t u : predecessors.of(static_cast<std::int32_t>(v)))
+      if (place_[u].column < 0) return true;
+  return false;
+}
+
+bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order,
                          bool grown, std::size_t max_bytes) {
   const std::size_t n = order.size();
   std::vector<std::int32_t> chain(n, -1), position(n, 0), tail;
@@ -124,7 +162,7 @@ void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
       tail.push_back(v);
     }
   }
-  if (grown && chains_ <= tail.size() + tail.size() / 8) return;
+  if (grown && chains_ <= tail.size() + tail.size() / 8) return false;
   chains_ = tail.size();
   columns_ = std::min(
       {chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
@@ -151,23 +189,21 @@ void Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   }
   place_.resize(n);
   for (std::size_t v = 0; v < n; ++v) place_[v] = {column_of_chain[chain[v]], position[v]};
-  sum_.assign(n, std::numeric_limits<std::int32_t>::min());
+  sum_.assign(n, kNoSum);
+  return true;
 }
 
 template <typename Cell>
-void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
-                  std::span<const std::int32_t> order, Budget& budget) {
+bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
+                  std::span<const std::int32_t> order, bool joining, Budget& budget) {
   constexpr std::int32_t most = std::numeric_limits<Cell>::max();
   cells.resize(order.size() * columns_);
   std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
+  std::size_t used = 0;  // columns, when joining
   for (std::size_t first = 0; first < order.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, order.size() - first);
     std::int32_t* const top = top_.data() + first / kBlock * columns_;
     std::int32_t* const floor = floor_.data() + first / kBlock * columns_;
-    for (std::size_t i = 0; i < count; ++i)
-      if (const Place& at = place_[order[first + i]]; at.column >= 0)
-        last[at.column] = std::max(last[at.column], at.position);
-    std::ranges::copy(last, top);
     std::fill_n(floor, columns_, std::numeric_limits<std::int32_t>::max());
     for (std::size_t i = 0; i < count; ++i) {
       budget.poll();
@@ -186,12 +222,26 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
         }
         raise_row(row.data(), exact.data() + (idx(from.slot) - first) * columns_, columns_);
       }
+      if (joining && place_[v].column >= 0) {
+        // A chain goes on at whatever its last node reaches.
+        std::size_t chain = 0;
+        // mutant: chain-of-strangers
+        while (chain < used && row[chain] != last[chain]) ++chain;
+        if (chain == columns_) return false;
+        used = std::max(used, chain + 1);
+        place_[v].column = static_cast<std::int32_t>(chain);
+        place_[v].position = last[chain] + 1;
+      }
       // mutant: node-not-counted
-      if (const Place& at = place_[v]; at.column >= 0) row[at.column] = at.position;
+      if (const Place& at = place_[v]; at.column >= 0) {
+        row[at.column] = at.position;
+        last[at.column] = std::max(last[at.column], at.position);
+      }
       const std::int32_t sum = sum_and_lower(row.data(), floor, columns_);
       changed_[v] = sum != sum_[v];
       sum_[v] = sum;
     }
+    std::ranges::copy(last, top);
     for (std::size_t i = 0; i < count; ++i) {
       const std::int32_t* const row = exact.data() + i * columns_;
       const std::int32_t worst =
@@ -201,10 +251,11 @@ void Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
         exact_ = top[c] - row[c] < most || row[c] == floor[c];
     }
   }
+  return true;
 }
 
 std::vector<std::int32_t> Clocks::middles() const {
-  if (chains_ > columns_) return {};
+  if (chains_ > columns_ || joined_) return {};
   const std::size_t n = place_.size();
   std::vector<std::size_t> first(
       columns_ + 1, 0);  // of each column, in an array of all nodes by column and position

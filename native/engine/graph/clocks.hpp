@@ -15,7 +15,9 @@ namespace isolang {
 // For every node the latest position on each chain that reaches it. The chains cover the graph and
 // are found greedily in topological order: a node continues the chain of its first predecessor that
 // ends one. They are *not* sessions: when session order cannot be repeated in the automaton, a
-// session is no path.
+// session is no path. Where that leaves many of them, rows and chains are found together: a chain
+// then goes on at any node that its last one reaches. (Clients that lose a connection leave a
+// session each, and its end is soon before everything.)
 //
 // A row of positions a node would be four bytes times nodes times chains: too much for a million
 // nodes and hundreds of chains. But what stands together in topological order knows about the same
@@ -39,6 +41,7 @@ class Clocks {
   // By the last build: the row differs from the one before, or may differ.
   bool changed(std::int32_t v) const { return changed_[v] != 0; }
   bool exact() const { return exact_; }  // `reaches` is false only where there is no path
+  bool exact_marks() const { return exact_ && !joined_; }  // so is the test by a mark: see `mark`
 
   struct Mark {
     std::int32_t column, position;
@@ -88,11 +91,17 @@ class Clocks {
   };
   static constexpr std::size_t kBlock = 256;  // rows
 
-  void find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
+  // False: those of the last build will do.
+  bool find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
                    std::size_t max_bytes);
+  template <typename Fill>
+  bool joined(const Fill& fill_rows, const Adjacency& predecessors,
+              std::span<const std::int32_t> order, std::size_t max_bytes);
+  bool leads_off_chain(const Adjacency& predecessors) const;
+  // `joining`: finds the chains, too. False: there are more than columns.
   template <typename Cell>
-  void fill(std::vector<Cell>& cells, const Adjacency& predecessors,
-            std::span<const std::int32_t> order, Budget& budget);
+  bool fill(std::vector<Cell>& cells, const Adjacency& predecessors,
+            std::span<const std::int32_t> order, bool joining, Budget& budget);
   template <typename Cell>
   std::int32_t value(const std::vector<Cell>& cells, std::size_t slot, std::size_t column) const {
     const Cell cell = cells[slot * columns_ + column];
@@ -105,7 +114,8 @@ class Clocks {
   }
 
   std::size_t columns_ = 0, chains_ = 0;
-  bool narrow_ = false, exact_ = true;
+  std::size_t few_ = 256;  // columns, with which joining begins
+  bool narrow_ = false, exact_ = true, joined_ = false;
   std::vector<Place> place_;
   std::vector<std::uint8_t> bytes_;  // one of these two: rows of cells, by slot
   std::vector<std::uint16_t> words_;

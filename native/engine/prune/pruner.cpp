@@ -104,7 +104,7 @@ bool Pruner::advance() {
   if (!settle()) return false;
   if (!std::exchange(begun_, true) && begin_directly()) return true;
   if (!pass()) return false;
-  if (one_pass_) saturated = clocks.exact();  // else they may not have known of some return path
+  if (one_pass_) saturated = clocks.exact_marks();  // else they may not have known of some return path
   // mutant: one-pass
   done_ = one_pass_ || passes >= kMaxPasses || !worthwhile();
   return settle();
