@@ -163,6 +163,10 @@ def watch(
         line = StatusLine(sys.stderr, course.line)
         open_.callback(line.end)
         report = _followed(watched, stream, course, line, output=output)
+        if not state:  # the copy of what came through a pipe is gone with its folder
+            copy, given = f"{folder / 'input'}:", "the standard input, line "
+            places = tuple(place.replace(copy, given) for place in report.places)
+            report = msgspec.structs.replace(report, places=places)
         files = _kept(report, folder) if state else []
         if html:
             files.append(course.save_end(report))

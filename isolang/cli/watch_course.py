@@ -133,7 +133,8 @@ class Course:
         """A round, for people."""
         held = f"; {found.holding}" if found.holding else ""
         waits = f"; all wait for {lag.holding}" if lag.holding else ""
-        more = f"; {found.violations:,} violations" if found.violations else ""
+        many = "violation" if found.violations == 1 else "violations"
+        more = f"; {found.violations:,} {many}" if found.violations else ""
         return visible(
             f"{found.outcome}: {found.seen:,} transactions, {self._rate:,.0f}/s, window "
             f"{found.kept:,}, {lag.bytes / 1e6:,.1f} MB behind, {self._memory:,.0f} MB"

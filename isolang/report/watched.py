@@ -54,9 +54,10 @@ def watched_page(
         refresh: seconds after which the page loads itself again; 0: never.
     """
     rows = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in said)
+    when = "now" if refresh else "in the end"
     colour = _CLASSES.get(outcome, "unknown")
     pictures = "".join(
-        f"<div>{figure(_picture(curve, *_thinned(seconds, curve.values)))}</div>"
+        f"<div>{figure(_picture(curve, *_thinned(seconds, curve.values), when=when))}</div>"
         for curve in curves
     )
     body = (
@@ -76,7 +77,7 @@ def _thinned(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[fl
     )
 
 
-def _picture(curve: Curve, seconds: list[float], values: list[float]) -> Picture:
+def _picture(curve: Curve, seconds: list[float], values: list[float], *, when: str) -> Picture:
     last = max(seconds, default=0.0) or 1.0
     top = _round(max(values, default=0.0))
 
@@ -85,7 +86,7 @@ def _picture(curve: Curve, seconds: list[float], values: list[float]) -> Picture
 
     shapes: list[Box | Line | Shape | Words] = [
         Words(x=8, y=16, text=curve.name, bold=True),
-        Words(x=_LEFT + _WIDTH, y=16, text=f"now {_short(values[-1])}", anchor="end")
+        Words(x=_LEFT + _WIDTH, y=16, text=f"{when} {_short(values[-1])}", anchor="end")
         if values
         else Words(x=_LEFT, y=16, text=""),
     ]

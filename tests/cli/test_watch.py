@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from support.cli import run_here
+from support.cli import run_here, run_there
 
 GOOD = """{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
 {:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
@@ -47,6 +47,15 @@ def test_a_violation(tmp_path, capfd):
     assert last["rate"] > 0
     assert last["memory"] > 0
     assert last["seconds"] >= rounds[-1]["seconds"]
+
+
+def test_places_of_what_came_through_a_pipe():
+    """They are lines of the standard input: its copy is gone when the watch has ended."""
+    text = GOOD.replace("[:r :x 1]", "[:r :x 2]")
+    run = run_there("watch", "-", "--spec", "ser", "--until-idle", "1", stdin=text.encode())
+    assert run.code == 1
+    assert "in the log: the standard input, line 3\n" in run.out
+    assert "isolang-watch" not in run.out
 
 
 def test_what_cannot_be_watched(tmp_path, capfd):
