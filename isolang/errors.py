@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+
+def none_of(name: str, names: Collection[str]) -> str:
+    """What a message says of a name that is none of those expected, and of the nearest one.
+
+    >>> none_of("paris", ["pairs", "bank"])
+    "(got 'paris', expected one of pairs, bank); did you mean 'pairs'?"
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"(got {name!r}, expected one of {', '.join(names)}){hint}"
+
 
 class IsolangError(Exception):
     """Anything this package raises on purpose."""

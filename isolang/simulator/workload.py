@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 from typing import Annotated, Literal, TypeAlias
 
 from isolang.declared import NUMBER, SEED, About, Checked
-from isolang.errors import HistoryError, OptionError
+from isolang.errors import HistoryError, OptionError, none_of
 from isolang.simulator.anomalies import BUGS
 from isolang.simulator.rules import RULES
 
@@ -105,9 +104,5 @@ class Workload(Checked, frozen=True, kw_only=True):
 
 
 def _one_of(what: str, name: str, names: Collection[str]) -> None:
-    if name in names:
-        return
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    msg = f"workload: unknown {what} (got {name!r}, expected one of {', '.join(names)}){hint}"
-    raise HistoryError(msg)
+    if name not in names:
+        raise HistoryError(f"workload: unknown {what} {none_of(name, names)}")

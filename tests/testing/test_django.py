@@ -9,7 +9,6 @@ import pytest
 
 import isolang
 from isolang.errors import IsolangError
-from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
 
 django = pytest.importorskip("django")
@@ -118,23 +117,12 @@ def closing(function):
     return called
 
 
-@pytest.fixture(scope="module")
-def server():
-    """An embedded PostgreSQL."""
-    target = target_named("postgres")
-    try:
-        target.start()
-        yield target.server.folder
-    finally:
-        target.close()
-
-
 @pytest.fixture
-def level(server, request):
+def level(embedded, request):
     """The database of the settings, with one choice; at the level of the parameter."""
     chosen = getattr(request, "param", psycopg.IsolationLevel.READ_COMMITTED)
     connections.close_all()
-    connection.settings_dict.update(HOST=str(server), OPTIONS={"isolation_level": chosen})
+    connection.settings_dict.update(HOST=str(embedded), OPTIONS={"isolation_level": chosen})
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS polls_choice")
     with connection.schema_editor() as editor:

@@ -10,8 +10,6 @@ import isolang
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.report import page
-from isolang.run.recorder import Recorder
-from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
 
 psycopg = pytest.importorskip("psycopg")
@@ -20,34 +18,6 @@ from isolang.testing.driver import DriverWatch  # noqa: E402
 
 READ = "SELECT balance FROM account WHERE name = %s"
 SET = "UPDATE account SET balance = %s WHERE name = %s"
-
-
-@pytest.fixture(scope="module")
-def server():
-    """An embedded PostgreSQL."""
-    target = target_named("postgres")
-    try:
-        target.start()
-        yield f"postgresql://postgres@/postgres?host={target.server.folder}"
-    finally:
-        target.close()
-
-
-@pytest.fixture
-def url(server):
-    """Two accounts are there."""
-    with psycopg.connect(server) as connection:
-        connection.execute("DROP TABLE IF EXISTS account, nokey")
-        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int)")
-        connection.execute("INSERT INTO account VALUES ('a', 10), ('b', 10)")
-    return server
-
-
-@pytest.fixture
-def recorder(tmp_path):
-    """A recorder of the test."""
-    with Recorder(tmp_path / "history.edn") as recorder:
-        yield recorder
 
 
 def counters(url, read=READ, level=None):

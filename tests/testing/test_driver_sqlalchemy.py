@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 import isolang
-from isolang.run.targets import target_named
-from isolang.testing.isolation import Isolation
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -58,17 +56,6 @@ async def deposit_awaited(session, between=None, *, lock=False):
     await session.flush()
 
 
-@pytest.fixture(scope="module")
-def server():
-    """An embedded PostgreSQL."""
-    target = target_named("postgres")
-    try:
-        target.start()
-        yield f"postgresql+psycopg://postgres@/postgres?host={target.server.folder}"
-    finally:
-        target.close()
-
-
 @pytest.fixture
 def url(server):
     """One account is there."""
@@ -79,14 +66,6 @@ def url(server):
         connection.execute(account.insert().values(name="a", balance=0))
     engine.dispose()
     return server
-
-
-@pytest.fixture
-def isolation(tmp_path):
-    """Where the test records."""
-    one = Isolation(tmp_path)
-    yield one
-    one.close()
 
 
 def watched(isolation, url):

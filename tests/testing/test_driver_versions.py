@@ -9,43 +9,12 @@ import pytest
 
 import isolang
 from isolang.errors import IsolangError
-from isolang.run.targets import target_named
-from isolang.testing.isolation import Isolation
 
 psycopg = pytest.importorskip("psycopg")
 
+LOGS_ROWS = True
 SET = "UPDATE account SET balance = %s WHERE name = %s"
 READ = "SELECT balance FROM account WHERE name = %s"
-
-
-@pytest.fixture(scope="module")
-def server():
-    """An embedded PostgreSQL that logs which rows are changed."""
-    target = target_named("postgres")
-    target.tells_versions = True
-    try:
-        target.start()
-        yield f"postgresql://postgres@/postgres?host={target.server.folder}"
-    finally:
-        target.close()
-
-
-@pytest.fixture
-def url(server):
-    """Two accounts are there."""
-    with psycopg.connect(server) as connection:
-        connection.execute("DROP TABLE IF EXISTS account")
-        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int)")
-        connection.execute("INSERT INTO account VALUES ('a', 10), ('b', 10)")
-    return server
-
-
-@pytest.fixture
-def isolation(tmp_path):
-    """Of one test."""
-    one = Isolation(tmp_path)
-    yield one
-    one.close()
 
 
 def psql(url, *statements):

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import isolang
-from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
 
 fastapi = pytest.importorskip("fastapi")
@@ -51,31 +50,20 @@ def service(url, *, lock):
     return app, engine
 
 
-@pytest.fixture(scope="module")
-def server():
-    """An embedded PostgreSQL."""
-    target = target_named("postgres")
-    try:
-        target.start()
-        yield f"postgres@/postgres?host={target.server.folder}"
-    finally:
-        target.close()
-
-
 @pytest.mark.parametrize("lock", [False, True])
 def test_requests_at_the_same_time(server, tmp_path, lock):
     """Without a lock one piece is sold twice, and the text has the lines; with it, nothing is."""
-    engine = create_engine(f"postgresql+psycopg://{server}")
+    engine = create_engine(server)
     Base.metadata.drop_all(engine)
     Base.metadata.create_all(engine)
     with engine.begin() as connection:
         connection.execute(Item.__table__.insert().values(id=1, stock=3))
     engine.dispose()
     isolation = Isolation(tmp_path)
-    watch = isolation.watch_psycopg(f"postgresql://{server}")
+    watch = isolation.watch_psycopg(server.replace("+psycopg", ""))
 
     async def requests():
-        app, engine = service(f"postgresql+psycopg://{server}", lock=lock)
+        app, engine = service(server, lock=lock)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://shop") as client:
             answers = await asyncio.gather(*(client.post("/items/1/sell") for _ in range(5)))

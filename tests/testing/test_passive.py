@@ -8,8 +8,6 @@ import pytest
 import isolang
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.recorder import Recorder
-from isolang.run.targets import target_named
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -34,17 +32,6 @@ class Account(Base):
     balance: Mapped[int]
 
 
-@pytest.fixture(scope="module")
-def server():
-    """An embedded PostgreSQL."""
-    target = target_named("postgres")
-    try:
-        target.start()
-        yield f"postgresql+psycopg://postgres@/postgres?host={target.server.folder}"
-    finally:
-        target.close()
-
-
 @pytest.fixture
 def connect(server):
     """Engines of the application, by isolation level; two accounts are there."""
@@ -62,13 +49,6 @@ def connect(server):
     yield connect
     for engine in engines:
         engine.dispose()
-
-
-@pytest.fixture
-def recorder(tmp_path):
-    """A recorder of the test."""
-    with Recorder(tmp_path / "history.edn") as recorder:
-        yield recorder
 
 
 def counters(engine):

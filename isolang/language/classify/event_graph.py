@@ -410,17 +410,10 @@ def is_repeatable(automaton: Automaton, relation: str) -> bool:
     """
     steps = automaton.steps[relation]
 
-    def silent(states: frozenset[int]) -> frozenset[int]:
-        while True:
-            more = states | {q2 for q1, q2 in automaton.epsilon if q1 in states}
-            if more == states:
-                return states
-            states = frozenset(more)
+    def step(states: set[int]) -> set[int]:
+        return {q2 for q1, q2 in steps if q1 in _silently(automaton, states)}
 
-    def step(states: frozenset[int]) -> frozenset[int]:
-        return frozenset(q2 for q1, q2 in steps if q1 in states)
-
-    def twice(q: int) -> frozenset[int]:
-        return silent(step(silent(step(silent(frozenset((q,)))))))
+    def twice(q: int) -> set[int]:
+        return _silently(automaton, step(step({q})))
 
     return all(q2 in twice(q1) for q1, q2 in steps)

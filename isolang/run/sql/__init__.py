@@ -8,6 +8,6 @@ DB-API connection.
 
 from isolang.run.sql.client import SqlClient
 from isolang.run.sql.statements import Dialect
-from isolang.run.sql.target import SqlTarget
+from isolang.run.sql.target import FileTarget, SqlTarget
 
-__all__ = ["Dialect", "SqlClient", "SqlTarget"]
+__all__ = ["Dialect", "FileTarget", "SqlClient", "SqlTarget"]

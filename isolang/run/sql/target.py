@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -213,3 +216,28 @@ class SqlTarget(BaseTarget):
             if self._admin is not None:
                 self._admin.close()
         self._admin = None
+
+
+class FileTarget(SqlTarget):
+    """A database in a file: one of our own in a temporary folder, or the one that the URL names.
+
+    Attributes:
+        path: of the file.
+    """
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self.path, self._folder = address.database, ""
+
+    def start(self) -> None:
+        """Make the folder if there is to be one, and connect once."""
+        if not self.path:
+            self._folder = tempfile.mkdtemp(prefix="isocheck-")
+            self.path = os.path.join(self._folder, "test.db")
+        super().start()
+
+    def close(self) -> None:
+        """Remove what was made, and the folder."""
+        super().close()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)

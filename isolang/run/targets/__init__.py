@@ -8,11 +8,11 @@ tables. An adapter in a file of one's own is named by the file and its class
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
+from isolang.errors import none_of
 from isolang.run.address import Address
 from isolang.run.target import Level, Target, TargetError
 
@@ -67,10 +67,7 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
         found = {one.name: one for one in entry_points(group="isolang.targets")}
         names = sorted({*BUILT_IN, *found})
         if address.kind not in found:
-            near = difflib.get_close_matches(address.kind, names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            msg = f"no such target (got {address.kind!r}, expected one of {', '.join(names)}){hint}"
-            raise TargetError(msg)
+            raise TargetError(f"no such target {none_of(address.kind, names)}")
         make = found[address.kind].load()
     made: Target = make(address, prefix)
     return made

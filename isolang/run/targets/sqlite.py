@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from isolang.run.drivers.sqlite import DRIVER
-from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql import Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
-
-if TYPE_CHECKING:
-    from isolang.run.address import Address
 
 PATIENCE: Final = 5.0  # seconds to wait for the lock of another connection, the module's default
 
@@ -35,7 +29,7 @@ class SQLiteClient(SqlClient):
         return self.raw.execute(sql, values)
 
 
-class SQLite(SqlTarget):
+class SQLite(FileTarget):
     """A file: one of our own in a temporary folder, or the one that the URL names."""
 
     name: ClassVar = "sqlite"
@@ -49,16 +43,6 @@ class SQLite(SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
 
-    def __init__(self, address: Address, prefix: str) -> None:
-        super().__init__(address, prefix)
-        self._path, self._folder = address.database, ""
-
-    def start(self) -> None:
-        if not self._path:
-            self._folder = tempfile.mkdtemp(prefix="isocheck-")
-            self._path = os.path.join(self._folder, "test.db")
-        super().start()
-
     def version(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
 
@@ -67,18 +51,13 @@ class SQLite(SqlTarget):
         try:
             self.admin().raw.execute(f"PRAGMA journal_mode={mode}")
         except sqlite3.Error as error:
-            msg = f"sqlite: {self._path} cannot be used ({error}); may you write there?"
+            msg = f"sqlite: {self.path} cannot be used ({error}); may you write there?"
             raise TargetError(msg) from None
         super().setup(registers, lists)
 
     def open(self, *, direct: bool) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=PATIENCE, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
         connection.execute("PRAGMA synchronous=off")  # matters only if the machine loses power
         if self.level != "python":
             connection.isolation_level = None
         return connection
-
-    def close(self) -> None:
-        super().close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from isolang.run.adapter import package
 from isolang.run.outcome import Driver, Failure, Phase
-from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql import Dialect, FileTarget, SqlClient
 from isolang.run.target import Level
-
-if TYPE_CHECKING:
-    from isolang.run.address import Address
 
 
 def _commit(raw: Any) -> None:
@@ -52,7 +46,7 @@ _BEGIN = {
 }
 
 
-class Turso(SqlTarget):
+class Turso(FileTarget):
     """A file of our own in a temporary folder, or the one that the URL names."""
 
     name: ClassVar = "turso"
@@ -73,18 +67,8 @@ class Turso(SqlTarget):
     driver: ClassVar = Driver(commit=_commit, rollback=_roll_back, classify=_classify)
     client: ClassVar = TursoClient
 
-    def __init__(self, address: Address, prefix: str) -> None:
-        super().__init__(address, prefix)
-        self._path, self._folder = address.database, ""
-
-    def start(self) -> None:
-        if not self._path:
-            self._folder = tempfile.mkdtemp(prefix="isocheck-")
-            self._path = os.path.join(self._folder, "test.db")
-        super().start()
-
     def open(self, *, direct: bool) -> Any:
-        raw = package("turso", self.name).connect(self._path, isolation_level=None)
+        raw = package("turso", self.name).connect(self.path, isolation_level=None)
         mode = "mvcc" if self.level in ("concurrent", "mvcc") else "wal"
         raw.cursor().execute(f"PRAGMA journal_mode = '{mode}'").fetchall()
         raw.cursor().execute("PRAGMA busy_timeout = 2000").fetchall()
@@ -95,8 +79,3 @@ class Turso(SqlTarget):
         from importlib.metadata import version
 
         return f"Turso {version('pyturso')}"
-
-    def close(self) -> None:
-        super().close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)

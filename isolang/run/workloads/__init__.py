@@ -7,10 +7,10 @@ comes from, what it finds, and its parameters.
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import Final
 
+from isolang.errors import none_of
 from isolang.run.settings import Shape
 from isolang.run.target import TargetError
 from isolang.run.workloads.workload import Source, Workload
@@ -59,10 +59,7 @@ def workload_named(name: str, shape: Shape | None = None) -> Workload:
         TargetError: there is no such workload.
     """
     if name not in _HOME:
-        near = difflib.get_close_matches(name, NAMES, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        msg = f"no such workload (got {name!r}, expected one of {', '.join(NAMES)}){hint}"
-        raise TargetError(msg)
+        raise TargetError(f"no such workload {none_of(name, NAMES)}")
     module, kind = _HOME[name].split(":")
     made: Workload = getattr(import_module(f"isolang.run.workloads.{module}"), kind)(
         shape or Shape()

@@ -1,0 +1,53 @@
+"""What tests of watched applications share: an embedded PostgreSQL, and where they record."""
+
+import pytest
+
+from isolang.run.recorder import Recorder
+from isolang.run.targets import target_named
+from isolang.testing.isolation import Isolation
+
+
+@pytest.fixture(scope="module")
+def embedded(request):
+    """The folder of an embedded PostgreSQL; with ``LOGS_ROWS`` it logs which rows are changed."""
+    target = target_named("postgres")
+    target.tells_versions = getattr(request.module, "LOGS_ROWS", False)
+    try:
+        target.start()
+        yield target.server.folder
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def url(embedded):
+    """A database with two accounts, by its URL."""
+    import psycopg
+
+    where = f"postgresql://postgres@/postgres?host={embedded}"
+    with psycopg.connect(where) as connection:
+        connection.execute("DROP TABLE IF EXISTS account, nokey")
+        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int)")
+        connection.execute("INSERT INTO account VALUES ('a', 10), ('b', 10)")
+    return where
+
+
+@pytest.fixture
+def server(embedded):
+    """The URL of the database for SQLAlchemy."""
+    return f"postgresql+psycopg://postgres@/postgres?host={embedded}"
+
+
+@pytest.fixture
+def isolation(tmp_path):
+    """Where the test records."""
+    one = Isolation(tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    """A recorder of the test."""
+    with Recorder(tmp_path / "history.edn") as recorder:
+        yield recorder
