@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from isolang.history.columns import PART
 from isolang.language.classify.event_graph import Plan
-from isolang.language.vocabulary import DEPENDENCIES, FROM_T0, PARTS
+from isolang.language.vocabulary import DEPENDENCIES, FROM_T0, PARTS, is_test, relation_of
 from isolang.pipeline.run import written_spec
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.pipeline.run import Run
 
-# Without names in quotes: of one key, or of one class, an order of all says nothing.
-_LETTERS = frozenset((*FROM_T0, *DEPENDENCIES, *(part for both in PARTS.values() for part in both)))
+# Names, tests, single keys and statements say only which of their pairs count.
+_RELATIONS = frozenset(
+    (*FROM_T0, *DEPENDENCIES, *(part for both in PARTS.values() for part in both), "po", "tx")
+)
 # Set-reads that are written out at a time for all keys of the predicate reads that were
 # contradicted before; and rounds, behind which all are.
 _AT_ONCE = 200_000
@@ -47,7 +49,11 @@ def may_stay_implicit(route: Route) -> bool:
     return (
         isinstance(route, Plan)
         and not written_spec(route).shows
-        and all(a.sites == "transactions" and a.steps.keys() <= _LETTERS for a in route.automata)
+        and all(
+            is_test(letter) or relation_of(letter) in _RELATIONS
+            for a in route.automata
+            for letter in a.relations
+        )
     )
 
 
@@ -104,10 +110,11 @@ class Implicit:
         run = self._run
         assert isinstance(run.route, Plan)
         automata = run.route.automata
-        letters = {letter for a in automata for letter in a.steps}
-        letters |= {letter for a in automata for letter in a.direct}
-        serial = all(a.states == 1 and not a.direct for a in automata)
-        for versions_only in (False,) if serial else (False, True):
+        letters = {relation_of(letter) for a in automata for letter in (*a.relations, *a.direct)}
+        orders = [(False, False), (False, True)]
+        if all(a.states == 1 and not a.direct for a in automata):
+            orders.insert(0, (True, False))
+        for serial, versions_only in orders:
             found = commit_order(
                 run.problem.native,
                 witness.source,

@@ -60,23 +60,66 @@ bool keeps_apart(const Positions& p) {
   return !begins || !ends;
 }
 
-}  // namespace
-
-Positions without_cycles(const ReadCheck& check) {
+// The same words without what only says which pairs count: names, tests, ends that access one key, and
+// statements. Every walk of the check is one of these.
+Positions of_whole_transactions(const ReadCheck& check) {
   const auto beyond = [&](const char* why) {
     throw NotCertified{"not certified: check " + check.name + " " + why + ", and set-reads are implicit"};
   };
-  if (check.of_one_key() || check.by_statement()) beyond("is not of whole transactions");
-  for (const int label : check.positions.label) {
+  const Positions& given = check.positions;
+  const auto stays = [](int letter) {
+    const auto relation = static_cast<Relation>(relation_of_letter(letter));
+    return is_test(letter) || relation == Relation::po || relation == Relation::own_commit;
+  };
+  Positions p;
+  std::vector<int> now(given.label.size(), 0);
+  for (std::size_t i = 0; i < given.label.size(); ++i) {
+    if (i > 0 && stays(given.label[i])) continue;
+    now[i] = static_cast<int>(p.label.size());
+    int relation = relation_of_letter(given.label[i]);
+    if (const auto part = filtered(relation)) relation = static_cast<int>(part->relation);
+    if (relation == static_cast<int>(Relation::to_write)) relation = static_cast<int>(Relation::ww);
     constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::wr, Relation::ww, Relation::rw,
                                    Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw};
-    // mutant: checker-implicit-tests
-    if (label != kNoRelation && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == label; }))
+    if (i > 0 && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == relation; }))
       beyond("asks for more than dependencies");
+    p.label.push_back(i > 0 ? relation : kNoRelation);
   }
-  if (check.acyclic() || (!check.earlier() && check.positions.repeatable())) return check.positions;
-  const bool apart = check.earlier() || keeps_apart(check.positions);
-  const std::set<int> letters(check.positions.label.begin() + 1, check.positions.label.end());
+  for (std::size_t i = 0; i < given.label.size(); ++i) {
+    if (i > 0 && stays(given.label[i])) continue;
+    // What follows, through what stays where it is.
+    std::vector<char> met(given.label.size(), 0);
+    std::vector<std::size_t> work{i};
+    std::set<int> follow;
+    bool accepts = false;
+    while (!work.empty()) {
+      const std::size_t at = work.back();
+      work.pop_back();
+      accepts |= given.accepting[at] != 0;
+      for (const int j : given.follow[at]) {
+        // mutant: checker-implicit-tests
+        if (!stays(given.label[idx(j)])) {
+          follow.insert(now[idx(j)]);
+        } else if (met[idx(j)] == 0) {
+          met[idx(j)] = 1;
+          work.push_back(idx(j));
+        }
+      }
+    }
+    if (i == 0 && accepts) beyond("has a word that leads nowhere");
+    p.follow.emplace_back(follow.begin(), follow.end());
+    p.accepting.push_back(accepts ? 1 : 0);
+  }
+  return p;
+}
+
+}  // namespace
+
+Positions without_cycles(const ReadCheck& check) {
+  Positions whole = of_whole_transactions(check);
+  if (check.acyclic() || (!check.earlier() && check.positions.repeatable())) return whole;
+  const bool apart = check.earlier() || keeps_apart(whole);
+  const std::set<int> letters(whole.label.begin() + 1, whole.label.end());
   Positions p;
   p.label.push_back(kNoRelation);
   p.label.insert(p.label.end(), letters.begin(), letters.end());

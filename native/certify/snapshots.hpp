@@ -34,8 +34,8 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
                              std::span<const std::int32_t> commits,
                              std::span<const std::int64_t> seen, Budget& budget);
 
-// An acyclic check, of whole transactions, that forbids what this one does. Throws NotCertified if
-// none is known.
+// An acyclic check, of whole transactions, that forbids what this one does, and more where it speaks of
+// names, tests, single keys or statements. Throws NotCertified if none is known.
 Positions without_cycles(const ReadCheck& check);
 
 }  // namespace isolang::certify

@@ -217,26 +217,47 @@ class Lowering {
   const Predicate& predicate_of(std::size_t s) { return *predicates_.at(h_.statement_predicate[s]); }
   Table& table_of(std::size_t s) { return table(predicate_of(s).table); }
 
+  // What predicates ask of a column, and which numbers they compare with it.
+  struct Asked {
+    bool order = false, rest = false, real = false, large = false;
+    void meet(const Cell& cell) {
+      real |= cell.real;
+      large |= cell.whole && (cell.integer < -kExact || cell.integer > kExact);
+    }
+  };
+  static constexpr __int128 kExact = __int128{1} << 53;  // up to here an integer is a float
+  using AskedOf = std::map<std::pair<const Table*, std::string_view>, Asked>;
+
   // Whether each predicate is true of a row, or is not, whatever databases make of its numbers.
   bool decided() {
     each_statement([](std::size_t) {});
-    std::map<std::pair<const Table*, std::string_view>, bool> ordered;  // columns; whether they must be numbers
+    AskedOf asked;
     for (const auto& [number, p] : predicates_)
-      if (!ask(p->where, tables_.at(p->table).get(), ordered)) return false;
-    return std::ranges::all_of(ordered, [](const auto& asked) {
-      const auto& [of, numbers] = asked;
-      return std::ranges::all_of(of.first->versions, [&](const Table::Version& v) {
-        const Cell* const cell = column(*v.row, of.first->cell_of_key.at(v.key), of.second);
-        return cell != nullptr && exact(*cell) && !(numbers && cell->kind == Cell::Kind::text);
-      });
+      if (!ask(p->where, tables_.at(p->table).get(), asked)) return false;
+    return std::ranges::all_of(asked, [](auto& entry) {
+      const auto& [of, name] = entry.first;
+      Asked& a = entry.second;
+      for (const Table::Version& v : of->versions) {
+        const Cell* const cell = column(*v.row, of->cell_of_key.at(v.key), name);
+        if (cell == nullptr || cell->kind == Cell::Kind::odd || (a.order && cell->kind == Cell::Kind::text) ||
+            (a.rest && cell->kind == Cell::Kind::number && !cell->whole))
+          return false;
+        a.meet(*cell);
+      }
+      return !a.real || !a.large;
     });
   }
-  static bool exact(const Cell& cell) { return cell.kind != Cell::Kind::odd && !cell.real; }
-  static bool ask(const Node& n, const Table* of, std::map<std::pair<const Table*, std::string_view>, bool>& ordered) {
-    if (!std::ranges::all_of(n.cells, exact)) return false;
-    if (!n.column.empty())
-      ordered[{of, n.column}] |= n.test != Test::null && n.test != Test::equal && n.test != Test::unequal;
-    return std::ranges::all_of(n.parts, [&](const Node& part) { return ask(part, of, ordered); });
+  static bool ask(const Node& n, const Table* of, AskedOf& asked) {
+    if (!n.column.empty()) {
+      Asked& a = asked[{of, n.column}];
+      a.order |= n.test != Test::null && n.test != Test::equal && n.test != Test::unequal;
+      a.rest |= n.test == Test::mod;
+      for (const Cell& cell : n.cells) {
+        if (cell.kind == Cell::Kind::odd) return false;
+        if (n.test != Test::mod) a.meet(cell);
+      }
+    }
+    return std::ranges::all_of(n.parts, [&](const Node& part) { return ask(part, of, asked); });
   }
 
   // Every row that may have been there: a value that is never a last write only excludes itself.
