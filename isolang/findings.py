@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
@@ -19,7 +20,7 @@ from isolang.errors import IsolangError, UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
 from isolang.explain.known import KnownCycle, KnownGraph
-from isolang.explain.part import Part, part_of
+from isolang.explain.part import Part, same_transactions
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
 from isolang.language.classify.event_graph import Plan
@@ -57,6 +58,7 @@ _WORK, _TRY, _LEVELS = 150_000_000, 4_000_000, 1 / 2
 _LOOKED: Final = 20_000_000
 _MOST: Final = 100_000
 _ATTEMPTS: Final = 3  # for each name that a cycle would have
+_MOST_SET_READS: Final = 200_000
 
 
 def findings_of(
@@ -114,6 +116,38 @@ def _behind(
     return tuple(one for one in more.anomalies if one.count > counts.get(one.anomaly, 0))
 
 
+def _with_telling_set_reads(history: History) -> tuple[History, Problem, bool]:
+    """The history with those implicit set-reads as operations that show an edge, or are wrong.
+
+    So are all of the predicate reads that are found wrong. What the others show an order would have
+    to contradict, and the levels look for that.
+
+    Returns:
+        The history, its problem, and whether there are more of these set-reads.
+    """
+    if not history.columns.implicit:
+        return history, build_problem(history), False
+    telling = history.columns.nearly_decided(_MOST_SET_READS)
+    cut = len(telling) == _MOST_SET_READS
+    if len(telling):
+        history = history.with_set_reads(telling)
+    problem = build_problem(history)
+    wrong = sorted({history.statement_of(a.op) for a in problem.anomalies()} - {-1})
+    others = history.columns.missed_by(np.array(wrong, np.int32), _MOST_SET_READS)
+    if len(others):
+        history = history.with_set_reads(others)
+        problem = build_problem(history)
+    return history, problem, cut or len(others) == _MOST_SET_READS
+
+
+def _with_set_reads_of(history: History, other: History) -> History:
+    """With the set-reads that are operations in either of two histories of one input."""
+    if other.set_reads == "all" or not history.columns.implicit:
+        return history.written_out()
+    more = sorted(set(other.set_reads).difference(history.set_reads))
+    return history.with_set_reads(np.array(more, np.int32)) if more else history
+
+
 class _Search:
     def __init__(
         self,
@@ -122,12 +156,11 @@ class _Search:
         progress: Callable[[str], object],
         deadline: Deadline,
     ) -> None:
-        self._history = history = history.written_out()
+        self._history, self._problem, self._cut = _with_telling_set_reads(history)
         self._options = options
         self._progress = progress
         self._deadline = deadline
         self._work = Work(_WORK)
-        self._problem = build_problem(history)
         self._plans: dict[str, Plan] = {}
         self._found: dict[str, Finding] = {}
 
@@ -136,8 +169,7 @@ class _Search:
         self._intrinsic()
         self._progress("cycles")
         try:
-            part = self._without_wrong_reads()
-            inner = build_problem(part.history)
+            part, inner = self._without_wrong_reads()
         except UnsupportedError as error:  # what is left has elements that several appended
             return self._result(self._levels_of(self._history), str(error))
         complete = self._cycles(part, inner, KnownGraph(inner, effort=_LOOKED))
@@ -159,7 +191,7 @@ class _Search:
     def _not_finished(self, complete: bool) -> str:
         if self._late():
             return "the time was up: there may be more"
-        if not complete or not self._work.left:
+        if self._cut or not complete or not self._work.left:
             return "this was as much work as is done unasked: there may be more"
         return ""
 
@@ -191,14 +223,14 @@ class _Search:
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
-    def _without_wrong_reads(self) -> Part:
-        """The part that lacks the reads with an intrinsic anomaly; all writes are there."""
-        history = self._history
-        part = part_of(history, range(history.columns.operations()), range(history.t0))
-        while wrong := {a.op for a in build_problem(part.history).anomalies()}:
-            kept = [op for op in range(len(part.ops)) if op not in wrong]
-            part = part_of(history, (part.ops[op] for op in kept), range(history.t0))
-        return part
+    def _without_wrong_reads(self) -> tuple[Part, Problem]:
+        """What is left without the reads that have an intrinsic anomaly; all writes are there."""
+        history, problem = self._history, self._problem
+        while wrong := sorted({a.op for a in problem.anomalies()}):
+            columns = history.columns.without_reads(np.array(wrong, np.int64))
+            history = replace(history, columns=columns, _lazy={})
+            problem = build_problem(history)
+        return same_transactions(self._history, history), problem
 
     # --- cycles ---
 
@@ -270,10 +302,12 @@ class _Search:
                 part.history, plan, self._deadline, self._options, problem=problem, work=self._work
             )
             if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
-                whole = part.to_whole(verdict.refutation.steps)
-                found, certified = self._certified(whole, (name,))
+                steps, told = verdict.refutation.steps, verdict.history
+                judged = _with_set_reads_of(self._history, told)
+                whole = same_transactions(judged, told).to_whole(steps)
+                found, certified = self._certified(whole, (name,), judged)
                 if found:
-                    self._add(whole, 1, "levels", name, certified)
+                    self._add(whole, 1, "levels", name, certified, history=judged)
         return standing
 
     def _levels_of(self, history: History) -> Levels:
@@ -298,7 +332,9 @@ class _Search:
             self._plans[level] = plan
         return self._plans[level]
 
-    def _certified(self, steps: Sequence[Step], levels: Sequence[str]) -> tuple[str, bool]:
+    def _certified(
+        self, steps: Sequence[Step], levels: Sequence[str], history: History | None = None
+    ) -> tuple[str, bool]:
         """The first level that a refutation refutes, and whether the checker says so.
 
         Where the user wants no certificates it is checked all the same: it was made of parts.
@@ -307,16 +343,24 @@ class _Search:
 
         for level in levels:
             try:
-                check_natively(self._history, self._plan(level).spec, Refutation(tuple(steps)))
+                judged = history or self._history
+                check_natively(judged, self._plan(level).spec, Refutation(tuple(steps)))
             except (IsolangError, TimeoutError):
                 continue
             return level, True
         return "", False
 
     def _add(
-        self, steps: Sequence[Step], count: int, counted: Counted, level: str, certified: bool
+        self,
+        steps: Sequence[Step],
+        count: int,
+        counted: Counted,
+        level: str,
+        certified: bool,
+        *,
+        history: History | None = None,
     ) -> None:
-        violation = explain(self._problem, steps)
+        violation = explain(self._problem if history is None else build_problem(history), steps)
         self._found.setdefault(
             violation.anomaly,
             Finding(

@@ -150,7 +150,7 @@ def levels_of(
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, Level] = {}
     idle: list[bool] = []  # of each valid verdict, whether nothing was observed
-    proofs: list[Refutation] = []  # of the last verdict
+    proofs: list[tuple[Refutation, History]] = []  # of the last verdict
     if not history.columns.has_time:
         found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -173,7 +173,7 @@ def levels_of(
             idle.append(verdict.nothing_observed)
         proofs[:] = []
         if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
-            proofs.append(verdict.refutation)
+            proofs.append((verdict.refutation, verdict.history))
         return verdict
 
     while left := frozenset(name for name in IMPLIES if name not in found):
@@ -187,12 +187,12 @@ def levels_of(
         progress(name)
         judged = {name: _level(name, decide_one)}
         if proofs:
-            proof = proofs.pop()
+            proof, judged_history = proofs.pop()
             judged |= {
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
                 if options.certify and other in below[name] & left
-                if _refutes(proof, history, other, options.timeout)
+                if _refutes(proof, judged_history, other, options.timeout)
             }
         for one, level in judged.items():
             found[one] = level

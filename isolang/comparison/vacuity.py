@@ -23,6 +23,7 @@ from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.circuit import Circuit
 from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY
+from isolang.history.columns import PART, WRITE
 from isolang.history.stats import Possible
 from isolang.language.classify.automaton import in_order, restriction_of
 from isolang.language.classify.event_graph import steps_of
@@ -91,7 +92,7 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
     >>> [(one.possible, one.why) for one in possible_violations(history, normal(load_spec("pl-1")))]
     [(False, 'no key is written by two transactions')]
     """
-    candidates = _Candidates(history.written_out())
+    candidates = _Candidates(history)
     return [_judged(axiom, candidates) for axiom in level.axioms]
 
 
@@ -174,6 +175,15 @@ class _Candidates:
     """
 
     def __init__(self, history: History) -> None:
+        columns = history.columns
+        scans = columns.statement_txn[columns.statement_known > PART]
+        # Whoever has implicit set-reads may have met each write.
+        self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
+        self._scanning: set[int] = set()
+        if self._implicit > MAX_PAIRS:
+            self._scanning = set(scans.tolist())
+        elif columns.implicit:
+            history, self._implicit = history.written_out(), 0
         # An indeterminate transaction that nobody reads from may be in.
         problem = build_problem(history, unread=True, each_read=True)
         self._problem = problem
@@ -184,7 +194,7 @@ class _Candidates:
         self._known: dict[str, list[Pair]] = {}
         self._interpretation = Bounded(problem, Circuit(), events=False)
         relations = ("so", "rt", *DEPENDENCIES)
-        self._few = sum(map(self._at_most, relations)) <= MAX_PAIRS
+        self._few = sum(map(self._at_most, relations)) <= MAX_PAIRS and not self._implicit
         self._shown = set(map(tuple, shown_orders(problem).tolist())) if self._few else set()
 
     def count(self, letter: str) -> int:
@@ -204,10 +214,12 @@ class _Candidates:
                 writers = np.diff(native.key_start).astype(np.int64) - 1
                 return int((writers * (writers - 1)).sum())
             case "wr" | "iwr" | "pwr":
-                return int((native.writer_txn[native.candidate] != native.n).sum())
+                by_key = int((native.writer_txn[native.candidate] != native.n).sum())
+                return by_key + (self._implicit if relation != "iwr" else 0)
             case "rw" | "irw" | "prw":
                 writers = np.diff(native.key_start).astype(np.int64) - 1
-                return int(writers[native.read_key].sum())
+                by_key = int(writers[native.read_key].sum())
+                return by_key + (self._implicit if relation != "irw" else 0)
         return len(present) * (len(present) - 1)
 
     # --- pairs, where there are few ---
@@ -270,7 +282,8 @@ class _Candidates:
     def passing(self, test: str) -> set[int]:
         """The transactions that pass a test; T0 is none that matters."""
         found = passing(self._problem, whole_letter(test), restriction_of(test))
-        return set(found.tolist()) - {self._native.n}
+        scanning = self._scanning if whole_letter(test) == "R" else set()
+        return (set(found.tolist()) | scanning) - {self._native.n}
 
     # --- walks ---
 

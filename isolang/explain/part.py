@@ -21,11 +21,15 @@ from isolang.certify.steps import (
     Source,
     Step,
 )
-from isolang.history.columns import APPEND, READ_LIST, UNKNOWN_VALUE, WRITE
+from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, UNKNOWN_VALUE, WRITE
 from isolang.language.vocabulary import FILTERED, ends_of
 from isolang.problem import Problem, build_problem
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
     from isolang.history.history import History
 
 
@@ -98,6 +102,32 @@ def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> P
 def whole_part(history: History) -> Part:
     """The part that is the whole."""
     return part_of(history, range(history.columns.operations()), range(history.t0))
+
+
+def same_transactions(whole: History, history: History) -> Part:
+    """A history of the same transactions and keys, of which other set-reads are operations.
+
+    Args:
+        whole: has all the set-reads of predicate reads that ``history`` has as operations.
+        history: the part.
+    """
+    import numpy as np
+
+    def told(columns: Columns) -> tuple[NDArray[np.int64], dict[tuple[int, int], int]]:
+        """The operations that are no such set-reads, and these by predicate read and key."""
+        ops = np.arange(columns.operations())
+        statement = np.searchsorted(columns.statement_start, ops, side="right") - 1
+        inside = np.append(columns.statement_end, -1)[statement] > ops
+        missed = inside & (columns.op_kind == READ_NONE_OF)
+        of = zip(statement[missed].tolist(), columns.op_key[missed].tolist(), strict=True)
+        return ops[~missed], dict(zip(of, ops[missed].tolist(), strict=True))
+
+    (kept, missed), (kept_there, missed_there) = told(history.columns), told(whole.columns)
+    place = np.empty(history.columns.operations(), np.int64)
+    place[kept] = kept_there
+    for which, op in missed.items():
+        place[op] = missed_there[which]
+    return Part(whole, history, tuple(place.tolist()), tuple(range(whole.t0 + 1)))
 
 
 def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> Part:

@@ -121,7 +121,9 @@ class History(Struct, frozen=True, kw_only=True):
     # --- predicate reads whose set-reads are implicit ---
 
     def with_set_reads(self, missed: NDArray[np.int32]) -> History:
-        """The history with some of its implicit set-reads as operations.
+        """The history with some more of its implicit set-reads as operations.
+
+        Their numbers are those of the history as it was read, with all of them at once.
 
         Args:
             missed: int32[n, 2], predicate reads and keys that they did not return, ascending.
@@ -129,8 +131,14 @@ class History(Struct, frozen=True, kw_only=True):
         Raises:
             ValueError: one of them is there, or no version of the key matches.
         """
-        pairs = tuple((int(s), int(key)) for s, key in missed.tolist())
-        return replace(self, columns=self.columns.with_set_reads(missed), set_reads=pairs, _lazy={})
+        import numpy as np
+
+        before = np.array(self.set_reads, np.int32).reshape(-1, 2)
+        made = np.unique(np.concatenate([before, missed]), axis=0)
+        pairs = tuple((int(s), int(key)) for s, key in made.tolist())
+        as_read: History = self._lazy.get("as read", self)
+        columns = as_read.columns.with_set_reads(missed if as_read is self else made)
+        return replace(self, columns=columns, set_reads=pairs, _lazy={"as read": as_read})
 
     def written_out(self) -> History:
         """The history with all set-reads of its predicate reads as operations."""

@@ -399,6 +399,18 @@ void register_history(nb::module_& m) {
   c.def("missed_by", [told](const History& h, Numbers<std::int32_t> statements, std::int64_t most) {
     return rows_of(told([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
   }, "statements"_a, "most"_a, "All implicit set-reads of these predicate reads, of the first ones if they are too many.");
+  c.def("nearly_decided", [told](const History& h, std::int64_t most) {
+    return rows_of(told([&] { return nearly_decided(h, most); }));
+  }, "most"_a, "The implicit set-reads that at most one version of their key satisfies, of the first ones if they are too many.");
+  c.def("without_reads", [](const History& h, Numbers<std::int64_t> ops) {
+    History copy(h);
+    for (std::size_t i = 0; i < ops.shape(0); ++i) {
+      if (ops(i) < 0 || ops(i) >= h.operations()) throw nb::index_error("no such operation");
+      copy.op_ok[idx(ops(i))] = 0;
+      if (const std::int32_t s = h.statement_of(ops(i)); s >= 0) copy.statement_known[s] = kPart;
+    }
+    return copy;
+  }, "ops"_a, "With these reads as operations that failed; what else their predicate reads say stays as it is.");
   c.def("contradicted", [told](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen) {
     if (seen.shape(0) != h.statement_start.size()) throw nb::value_error("seen: one entry per predicate read");
     return rows_of(told([&] {

@@ -139,6 +139,45 @@ class Lowering {
     return found;
   }
 
+  std::vector<Missed> nearly_decided(std::int64_t most) {
+    const auto by_key = last_writes();
+    std::map<const Table*, Table> few;  // some rows of each key
+    std::vector<Missed> found;
+    each_statement([&](std::size_t s) {
+      if (std::ssize(found) >= most) return;
+      const Table& of = table_of(s);
+      const auto [at, fresh] = few.try_emplace(&of);
+      if (fresh) {
+        at->second.cell_of_key = of.cell_of_key;
+        for (const auto& [key, cell] : of.cell_of_key) {
+          int rows = 0;
+          for (const LastWrite& w : by_key[key])
+            // SOUND BECAUSE where all but one match, beside the reader's own, one of three does.
+            if (w.value != kNoAtom && rows++ < 3) at->second.versions.push_back({key, w.value, &rows_.of(w.value)});
+        }
+      }
+      const Predicate& p = predicate_of(s);
+      const std::vector<std::int32_t> spoken = spoken_of(s);
+      std::vector<std::int32_t> keys;
+      at->second.matching(p, [&](const Table::Version& v) {
+        if (!std::ranges::binary_search(spoken, v.key)) keys.push_back(v.key);
+      });
+      std::ranges::sort(keys);
+      const auto repeated = std::ranges::unique(keys);
+      keys.erase(repeated.begin(), repeated.end());
+      for (const std::int32_t key : keys) {
+        int candidates = 0;
+        for (const LastWrite& w : by_key[key]) {
+          if (w.txn == h_.statement_txn[s]) continue;
+          candidates += w.value == kNoAtom || !matches(p.where, rows_.of(w.value), of.cell_of_key.at(key)) ? 1 : 0;
+          if (candidates > 1) break;
+        }
+        if (candidates <= 1 && std::ssize(found) < most) found.push_back({static_cast<std::int32_t>(s), key});
+      }
+    });
+    return found;
+  }
+
   bool leave_implicit() {
     each_statement([](std::size_t) {});  // all tables
     if (!decided()) return false;
@@ -258,6 +297,24 @@ class Lowering {
       }
     }
     return std::ranges::all_of(n.parts, [&](const Node& part) { return ask(part, of, asked); });
+  }
+
+  struct LastWrite {
+    std::int32_t txn, value;  // kNoAtom: no row; T0 is no transaction
+  };
+  std::vector<std::vector<LastWrite>> last_writes() const {
+    std::vector<std::vector<LastWrite>> of(idx(h_.n_keys()));
+    const auto row = [&](std::int32_t value) { return value == kNil || value == h_.deleted ? kNoAtom : value; };
+    for (std::int32_t k = 0; k < h_.n_keys(); ++k) of[k].push_back({-1, row(h_.initial_value[k])});
+    for (std::int32_t t = 0; t < h_.transactions(); ++t)
+      if (may_be_included(h_, t))
+        for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+          if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0) {
+            auto& writes = of[h_.op_key[op]];
+            if (writes.back().txn != t) writes.push_back({t, kNoAtom});
+            writes.back().value = row(h_.op_value[op]);
+          }
+    return of;
   }
 
   // Every row that may have been there: a value that is never a last write only excludes itself.
@@ -490,6 +547,10 @@ void write_out_all(History& history) { Lowering(history).write_out_all(); }
 
 std::vector<Missed> missed_by(const History& history, std::span<const std::int32_t> statements, std::int64_t most) {
   return Lowering(const_cast<History&>(history)).missed_by(statements, most);  // NOLINT
+}
+
+std::vector<Missed> nearly_decided(const History& history, std::int64_t most) {
+  return Lowering(const_cast<History&>(history)).nearly_decided(most);  // NOLINT
 }
 
 bool leave_implicit(History& history) {

@@ -47,6 +47,8 @@ void write_out(History& history, std::span<const Missed> missed);
 void write_out_all(History& history);
 // All implicit set-reads of these predicate reads (ascending), but the first `most` of them only.
 std::vector<Missed> missed_by(const History& history, std::span<const std::int32_t> statements, std::int64_t most);
+// The implicit set-reads that at most one version of their key satisfies, but the first `most` only.
+std::vector<Missed> nearly_decided(const History& history, std::int64_t most);
 // The opposite of writing out; false, and nothing is changed, if some predicate cannot be judged of some row.
 bool leave_implicit(History& history);
 

@@ -254,14 +254,13 @@ def test_relations_that_compare_times_need_all_set_reads():
     verdict = read_twice(spec)
     assert verdict.history.set_reads == "all"
     proof = check(GROWING, "ser").certificate().proof
+    operations = [("w", "x", 1), ("scan", SCAN, {"x": 1})]
+    operations += [("w", "y", 2), ("scan", SCAN, {"x": 1, "y": 2})]
     grouped = rows(
-        *[
-            Transaction(ops, session=session, group="g", begin=2 * i, end=2 * i + 1)
-            for i, (session, ops) in enumerate(
-                [("a", [("w", "x", 1)]), ("b", [("scan", SCAN, {"x": 1})])]
-                + [("a", [("w", "y", 2)]), ("b", [("scan", SCAN, {"x": 1, "y": 2})])]
-            )
-        ]
+        *(
+            Transaction([op], session="ab"[i % 2], group="g", begin=2 * i, end=2 * i + 1)
+            for i, op in enumerate(operations)
+        )
     )
     with pytest.raises(NotCertifiedError, match="set-reads are implicit"):
         check_natively(grouped, spec, proof)
