@@ -408,6 +408,7 @@ def operation_sources(
     """Per operation the transaction that it reads from, or -1; ``source``: per read a writer."""
 
 def commit_order(
+    columns: Columns,
     problem: Problem,
     source: NDArray[np.int32],
     order_start: NDArray[np.int64],
@@ -417,9 +418,12 @@ def commit_order(
     rt: bool,
     serial: bool,
     versions_only: bool = False,
+    item_rw: bool = False,
+    by_statement: bool = False,
+    as_modelled: bool = False,
     seconds: float = 0.0,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
-    """An order of what is included, per transaction how many its reads see, version orders."""
+    """An order of what is included, per predicate read how many it sees, version orders."""
 
 # --- known ---
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang.certify.proofs import Witness
+    from isolang.language.classify.automaton import Automaton
     from isolang.language.classify.route import Route
     from isolang.pipeline.run import Run
 
@@ -55,6 +56,12 @@ def may_stay_implicit(route: Route) -> bool:
             for letter in a.relations
         )
     )
+
+
+def _anti_dependencies(automaton: Automaton) -> set[str]:
+    """Those on the cycles of a check."""
+    closing = automaton.closing if automaton.back or automaton.direct else ()
+    return {*map(relation_of, automaton.relations), *closing} & {"rw", *PARTS["rw"]}
 
 
 class Implicit:
@@ -90,7 +97,7 @@ class Implicit:
                 return None
             columns = run.history.columns
             commits, seen, order_txn = found
-            seen = np.where(columns.statement_known > PART, seen[columns.statement_txn], -1)
+            seen = np.where(columns.statement_known > PART, seen, -1)
             missed = columns.contradicted(commits, seen)
             if len(missed):
                 self._write_out(missed)
@@ -111,19 +118,24 @@ class Implicit:
         assert isinstance(run.route, Plan)
         automata = run.route.automata
         letters = {relation_of(letter) for a in automata for letter in (*a.relations, *a.direct)}
-        orders = [(False, False), (False, True)]
+        earlier = [a for a in automata if a.direct == {"earlier wr"}]
+        overwriting = {rw for a in automata if a not in earlier for rw in _anti_dependencies(a)}
+        common = {"serial": False, "item_rw": overwriting <= {"irw"}}
+        kinds = [common, {**common, "versions_only": True}]
         if all(a.states == 1 and not a.direct for a in automata):
-            orders.insert(0, (True, False))
-        for serial, versions_only in orders:
+            kinds.insert(0, {**common, "serial": True})
+        if not overwriting:
+            kinds.append({**common, "by_statement": True, "as_modelled": bool(earlier)})
+        for kind in kinds:
             found = commit_order(
+                run.history.columns,
                 run.problem.native,
                 witness.source,
                 witness.order_start,
                 witness.order_txn,
                 so="so" in letters,
                 rt="rt" in letters,
-                serial=serial,
-                versions_only=versions_only,
+                **kind,
                 seconds=run.deadline.remaining() or 0.0,
             )
             if found is not None:

@@ -1,6 +1,8 @@
 #include "certify/snapshots.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <set>
 
 #include "certify/statements.hpp"
@@ -117,8 +119,8 @@ Positions of_whole_transactions(const ReadCheck& check) {
 
 Positions without_cycles(const ReadCheck& check) {
   Positions whole = of_whole_transactions(check);
-  if (check.acyclic() || (!check.earlier() && check.positions.repeatable())) return whole;
-  const bool apart = check.earlier() || keeps_apart(whole);
+  if (check.acyclic() || check.positions.repeatable()) return whole;
+  const bool apart = keeps_apart(whole);
   const std::set<int> letters(whole.label.begin() + 1, whole.label.end());
   Positions p;
   p.label.push_back(kNoRelation);
@@ -132,6 +134,43 @@ Positions without_cycles(const ReadCheck& check) {
       if (!(apart && behind_rw && overwrites(p.label[j]))) p.follow.back().push_back(static_cast<int>(j));
   }
   return p;
+}
+
+bool misses_what_was_read(const History& h, const Choice& choice, const Snapshots& s) {
+  std::vector<std::size_t> reads(choice.reads.size());
+  std::iota(reads.begin(), reads.end(), std::size_t{0});
+  std::ranges::sort(reads, {}, [&](std::size_t i) { return choice.op[i]; });
+  auto read = reads.begin();
+  for (std::size_t first = 0, last = 0; first < s.seen.size(); first = last) {
+    const std::int32_t t = h.statement_txn[first];
+    while (last < s.seen.size() && h.statement_txn[last] == t) ++last;
+    while (read != reads.end() && choice.reads[*read].reader < t) ++read;
+    // Of what stands before: how many COMMITs must be seen by what comes now, and how many were.
+    std::int64_t needed = 0, seen = 0, own_needed = 0;
+    const auto misses = [&](std::int64_t end, std::int64_t& to) {  // the reads before `end`
+      for (; read != reads.end() && choice.reads[*read].reader == t && choice.op[*read] < end; ++read) {
+        const ExternalRead& r = choice.reads[*read];
+        const std::int64_t start = choice.key_start[r.key], size = choice.key_start[idx(r.key) + 1] - start;
+        if (r.source >= 0) to = std::max(to, s.place[choice.order[start + r.source]] + 1);
+        const std::int64_t next = r.source + 1 == r.own ? r.source + 2 : r.source + 1;
+        // mutant: checker-implicit-before
+        if (next < size && s.place[choice.order[start + next]] < seen) return true;
+      }
+      return false;
+    };
+    for (std::size_t i = first; i < last; ++i) {
+      if (misses(h.statement_start[i], needed)) return true;
+      // mutant: checker-implicit-behind
+      if (s.seen[i] >= 0 && (s.seen[i] < needed || s.seen[i] < seen)) return true;
+      // The rows of one predicate read have no order.
+      own_needed = needed;
+      if (misses(h.statement_end[i], own_needed)) return true;
+      needed = own_needed;
+      seen = std::max(seen, s.seen[i]);
+    }
+    if (misses(std::numeric_limits<std::int64_t>::max(), needed)) return true;
+  }
+  return false;
 }
 
 }  // namespace isolang::certify

@@ -34,6 +34,12 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
                              std::span<const std::int32_t> commits,
                              std::span<const std::int64_t> seen, Budget& budget);
 
+// Whether some transaction may have missed, where set-reads are implicit or by them, a write of whom it
+// read from before: `wr ; rw` whose reads are in that order. With the order of snapshots, a predicate read
+// sees whoever was read from before and whoever an earlier one saw, and nobody whose write a later read
+// missed.
+bool misses_what_was_read(const History& history, const Choice& choice, const Snapshots& snapshots);
+
 // An acyclic check, of whole transactions, that forbids what this one does, and more where it speaks of
 // names, tests, single keys or statements. Throws NotCertified if none is known.
 Positions without_cycles(const ReadCheck& check);

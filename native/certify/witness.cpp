@@ -89,11 +89,13 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
                              std::span<const std::int64_t> seen, Budget& budget) {
   const std::vector<ReadCheck> checks = read_checks(history, texts);
   const Choice choice =
-      read_choice(history, source, order_start, order_txn, judges_reads(checks), false, budget);
+      read_choice(history, source, order_start, order_txn, judges_reads(checks),
+                  std::ranges::any_of(checks, &ReadCheck::earlier), budget);
   const Snapshots snapshots = read_snapshots(history, choice, commits, seen);
   check_statements(history, budget, &snapshots);
   for (const ReadCheck& check : checks)
-    if (breaks(history, choice, machine(without_cycles(check), true), budget, &snapshots))
+    if (check.earlier() ? closes_earlier_read(history, choice, budget) || misses_what_was_read(history, choice, snapshots)
+                        : breaks(history, choice, machine(without_cycles(check), true), budget, &snapshots))
       throw NotCertified{"not certified: check " + check.name +
                          ": the order of snapshots does not show that it holds"};
 }

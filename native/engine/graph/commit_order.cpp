@@ -1,6 +1,7 @@
 #include "engine/graph/commit_order.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,15 +14,15 @@ namespace {
 
 class CommitGraph {
  public:
-  CommitGraph(const Problem& p, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
+  CommitGraph(const Problem& p, const PredicateReads& statements, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
         std::span<const std::int32_t> order_txn, Kept kept, Budget& budget)
-      : p_(p), source_(source), order_start_(order_start), order_txn_(order_txn), kept_(kept), budget_(budget) {}
+      : p_(p), statements_(statements), source_(source), order_start_(order_start), order_txn_(order_txn), kept_(kept), budget_(budget) {}
 
   std::optional<CommitOrder> order() {
     find_included();
     find_fixed();
     nodes_ = own();
-    if (!kept_.serial)
+    if (!at_once())
       for (std::int32_t t = 0; t < p_.n; ++t) add(view(t), commit(t));
     if (kept_.so) sessions();
     if (kept_.rt) real_time();
@@ -30,7 +31,7 @@ class CommitGraph {
     CommitOrder result;
     // SOUND BECAUSE what is added for a version that becomes fixed is what the model has.
     for (int round = 0;; ++round) {
-      if (round == kRounds) fixed_.assign(fixed_.size(), 1);
+      if (round == kRounds || kept_.as_modelled) fixed_.assign(fixed_.size(), 1);
       edges_.resize(given);
       versions();
       const Adjacency successors = group_by(
@@ -42,14 +43,17 @@ class CommitGraph {
       for (std::size_t i = 0; i < found.size(); ++i) rank_[idx(found[i])] = static_cast<std::int32_t>(i);
       result.order_txn.assign(order_txn_.begin(), order_txn_.end());
       if (!settle(result.order_txn)) continue;
-      result.seen.assign(idx(p_.n), -1);
+      std::vector<std::int64_t> seen(idx(p_.n), -1);
       for (const std::int32_t v : found) {
         if (v >= own()) continue;
-        const std::int32_t t = kept_.serial ? v : v / 2;
+        const std::int32_t t = at_once() ? v : v / 2;
         if (included_[idx(t)] == 0) continue;
-        if (v == view(t)) result.seen[idx(t)] = static_cast<std::int64_t>(result.commits.size());
+        if (v == view(t)) seen[idx(t)] = static_cast<std::int64_t>(result.commits.size());
         if (v == commit(t)) result.commits.push_back(t);
       }
+      result.seen.reserve(statements_.txn.size());
+      for (const std::int32_t t : statements_.txn) result.seen.push_back(seen[idx(t)]);
+      if (kept_.by_statement) views(result);
       return result;
     }
   }
@@ -57,9 +61,10 @@ class CommitGraph {
  private:
   static constexpr int kRounds = 20;
 
-  std::int32_t own() const { return (kept_.serial ? 1 : 2) * p_.n; }  // nodes of transactions
-  std::int32_t commit(std::int32_t t) const { return kept_.serial ? t : 2 * t + 1; }
-  std::int32_t view(std::int32_t t) const { return kept_.serial ? t : 2 * t; }
+  bool at_once() const { return kept_.serial || kept_.by_statement; }  // a view is no node of its own
+  std::int32_t own() const { return (at_once() ? 1 : 2) * p_.n; }  // nodes of transactions
+  std::int32_t commit(std::int32_t t) const { return at_once() ? t : 2 * t + 1; }
+  std::int32_t view(std::int32_t t) const { return at_once() ? t : 2 * t; }
   void add(std::int32_t a, std::int32_t b) { edges_.emplace_back(a, b); }
 
   void find_included() {
@@ -116,13 +121,17 @@ class CommitGraph {
         for (std::int64_t i = order_start_[idx(key)]; i < order_start_[idx(key) + 1]; ++i) fixed_[idx(i)] = 1;
   }
 
-  // Calls visit(reader, place of its source in the orders); that of T0 is before all.
+  bool overwrites(std::int32_t r) const {
+    return !kept_.by_statement && !(kept_.item_rw && !p_.read_predicate.empty() && p_.read_predicate[idx(r)] != 0);
+  }
+
+  // Calls visit(read, place of its source in the orders); that of T0 is before all.
   template <typename Visit>
   void each_read(std::int32_t key, const Visit& visit) {
     const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
     place_[idx(p_.n)] = first - 1;
     for (std::int64_t i = first; i < last; ++i) place_[idx(order_txn_[idx(i)])] = i;
-    for (const std::int32_t r : reads_.of(key)) visit(p_.read_txn[r], place_[idx(source_[idx(p_.read_op[r])])]);
+    for (const std::int32_t r : reads_.of(key)) visit(r, place_[idx(source_[idx(p_.read_op[r])])]);
   }
 
   void versions() {
@@ -141,8 +150,10 @@ class CommitGraph {
         next = i;
         next_[0] = i;
       }
-      each_read(key, [&](std::int32_t reader, std::int64_t at) {
+      each_read(key, [&](std::int32_t r, std::int64_t at) {
+        const std::int32_t reader = p_.read_txn[r];
         if (at >= first) add(commit(order_txn_[idx(at)]), view(reader));
+        if (!overwrites(r)) return;
         const std::int64_t next = next_[idx(at - first + 1)];
         // Its own version leads on to the others.
         if (next >= 0 && order_txn_[idx(next)] != reader) add(view(reader), commit(order_txn_[idx(next)]));
@@ -170,12 +181,14 @@ class CommitGraph {
       for (std::size_t i = 0; i < sorted.size(); ++i) {
         const std::int32_t t = order_txn_[idx(sorted[i])];
         order[idx(first) + i] = t;
-        if (i == 0 || kept_.versions_only || kept_.serial) continue;
+        if (i == 0 || kept_.versions_only || at_once()) continue;
         if (when(sorted[i - 1]) < rank_[idx(view(t))]) continue;
         fix(sorted[i - 1]);
         fix(sorted[i]);
       }
-      each_read(key, [&](std::int32_t reader, std::int64_t at) {
+      each_read(key, [&](std::int32_t r, std::int64_t at) {
+        if (!overwrites(r)) return;
+        const std::int32_t reader = p_.read_txn[r];
         const std::int32_t seen = rank_[idx(view(reader))];
         for (std::size_t i = at < first ? 0 : idx(at_sorted[idx(at - first)]) + 1;
              i < sorted.size() && when(sorted[i]) <= seen; ++i)
@@ -186,6 +199,52 @@ class CommitGraph {
       });
     }
     return settled;
+  }
+
+  // What a predicate read sees: whatever it or an operation before it read from, and the more the
+  // better, but nothing that it or a later one misses.
+  void views(CommitOrder& order) {
+    constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> when(idx(p_.n), -1), least(idx(p_.reads()), 0), most(idx(p_.reads()), kNone);
+    for (std::size_t i = 0; i < order.commits.size(); ++i) when[idx(order.commits[i])] = static_cast<std::int64_t>(i);
+    for (std::int32_t key = 0; key < p_.keys; ++key) {
+      const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
+      place_[idx(p_.n)] = first - 1;
+      for (std::int64_t i = first; i < last; ++i) place_[idx(order.order_txn[idx(i)])] = i;
+      for (const std::int32_t r : reads_.of(key)) {
+        const std::int64_t at = place_[idx(source_[idx(p_.read_op[r])])];
+        if (at >= first) least[idx(r)] = when[idx(order.order_txn[idx(at)])] + 1;
+        std::int64_t next = at + 1;
+        if (next < last && order.order_txn[idx(next)] == p_.read_txn[r]) ++next;
+        if (next < last) most[idx(r)] = when[idx(order.order_txn[idx(next)])];
+      }
+    }
+    std::vector<std::int32_t> reads(idx(p_.reads()));
+    std::iota(reads.begin(), reads.end(), 0);
+    std::ranges::stable_sort(reads, {}, [&](std::int32_t r) { return p_.read_op[r]; });
+    // Both ways over the operations of each transaction.
+    auto& seen = order.seen;
+    std::vector<std::int64_t> at_most(seen.size(), kNone);
+    std::size_t r = reads.size();
+    std::int64_t bound = kNone;
+    std::int32_t of = -1;
+    for (std::size_t s = seen.size(); s-- > 0;) {
+      const std::int32_t t = statements_.txn[s];
+      if (t != of) bound = kNone;
+      of = t;
+      for (; r > 0 && p_.read_op[reads[r - 1]] >= statements_.start[s]; --r)
+        if (p_.read_txn[reads[r - 1]] == t) bound = std::min(bound, most[idx(reads[r - 1])]);
+      at_most[s] = bound;
+    }
+    r = 0, bound = 0, of = -1;
+    for (std::size_t s = 0; s < seen.size(); ++s) {
+      const std::int32_t t = statements_.txn[s];
+      if (t != of) bound = 0;
+      of = t;
+      for (; r < reads.size() && p_.read_op[reads[r]] < statements_.end[s]; ++r)
+        if (p_.read_txn[reads[r]] == t) bound = std::max(bound, least[idx(reads[r])]);
+      if (seen[s] >= 0) seen[s] = std::max(bound, std::min(at_most[s], seen[s]));
+    }
   }
 
   // Whether each session is whole before the next one begins: then the lines tell nothing of how they overlap.
@@ -221,7 +280,7 @@ class CommitGraph {
       std::vector<std::int64_t> when(idx(nodes_));
       for (std::int32_t v = 0; v < nodes_; ++v)
         when[idx(v)] = v >= own()      ? begins_[idx(v - own())]
-                       : !kept_.serial ? (v % 2 == 0 ? begin(v / 2) : end(v / 2))
+                       : !at_once() ? (v % 2 == 0 ? begin(v / 2) : end(v / 2))
                                        : std::midpoint(begin(v), end(v));
       std::ranges::stable_sort(by_time, {}, [&](std::int32_t v) { return when[idx(v)]; });
     }
@@ -231,6 +290,7 @@ class CommitGraph {
   }
 
   const Problem& p_;
+  const PredicateReads statements_;
   std::span<const std::int32_t> source_;
   std::span<const std::int64_t> order_start_;
   std::span<const std::int32_t> order_txn_;
@@ -248,11 +308,12 @@ class CommitGraph {
 
 }  // namespace
 
-std::optional<CommitOrder> commit_order(const Problem& problem, std::span<const std::int32_t> source,
+std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements,
+                                            std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
                                             std::span<const std::int32_t> order_txn, Kept kept,
                                             Budget& budget) {
-  return CommitGraph(problem, source, order_start, order_txn, kept, budget).order();
+  return CommitGraph(problem, statements, source, order_start, order_txn, kept, budget).order();
 }
 
 }  // namespace isolang
