@@ -17,6 +17,7 @@ from isolang.certify.proofs import Witness, check_proof
 from isolang.comparison.normal import normal
 from isolang.comparison.vacuity import possible_violations
 from isolang.errors import HistoryError
+from isolang.findings import findings_of
 
 LEVELS = ("ser", "si", "pc", "ra", "pl-2-99", "psi", "cc")
 PARTIAL = (
@@ -380,3 +381,96 @@ def test_small_histories_are_judged_as_the_oracle_judges_them():
             accepted(verdict, spec)
             asked += 1
     assert asked > 60
+
+
+MISSED_LATER = rows(
+    txn("a", ("w", "x", -1), ("w", "y", 1)), txn("b", ("r", "x", -1), ("scan", SCAN, {}))
+)
+MISSED_BEFORE = rows(
+    txn("a", ("w", "x", -1), ("w", "y", 1)), txn("b", ("scan", SCAN, {}), ("r", "x", -1))
+)
+#: What the predicate read sees of y says whether it saw the writer of x, which is read behind it.
+READ_OLD_LATER = rows(
+    txn("c", ("w", "y", 1)),
+    txn("a", ("w", "y", -1), ("w", "x", -1)),
+    txn("b", ("scan", SCAN, {}), ("r", "x", None)),
+)
+SEEN_TWICE = rows(
+    txn("c", ("w", "y", 1)),
+    txn("a", ("w", "y", -1), ("w", "z", 1)),
+    txn("b", ("scan", SCAN, {}), ("scan", SCAN, {})),
+)
+
+
+@pytest.mark.parametrize(
+    ("history", "source", "order", "seen", "accepts"),
+    [
+        (MISSED_LATER, [-1, -1, 0], [[0], [0]], [0], False),
+        (MISSED_BEFORE, [-1, -1, 0], [[0], [0]], [0], True),
+        (READ_OLD_LATER, [-1, -1, -1, 3], [[0, 1], [1]], [2], False),
+        (READ_OLD_LATER, [-1, -1, -1, 3], [[0, 1], [1]], [0], True),
+        (SEEN_TWICE, [-1, -1, -1], [[0, 1], [1]], [0, 0], True),
+    ],
+)
+def test_read_committed_looks_at_what_was_read_before(history, source, order, seen, accepts):
+    """Whom an earlier read shows, implicit or not, a later one must not miss."""
+    starts = [0, len(order[0]), len(order[0]) + len(order[1])]
+    committed = list(range(history.columns.transactions()))
+    proof = Witness.of(source, starts, [t for one in order for t in one], committed, seen)
+    if accepts:
+        for judge in (check_natively, check_proof):
+            judge(history, load_spec("rc-nosession"), proof)
+    else:
+        refused(history, load_spec("rc-nosession"), proof, "violating cycle|does not show")
+
+
+def test_a_later_predicate_read_sees_what_an_earlier_one_saw():
+    """With views in the wrong order the native checker is not shown that read committed holds."""
+    history = rows(
+        txn("a", ("w", "y", -1)),
+        txn("b", ("scan", SCAN, {}), ("scan", SCAN, {})),
+        txn("c", ("w", "y", 1)),
+    )
+    proof = Witness.of([-1, -1], [0, 2], [0, 2], [0, 1, 2], [1, 0])
+    with pytest.raises(NotCertifiedError, match="does not show"):
+        check_natively(history, load_spec("rc-nosession"), proof)
+    check_natively(history, load_spec("rc-nosession"), replace(proof, seen=np.array([0, 1])))
+
+
+@pytest.mark.parametrize("spec", ["rc", "pl-2", "pl-1", "pl-cs"])
+def test_a_phantom_leaves_the_other_set_reads_implicit(spec):
+    """Where no snapshot holds of all that a transaction read, each predicate read has its own."""
+    history = rows(
+        txn("d", ("scan", SCAN, {})),
+        txn("a", ("w", "z", -1)),
+        *[txn("d", ("scan", SCAN, {}))] * 3,
+        txn("a", ("w", "x", 1), ("w", "y", 2)),
+        txn("b", ("scan", SCAN, {"y": 2}), ("r", "x", 1)),
+        txn("c", ("w", "z", 3)),
+        txn("c", ("w", "z", -3)),
+    )
+    verdict = check(history, spec)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.history.columns.implicit
+    accepted(verdict, spec)
+    assert check(history, "pl-3").outcome == "invalid"
+
+
+def test_all_anomalies_are_found_without_all_set_reads():
+    """A wrong read, and a phantom that only an order shows: as with all set-reads as operations."""
+    wrong = [txn("w", ("r", "q", 9)), txn("v", ("scan", SCAN, {"x": 1, "y": 2, "k": 8}))]
+    for more in ([], wrong):
+        history = rows(
+            *[txn("d", ("scan", SCAN, {}))] * 4,
+            txn("a", ("w", "x", 1), ("w", "y", 2)),
+            txn("b", ("scan", SCAN, {"y": 2}), ("r", "x", 1)),
+            txn("c", ("w", "z", 3)),
+            txn("c", ("w", "z", -3)),
+            *more,
+        )
+        told = [
+            [(one.anomaly, one.count, one.certified) for one in found.anomalies]
+            for found in map(findings_of, (history, history.written_out()))
+        ]
+        assert told[0] == told[1]
+        assert len(told[0]) == (3 if more else 2)
