@@ -2,6 +2,7 @@
 
     python benchmarks/predicates.py --sizes 10000 20000 40000
     python benchmarks/predicates.py --shapes "1000 rows, 1 %, 2 writes" --phantom --sizes 100000
+    python benchmarks/predicates.py --levels levels "all anomalies" rc per-key-sequential pl-2l
     python benchmarks/predicates.py --shapes BlindW-Pred --levels ser si --recorded overlapping
 
 Tables that stay: half of the transactions read a random range of one column, the other half write
@@ -17,8 +18,9 @@ that: their order (``in turn``), invocations and answers between which others ta
 (``overlapping``), or each session by itself (``by session``).
 
 Each check is a process of its own, which reads a file: the seconds are of the processor, those of
-the whole with start and reading; the peak is that of the whole process. Growth is that of the whole
-from the size before.
+the whole with start and reading; the peak is that of the whole process. ``levels`` stands for all
+levels of the library (``isocheck levels``), ``all anomalies`` for ``isocheck check --all``. Growth
+is that of the whole from the size before.
 """
 
 from __future__ import annotations
@@ -44,12 +46,19 @@ import resource, sys, time
 import isolang
 history = isolang.load_history(sys.argv[1], initial=int(sys.argv[3]) or None)
 read = time.process_time()
-verdict = isolang.check(history, sys.argv[2])
-assert verdict.certified, verdict
-str(verdict)
+if sys.argv[2] == "levels":
+    from isolang.levels import levels_of
+    outcome, made = " ".join(levels_of(history).strongest()), ""
+elif sys.argv[2] == "all anomalies":
+    from isolang.findings import findings_of
+    outcome, made = ", ".join(one.anomaly for one in findings_of(history).anomalies) or "none", ""
+else:
+    verdict = isolang.check(history, sys.argv[2])
+    assert verdict.certified, verdict
+    str(verdict)
+    outcome, made = verdict.outcome, verdict.history.set_reads
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-made = verdict.history.set_reads
-print(verdict.outcome, len(made) if made != "all" else made, f"{read:.2f}",
+print(outcome, made if isinstance(made, str) else len(made), f"{read:.2f}",
       f"{time.process_time() - read:.2f}", f"{time.process_time():.2f}", peak, sep="\\t")
 """
 

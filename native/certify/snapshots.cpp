@@ -83,6 +83,7 @@ Positions of_whole_transactions(const ReadCheck& check) {
     if (relation == static_cast<int>(Relation::to_write)) relation = static_cast<int>(Relation::ww);
     constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::wr, Relation::ww, Relation::rw,
                                    Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw};
+    // mutant: checker-implicit-tests
     if (i > 0 && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == relation; }))
       beyond("asks for more than dependencies");
     p.label.push_back(i > 0 ? relation : kNoRelation);
@@ -99,7 +100,6 @@ Positions of_whole_transactions(const ReadCheck& check) {
       work.pop_back();
       accepts |= given.accepting[at] != 0;
       for (const int j : given.follow[at]) {
-        // mutant: checker-implicit-tests
         if (!stays(given.label[idx(j)])) {
           follow.insert(now[idx(j)]);
         } else if (met[idx(j)] == 0) {
