@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Outcome: TypeAlias = Literal["valid", "invalid", "suspected", "unknown"]
 
 _RECENT: Final = 16  # parts that are kept in memory as they were, to be put back,
-_RECENT_OPERATIONS: Final = 200_000  # as long as they have no more than these
+_RECENT_OPERATIONS: Final = 500_000  # as long as they have no more than these
 _SMALL: Final = 64 << 20  # bytes of a log that is looked through at the first suspicion
 _ENOUGH: Final = 8  # parts that are put back before a larger one is
 _SAVE_EACH: Final = 200_000  # transactions, or
