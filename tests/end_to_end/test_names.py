@@ -262,3 +262,16 @@ def test_comparison_knows_names() -> None:
     assert report.relation == "stronger"
     other = load_spec('include "adya.iso"\nacyclic so | wr["t/*"] | ww["t/*"] | rw["t/*"] as c\n')
     assert compare(load_spec("ser"), other).relation == "stronger"
+
+
+def test_an_order_of_some_keys_is_none_of_all():
+    """That `ww["x"]` goes with the sessions says nothing of the versions of z, which need not."""
+    spec = load_spec('include "adya.iso"\nacyclic ww["x"] | so as c\nacyclic so | rw as d\n')
+    history = History.from_transactions(
+        [
+            Transaction(session="1", ops=[("w", "z", 1), ("r", "x", None), ("r", "z", 1)]),
+            Transaction(session="1", ops=[("w", "z", 2), ("w", "z", 3), ("r", "x", None)]),
+            Transaction(session="1", ops=[("r", "z", 1)]),
+        ]
+    )
+    assert check(history, spec).outcome == "valid"
