@@ -152,7 +152,12 @@ class Run:
     def problem(self) -> Problem:
         """What is known of the history, and what must be chosen."""
         if self._problem is None or not self._prepared:
-            problem = self._problem or build_problem(self.history)
+            problem = self._problem or build_problem(
+                self.history,
+                each_read=self.pair.is_engine
+                and isinstance(self.route, Plan)
+                and engine.looks_at_each_read(self.route.automata),
+            )
             if self.pair.of_specification:
                 from isolang.encodings.relational.formula import question_of
 

@@ -91,6 +91,16 @@ def solve(
     return Answer(says=says, statistics=result["statistics"], work=result["work"])
 
 
+def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
+    """Whether checks look at the reads of a transaction one by one.
+
+    Then the engine makes the problem anew, unless each of them is in it.
+    """
+    return any(
+        one.sites in ("statements", "operations") or "earlier wr" in one.direct for one in automata
+    )
+
+
 def load(problem: _native.Problem) -> float:
     """How hard a history is: the constraint of its reads over the freedom of its concurrency.
 

@@ -245,10 +245,11 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   {
     nb::gil_scoped_release release;
     // A check that looks at single reads of a transaction needs each of them.
-    const bool each_read = std::ranges::any_of(
-        machines, [](const Automaton& m) { return m.back.earlier_wr || m.by_statement(); });
-    const Problem unmerged = each_read ? build_problem(history, false, true) : Problem{};
-    const Problem& used = each_read ? unmerged : problem;
+    const bool apart = !problem.each_read && std::ranges::any_of(machines, [](const Automaton& m) {
+      return m.back.earlier_wr || m.by_statement();
+    });
+    const Problem unmerged = apart ? build_problem(history, false, true) : Problem{};
+    const Problem& used = apart ? unmerged : problem;
     solution = solve(used, machines, options, budget);
     if (solution.model) source = sources_by_operation(history, used, *solution.model);
   }

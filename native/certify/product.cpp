@@ -58,6 +58,8 @@ class Product {
     std::int32_t txn;
   };
   std::vector<Sent> sent_, sent_of_key_;
+  std::vector<std::int64_t> commit_sent_;     // per transaction; empty: nothing asks for it
+  std::vector<std::int64_t> write_answered_;  // per place in the orders of the keys; likewise
   std::vector<Sent> asked_;  // statements by their sending
   std::vector<std::int64_t> sent_start_;  // per key
   // Per step between transactions that access one key: those where it ends, by key, and for so by
@@ -99,6 +101,12 @@ class Product {
   }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
+  bool compares_commits() const {
+    for (const Relation r : {Relation::done, Relation::late, Relation::locked, Relation::committed_after})
+      if (!m_.of(r).empty()) return true;
+    return !of_key_.empty();
+  }
+
   // Whether a name has the key; it is none, or one of keys.
   bool has(int name, std::int64_t key) const {
     // mutant: checker-step-of-all-keys
@@ -135,6 +143,11 @@ class Product {
     by_session_.resize(idx(members));
     for (std::int32_t t = 0; t < n; ++t)
       if (c_.included[t]) by_session_[start[h_.txn_session[t]]++] = t;
+    find_steps_of_key();
+    if (compares_commits()) {
+      const Moments moments(h_);
+      for (std::int32_t t = 0; t < n; ++t) commit_sent_.push_back(moments.commit_sent(t));
+    }
     sort_by_commit();
     sort_by_key();
     lay_timelines();
@@ -183,7 +196,7 @@ class Product {
                                           : moments.own(moments.first_answered(t), t);
     };
     const auto sent = [&](Relation relation, std::int32_t t) {
-      return relation == Relation::rt ? h_.txn_begin[t] : moments.commit_sent(t);
+      return relation == Relation::rt ? h_.txn_begin[t] : commit_sent_[t];
     };
     for (const Relation r : {Relation::rt, Relation::done, Relation::late})
       for (const Step& s : m_.of(r)) {
@@ -205,7 +218,7 @@ class Product {
       Timeline& own = open(s, true);
       for (const auto& [key, t] : accessing(false)) {
         tail(own, key, moments.own(moments.write_answered(t, key), t), t);
-        head(own, key, moments.commit_sent(t), t);
+        head(own, key, commit_sent_[t], t);
       }
     }
     for (const OfKey& one : of_key_) {
@@ -223,7 +236,7 @@ class Product {
         Timeline& own = open(s);
         for (const std::int32_t t : by_session_) {
           if (r == Relation::committed_before) tail(own, -1, answered(Relation::done, t), t);
-          if (r == Relation::committed_after) head(own, -1, moments.commit_sent(t), t);
+          if (r == Relation::committed_after) head(own, -1, commit_sent_[t], t);
         }
         for (std::size_t i = 0; i < apart_.count(); ++i) {
           const std::int32_t place = apart_.place(i);
@@ -246,7 +259,7 @@ class Product {
             });
         const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
         if (own.before_own)
-          for (const std::int64_t sent = Moments(h_).commit_sent(from.txn);
+          for (const std::int64_t sent = commit_sent_[from.txn];
                same() && at->time <= sent; ++at)
             if (at->txn != from.txn)
               edge(node(from.txn, own.step.first), node(at->txn, own.step.second));
@@ -276,12 +289,14 @@ class Product {
     return found;
   }
 
-  void sort_by_key() {
+  void find_steps_of_key() {
     for (int relation = 0; relation < kRelations; ++relation)
       if (const auto part = filtered(relation))
         each_step(static_cast<Relation>(relation),
                   [&](const Step& s, int name) { of_key_.push_back({*part, s, name, {}}); });
-    const Moments moments(h_);
+  }
+
+  void sort_by_key() {
     for (OfKey& one : of_key_) {
       for (const auto& [key, t] : accessing(one.part.to_reader)) {
         if (!has(one.name, key)) continue;
@@ -289,7 +304,7 @@ class Product {
         if (one.part.relation == Relation::so)
           head.session = h_.txn_session[t];
         else
-          head.time = one.part.relation == Relation::rt ? h_.txn_begin[t] : moments.commit_sent(t);
+          head.time = one.part.relation == Relation::rt ? h_.txn_begin[t] : commit_sent_[t];
         if (one.part.relation == Relation::so || head.time != kTimeUnknownBegin)
           one.heads.push_back(head);
       }
@@ -306,22 +321,25 @@ class Product {
     if (m_.of(Relation::done).empty() && m_.of(Relation::late).empty() && !locks &&
         m_.of(Relation::committed_after).empty())
       return;
-    const Moments moments(h_);
     const auto by_time = [](const Sent& a, const Sent& b) {
       return std::pair(a.time, a.txn) < std::pair(b.time, b.txn);
     };
     const auto add = [&](std::vector<Sent>& to, std::int32_t t) {
-      if (const std::int64_t time = moments.commit_sent(t); time != kTimeUnknownBegin)
+      if (const std::int64_t time = commit_sent_[t]; time != kTimeUnknownBegin)
         to.push_back({time, t});
     };
     for (const std::int32_t t : by_session_) add(sent_, t);
     std::sort(sent_.begin(), sent_.end(), by_time);
     if (!locks) return;
+    const Moments moments(h_);
+    write_answered_.resize(c_.order.size());
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
       const auto first = static_cast<std::ptrdiff_t>(sent_of_key_.size());
       sent_start_.push_back(first);
-      for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i)
+      for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i) {
         add(sent_of_key_, c_.order[i]);
+        write_answered_[idx(i)] = moments.write_answered(c_.order[i], static_cast<std::int32_t>(key));
+      }
       std::sort(sent_of_key_.begin() + first, sent_of_key_.end(), by_time);
     }
     sent_start_.push_back(static_cast<std::int64_t>(sent_of_key_.size()));
@@ -566,7 +584,7 @@ class Product {
     const auto later = [](std::int64_t time, const Sent& one) { return time < one.time; };
     auto at = std::upper_bound(sent.begin() + static_cast<std::ptrdiff_t>(first),
                                sent.begin() + static_cast<std::ptrdiff_t>(last), answered, later);
-    const std::int64_t own = Moments(h_).commit_sent(t);
+    const std::int64_t own = commit_sent_[t];
     const auto end = sent.begin() + static_cast<std::ptrdiff_t>(last);
     for (; at != end && at->time <= own; ++at)
       if (at->txn != t) edge(node(t, s.first), node(at->txn, s.second));
@@ -653,8 +671,8 @@ class Product {
       for (std::int64_t i = c_.key_start[key]; i < c_.key_start[key + 1]; ++i) {
         budget_.poll();
         const std::int32_t t = c_.order[i];
-        to_later(s, t, moments.write_answered(t, static_cast<std::int32_t>(key)), sent_of_key_,
-                 idx(sent_start_[key]), idx(sent_start_[key + 1]), lock_tail_[s.second], edge);
+        to_later(s, t, write_answered_[idx(i)], sent_of_key_, idx(sent_start_[key]),
+                 idx(sent_start_[key + 1]), lock_tail_[s.second], edge);
       }
   }
 
@@ -680,7 +698,7 @@ class Product {
       const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
       // A transaction precedes the sending of its own COMMIT, which is no pair: edges up to there.
       if (relation == Relation::late)
-        for (const std::int64_t own = moments.commit_sent(t); same() && at->time <= own; ++at)
+        for (const std::int64_t own = commit_sent_[t]; same() && at->time <= own; ++at)
           if (at->txn != t) edge(node(t, one.step.first), node(at->txn, one.step.second));
       if (same()) edge(node(t, one.step.first), one.chain + static_cast<Node>(at - heads.begin()));
     }

@@ -64,11 +64,10 @@ void trim_heap() {
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 
 void* operator new(std::size_t bytes) {
-  constexpr std::size_t kWorthIt = std::size_t{8} << 20;
   if (isolang::faults::fails_allocation()) throw std::bad_alloc();
   for (;;) {
     if (void* const block = std::malloc(bytes == 0 ? 1 : bytes)) {
-      if (bytes >= kWorthIt) isolang::advise_large_pages(block, bytes);
+      if (bytes >= isolang::kLargeBlock) isolang::advise_large_pages(block, bytes);
       return block;
     }
     const std::new_handler handler = std::get_new_handler();

@@ -6,6 +6,8 @@
 
 namespace isolang {
 
+inline constexpr std::size_t kLargeBlock = std::size_t{8} << 20;
+
 // So much of the heap from here on, before it is used; only the addresses are taken. The heap is
 // then not given back between one stage and the next. It changes the allocator of the whole
 // process: for processes of our own.

@@ -81,6 +81,7 @@ struct Problem {
   std::vector<std::int64_t> read_statement;
   // 1 where a predicate read says that no matching row was there; empty if none does.
   std::vector<std::uint8_t> read_predicate;
+  bool each_read = false;  // see build_problem
   // When its statement was sent and answered; empty unless each read is here, and there are times.
   std::vector<std::int64_t> read_sent, read_answered;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate

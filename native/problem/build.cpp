@@ -187,7 +187,9 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
         p.candidate.push_back(writer);
     }
     if (p.candidate.size() == before) {
-      if (!s.is_list(s.read_key[r])) unexplained.push_back(static_cast<std::int32_t>(r));
+      // What the first one lacks, the others lack, too.
+      if (!s.is_list(s.read_key[r]) && (range.flags & prepass::kRepeated) == 0)
+        unexplained.push_back(static_cast<std::int32_t>(r));
       if (p.inclusion[t] == kIn) continue;
     }
     if (!number_of.empty()) number_of[r] = p.reads();
@@ -301,6 +303,7 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
   put_moments(h, p);
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
+  p.each_read = each_read;
   if (each_read) put_times_of_reads(h, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   put_statements(h, p);

@@ -186,6 +186,9 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.op[position] = w.op;
   };
 
+  // So that the reads of a key, which lie anywhere in the history, need no second look at it.
+  const bool set_reads = std::ranges::any_of(
+      h.op_kind, [](std::uint8_t kind) { return is_set_read(static_cast<OpKind>(kind)); });
   ValueGroups groups;
   std::vector<std::int32_t> group_of, group_end;
   std::vector<FirstRead> first_read;
@@ -226,7 +229,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
       const Read& read = reads[i];
       if (s.any_source && h.op_source[s.read_op[read.read]] != kSourceByValue) continue;
       Candidates::Range& range = c.range[read.read];
-      if (is_set_read(h, s.read_op[read.read])) {
+      if (set_reads && is_set_read(h, s.read_op[read.read])) {
         range = list_writers(h, s.read_op[read.read], next, position, c);
         continue;
       }

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "core/growing.hpp"
 #include "core/index.hpp"
 #include "core/problem.hpp"
 #include "engine/graph/automaton.hpp"
@@ -134,7 +135,7 @@ class EventGraph {
   void set_priorities(std::span<const std::int32_t> guess);
 
   // --- edges, in the order in which they became known ---
-  std::vector<Edge> edges;
+  Growing<Edge> edges;
   // Those that are of the same kind as this one.
   Pairs pairs_of_read(std::int32_t read) const {
     const Pairs items = pairs_of_key(problem.read_key[read]);

@@ -13,7 +13,7 @@ constexpr std::int64_t kEffort = 2'000'000;  // edges
 // The strongly connected component of each node, by Tarjan's algorithm (SIAM Journal on Computing,
 // 1972) with a stack of its own; -1 for nodes that are left out, and for those that no cycle goes
 // through.
-std::vector<std::int32_t> components(const std::vector<Edge>& edges, const Adjacency& outgoing,
+std::vector<std::int32_t> components(std::span<const Edge> edges, const Adjacency& outgoing,
                                      const std::vector<std::uint8_t>& left_out, Budget& budget) {
   const auto n = static_cast<std::int32_t>(left_out.size());
   std::vector<std::int32_t> component(idx(n), -1), found(idx(n), -1), lowest(idx(n), 0), open;
@@ -61,7 +61,7 @@ std::vector<std::int32_t> components(const std::vector<Edge>& edges, const Adjac
 
 }  // namespace
 
-std::vector<std::int32_t> short_cycle(const std::vector<Edge>& edges,
+std::vector<std::int32_t> short_cycle(std::span<const Edge> edges,
                                       const std::vector<std::uint8_t>& left_out, Budget& budget) {
   const auto n = static_cast<std::int32_t>(left_out.size());
   const auto outgoing = group_by(

@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "core/bits.hpp"
+#include "core/growing.hpp"
 #include "engine/graph/starts.hpp"
 #include "engine/prune/pruner.hpp"
 
 namespace isolang {
 
 struct Findings {
-  std::vector<Edge> edges;
+  Growing<Edge> edges;
   std::int64_t gained = 0, forced_orders = 0, eliminated_sources = 0;
   // A contradiction, see Pruner.
   std::optional<Impossible> closed;

@@ -234,7 +234,7 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
   for (const Findings& found : findings) fresh += found.edges.size();
   graph.edges.reserve(graph.edges.size() + fresh);
   for (Findings& found : findings) {
-    graph.edges.insert(graph.edges.end(), found.edges.begin(), found.edges.end());
+    graph.edges.append(found.edges);
     found.edges = {};
     gained_ += found.gained;
     forced_orders += found.forced_orders;
@@ -279,7 +279,7 @@ Impossible Pruner::because(const Edge& closing, const std::optional<Edge>& back)
   return {closing, epoch(), static_cast<std::int32_t>(backs.size()) - 1};
 }
 
-void Pruner::resolve(std::int32_t r, std::int32_t writer, std::vector<Edge>& added) {
+void Pruner::resolve(std::int32_t r, std::int32_t writer, Growing<Edge>& added) {
   source[r] = writer;
   resolved_in[r] = static_cast<std::uint8_t>(passes);
   if (direct_) resolved_txn_[graph.problem.read_txn[r]] = 1;

@@ -159,7 +159,7 @@ class Pruner {
   bool is_quiet(std::int32_t key) const;
   bool is_quiet_writer(std::int32_t writer) const;
   Adjacency latest_readers() const;
-  void resolve(std::int32_t read, std::int32_t writer, std::vector<Edge>& added);
+  void resolve(std::int32_t read, std::int32_t writer, Growing<Edge>& added);
   bool prune_direct();
   bool prune_direct(std::int32_t txn);
   bool order_behind_source(std::int32_t writer, Edge closing, const Edge& back);
