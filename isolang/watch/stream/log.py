@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang._native import Columns
     from isolang.watch.stream.client import Client
 
 _Atom = tuple[int, Any]
@@ -54,14 +56,22 @@ class Log:
         Raises:
             HistoryError: they cannot be read again, or are not there.
         """
-        found = Rows.none()
-        for row in at.tolist():
-            found.extend(self._row_at(row))
-        return found
-
-    def _row_at(self, row: list[int]) -> Rows:
         import numpy as np
 
+        found, first = Rows.none(), np.zeros(1, np.int32)
+        sessions: dict[str, int] = {}
+        with ExitStack() as opened:
+            files = _Opened(self, opened)
+            for row in at.tolist():
+                columns, session = self._read_again(row, files)
+                number = sessions.setdefault(session, len(sessions))
+                found.columns.append(columns, first, np.full(columns.sessions, number, np.int32))
+        found.names = list(sessions)
+        found.at = at.astype(np.int64)
+        return found
+
+    def _read_again(self, row: list[int], files: _Opened) -> tuple[Columns, str]:
+        """One transaction, and the name of its session."""
         place = place_of(row)
         client = self._client(place.file)
         follower = self._follower(client)
@@ -75,12 +85,12 @@ class Log:
                     moment=self.segments[place.file].base + place.offset,
                     number=1,
                     session=0,
-                    text=self._line(*at),
+                    text=self._line(*at, files),
                 )
             ]
             follower.state.begun = 1
             at = (place.done_file, place.done)
-        text = self._line(*at)
+        text = self._line(*at, files)
         follower.offer(
             Piece(
                 file=at[0],
@@ -101,7 +111,7 @@ class Log:
         if processes:
             before = client.follower.state.resumed.get(processes[0], [])
             session = follower.session_name(processes[0], 1 + bisect_right(before, moment))
-        return Rows(columns=block.columns, names=[session], at=np.array([row], np.int64))
+        return block.columns, session
 
     def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[Place]]:
         """Find all transactions that write some values, each a pair of key and value.
@@ -194,22 +204,25 @@ class Log:
         opened, _ = open_bytes(locate(segment))
         return opened
 
-    def _bytes(self, file: int, start: int, size: int = 1 << 20) -> Iterator[bytes]:
+    def _bytes(
+        self, file: int, start: int, size: int = 1 << 20, files: _Opened | None = None
+    ) -> Iterator[bytes]:
         """The bytes of a log from a place on, file after file."""
         client = self.segments[file].client
         for number in range(file, len(self.segments)):
             if self.segments[number].client != client:
                 continue
-            with self._open(number) as opened:
-                path = self.segments[number].path
+            path = self.segments[number].path
+            with ExitStack() as closing:
+                opened = (_Opened(self, closing) if files is None else files)[number]
                 seek(opened, start if number == file else 0, path)
                 while data := read_some(opened, size, path):
                     yield data
 
-    def _line(self, file: int, offset: int) -> bytes:
+    def _line(self, file: int, offset: int, files: _Opened) -> bytes:
         """The line that begins at a place; it may end in the next file."""
         text = b""
-        for data in self._bytes(file, offset, _LINE):
+        for data in self._bytes(file, offset, _LINE, files):
             if text.rstrip()[-1:] == b"}" and data[:1] in (b"{", b"#"):
                 break  # a file that ends without an end of the line
             text += data
@@ -238,6 +251,21 @@ class Log:
             if block := follower.take():
                 yield block
         again.close()
+
+
+class _Opened(dict[int, IO[bytes]]):
+    """The files of a log, opened once; those that cannot go back each time."""
+
+    def __init__(self, log: Log, closing: ExitStack) -> None:
+        super().__init__()
+        self._log = log
+        self._closing = closing
+
+    def __missing__(self, number: int) -> IO[bytes]:
+        opened = self._closing.enter_context(self._log._open(number))
+        if opened.seekable():
+            self[number] = opened
+        return opened
 
 
 class _Again(Tail):
