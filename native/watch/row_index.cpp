@@ -5,7 +5,6 @@
 
 namespace isolang::watch {
 
-using predicates::Cell;
 using predicates::Test;
 
 bool ranges(const predicates::Node& node, std::vector<Range>& found) {
@@ -43,13 +42,13 @@ bool ranges(const predicates::Node& node, std::vector<Range>& found) {
     case Test::greater_equal: break;
     default: return false;
   }
-  const Cell& cell = node.cells[0];
+  const predicates::Cell& cell = node.cells[0];
   const bool equal = node.test == Test::equal;
-  if (cell.kind == Cell::Kind::text && equal) {
+  if (cell.kind == predicates::Cell::Kind::text && equal) {
     found.push_back({node.column, 0, 0, cell.text, true});
     return true;
   }
-  if (cell.kind != Cell::Kind::number) return false;
+  if (cell.kind != predicates::Cell::Kind::number) return false;
   const bool above = node.test == Test::greater || node.test == Test::greater_equal;
   found.push_back({node.column, equal || above ? cell.number : -kAll, equal || !above ? cell.number : kAll, std::nullopt,
                    !equal});
@@ -59,11 +58,11 @@ bool ranges(const predicates::Node& node, std::vector<Range>& found) {
 Indexed indexed(std::string_view column, std::string_view key, std::string_view value) {
   predicates::Row read;
   predicates::read_row(value, read);
-  const Cell own = predicates::cell_of(key);
-  const Cell* const cell = predicates::column(read, own, column);
-  if (cell == nullptr || cell->kind == Cell::Kind::odd) return {Indexed::Kind::other, 0, {}};
-  if (cell->kind == Cell::Kind::number) return {Indexed::Kind::number, cell->number, {}};
-  if (cell->kind == Cell::Kind::text) return {Indexed::Kind::text, 0, cell->text};
+  const predicates::Cell own = predicates::cell_of(key);
+  const predicates::Cell* const cell = predicates::column(read, own, column);
+  if (cell == nullptr || cell->kind == predicates::Cell::Kind::odd) return {Indexed::Kind::other, 0, {}};
+  if (cell->kind == predicates::Cell::Kind::number) return {Indexed::Kind::number, cell->number, {}};
+  if (cell->kind == predicates::Cell::Kind::text) return {Indexed::Kind::text, 0, cell->text};
   return {};
 }
 
