@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
-from isolang.cli.choices import number
+from isolang.cli.choices import duration, number
 from isolang.cli.parameters import Output
 from isolang.cli.progress import StatusLine
 from isolang.cli.watch_course import Course, Lag
@@ -47,7 +47,7 @@ def watch(
     until_idle: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", parser=number(float, 0, 1e8), show_default=False,
+            metavar="TIME", parser=duration, show_default=False,
             help="End when nothing new has come for so long; 0: at the end of what is there. "
             "Without, Ctrl-C ends it.",
         ),

@@ -64,7 +64,7 @@ def test_what_cannot_be_watched(tmp_path, capfd):
     log.write_text(GOOD)
     run = run_here(capfd, "watch", log, "--spec", "ryw", "--until-idle", "0")
     assert (run.code, "cannot be watched" in run.err) == (2, True)
-    run = run_here(capfd, "watch", tmp_path / "missing", "--spec", "ser", "--until-idle", "0")
+    run = run_here(capfd, "watch", tmp_path / "missing", "--spec", "ser", "--until-idle", "0s")
     assert run.code == 2
 
 
