@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -66,8 +67,16 @@ def check_statements(history: History, facts: Facts) -> None:
     columns = history.columns
     if not len(columns.statement_start):
         return
-    rows = {atom: _text(*columns.value(atom)) for atom in range(columns.n_values())}
     keys = [_text(*columns.key(key)) for key in range(facts.keys)]
+
+    @cache
+    def row_of(value: int) -> Row:
+        return _row(_text(*columns.value(value)))
+
+    @cache
+    def name_of(table: str | None, key: int) -> str | None:
+        return _key_in(table, keys[key])
+
     held = sorted(
         {
             (facts.key[op], facts.value[op])
@@ -90,8 +99,8 @@ def check_statements(history: History, facts: Facts) -> None:
             key: int, value: int, table: str | None = table, test: Test = test
         ) -> bool | None:
             """Whether the row matches; None for one of another table."""
-            name = _key_in(table, keys[key])
-            return None if name is None else _matches(test(_row(rows[value]), name))
+            name = name_of(table, key)
+            return None if name is None else _matches(test(row_of(value), name))
 
         returned: set[int] = set()
         missed: dict[int, frozenset[int]] = {}
@@ -210,7 +219,12 @@ def _number(text: Form) -> int | float | None:
     Raises:
         _OddError: it is one that cannot be compared.
     """
-    if not isinstance(text, str) or not re.match(r"-?\d", text):
+    return _number_of(text) if isinstance(text, str) else None
+
+
+@lru_cache(1 << 20)
+def _number_of(text: str) -> int | float | None:
+    if not re.match(r"-?\d", text):
         return None
     if re.fullmatch(r"-?\d+", text):
         if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
