@@ -321,7 +321,7 @@ nb::object order_of_commits(const History& history, const Problem& problem,
                               nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order_start,
                               nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order_txn,
                               bool so, bool rt, bool serial, bool versions_only, bool item_rw, bool by_statement,
-                              bool as_modelled,                              double seconds) {
+                              bool as_modelled, double seconds) {
   Budget budget = interruptible_budget(seconds);
   std::optional<CommitOrder> found;
   {

@@ -214,7 +214,9 @@ class Log:
                 continue
             path = self.segments[number].path
             with ExitStack() as closing:
-                opened = (_Opened(self, closing) if files is None else files)[number]
+                opened = (
+                    closing.enter_context(self._open(number)) if files is None else files[number]
+                )
                 seek(opened, start if number == file else 0, path)
                 while data := read_some(opened, size, path):
                     yield data
