@@ -38,7 +38,7 @@ from isolang.language.classify.event_graph import NotAnEventGraph, classify
 from isolang.solvers.registry import SOLVERS, applicable, stages_of
 
 #: Separating histories per triple, and into how many tests they are divided.
-HISTORIES, SLICES = 300, 6
+HISTORIES, SLICES = 180, 6
 
 #: A sanitizer watches our own native code alone, and makes the rest slow.
 SANITIZED = "ISOLANG_SANITIZED" in os.environ

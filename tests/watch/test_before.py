@@ -32,7 +32,7 @@ OTHERS = ("1 [:w z 1]", "2 [:w z 2]", "3 [:r z 2]", "1 [:w z 3]", "2 [:r z 3]")
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams of databases with data: one verdict, and each chain is verified."""
     counts: Counter[str] = Counter()
-    for number in range(24):
+    for number in range(16):
         rng = random.Random(f"before {number}")
         level = rng.choice(LEVELS)
         history, reading = with_rows_before(rng, random_history(rng))
@@ -46,7 +46,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         if found.outcome == "valid":
             stream = Stream([path], follow=False)
             assert verify_chain(tmp_path / str(number), stream, by_definition=number % 4 == 0) > 0
-    assert min(counts["valid"], counts["invalid"], counts["cuts"]) >= 8, counts
+    assert min(counts["valid"], counts["invalid"], counts["cuts"]) >= 5, counts
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def watch_of(path: Path, level: str, folder: Path, *, size: int = 1) -> Watch:
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams in rounds of 3 to 50: one verdict, each chain verified, cuts put back."""
     counts: Counter[str] = Counter()
-    for number in range(40):
+    for number in range(24):
         rng = random.Random(f"test {number}")
         level = rng.choice(LEVELS)
         path = tmp_path / f"{number}.edn"
@@ -58,7 +58,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         if found.outcome == "invalid":
             assert found.verdict.certified
             assert found.places
-    assert min(counts["valid"], counts["invalid"], counts["cuts"]) >= 10, counts
+    assert min(counts["valid"], counts["invalid"], counts["cuts"]) >= 6, counts
 
 
 STALE = lines("0 [:w x 1]", "1 [:w x 2]", "2 [:r x 2]", "3 [:w y 1]", "0 [:w z 1]", "4 [:r x 1]")

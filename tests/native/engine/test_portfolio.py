@@ -72,7 +72,7 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
     rng = random.Random(3)
     counts = Counter()
     compared = 0
-    while compared < 240:
+    while compared < 120:
         given = any_history(rng)
         try:
             expected = expected_verdicts(given, [LEVELS[name] for name in TOTAL_ORDERS])
@@ -90,9 +90,9 @@ def test_forced_they_agree_with_brute_force(plans, strategy):
             assert got == verdict, (name, given)
             assert accepted(history, plans[name].spec, result), (name, given)
             counts[BY[int(result.statistics.get("decided_by", 0))], got] += 1
-    assert counts[strategy, "valid"] > 50
+    assert counts[strategy, "valid"] > 25
     if strategy == "states":
-        assert counts[strategy, "invalid"] > 5
+        assert counts[strategy, "invalid"] > 2
 
 
 @pytest.mark.parametrize("name", TOTAL_ORDERS)

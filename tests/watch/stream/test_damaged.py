@@ -12,7 +12,7 @@ from isolang import load_history
 from isolang.errors import IsolangError
 from isolang.watch.stream import Stream
 
-INPUTS = int(os.environ.get("ISOLANG_FUZZ", "400"))
+INPUTS = int(os.environ.get("ISOLANG_FUZZ", "200"))
 WORDS = [b"[", b"]", b"{", b"}", b'"', b":", b"nil", b"\n", b"\r\n", b"0", b"\xff", b"\0", b" "]
 WORDS += [
     b":ok",
