@@ -185,7 +185,7 @@ def check(
     if output == "text":
         warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
         for line in dict.fromkeys(warnings):
-            complain(f"warning: {line}")
+            complain(line if " warning: " in line.partition("\n")[0] else f"warning: {line}")
     reports: list[Report] = []
     counts: Counter[str] = Counter()
     show = reports.append if output in _FILES else _printer(output, profile, one_line, quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from isolang.explain.violation import (
     ArgumentView,
@@ -56,7 +56,13 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
         before: the report that stands above; what that says of the same input is not said again.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
-    _render(visible_record(report), out, again=again)
+    short = tuple(map(_without_excerpt, report.warnings))
+    _render(visible_record(replace(report, warnings=short)), out, again=again)
+
+
+def _without_excerpt(warning: str) -> str:
+    """A warning about a line of a specification in one line: the excerpt is told as it is read."""
+    return warning.partition("\n")[0].replace(" warning: ", " ", 1)
 
 
 def render_violation(report: Report, out: Sheet) -> None:

@@ -387,6 +387,15 @@ def test_unwritable_targets(files, capfd):
     assert "taken/x.edn" in run.reports()[0]["warnings"][0]
 
 
+def test_a_warning_of_a_specification_is_told_once_with_its_line(files, capfd):
+    """The report repeats it in one line, without the excerpt."""
+    (files / "a.iso").write_text('include "adya.iso"\nacyclic so as c\n')
+    run = run_here(capfd, "-s", "a.iso", "valid.txt")
+    said = "check `c` cannot fail: `so` is an order\n"
+    assert run.err == f"a.iso:2:1: warning: {said}  2 | acyclic so as c\n    | ^\n"
+    assert f"  warning        a.iso:2:1: {said}" in run.out
+
+
 def test_a_closed_pipe_is_no_traceback(files):
     """``isocheck … | head -1`` ends quietly."""
     import subprocess
