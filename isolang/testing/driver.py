@@ -1,4 +1,4 @@
-"""Recording what an application does through psycopg, synchronously or not, without a change.
+"""Recording what an application does through a library of PostgreSQL, without a change.
 
 ``xmin`` of a row's version names the transaction that wrote it. A write that returns nothing is
 made to return the keys and ``xmin`` of its rows, which the application does not see. For a SELECT,
@@ -12,10 +12,10 @@ differ the row is unseen. Rows that a statement has locked do not change after i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
@@ -27,7 +27,8 @@ from isolang.run.drivers.postgres_log import Change, Log
 from isolang.run.outcome import RolledBack
 from isolang.testing import rows, server
 from isolang.testing.changes import Seen, value_text, written_text
-from isolang.testing.hooks import Hooks
+from isolang.testing.hooks import Hooks, Steps
+from isolang.testing.library import Library, Sent
 from isolang.testing.observed import Observed, Unseen, Versions
 from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
@@ -38,13 +39,10 @@ if TYPE_CHECKING:
 
     from isolang.run.recorder import Recorder
 
-Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
-"""What is done, step by step: each yields a call of psycopg, and is sent its result."""
-
 _GONE: Final = Keyword("deleted")
 # Nobody misses them: they ask and set what the connection is to be like.
 _QUIET: Final = re.compile(
-    r"\s*(?:(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version|current_schema)\s*\("
+    r"\s*(?:;?\s*$|(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version|current_schema)\s*\("
     r"|select\b.*\bfrom\s+(?:pg_catalog\.|pg_)\w)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -65,7 +63,7 @@ class _Open(Observed):
 
 
 class DriverWatch:
-    """All connections of psycopg to one database, while they are watched; a context manager.
+    """All connections of a library to one database, while they are watched; a context manager.
 
     Attributes:
         unseen: what was left out, by kind; its ``examples`` name statement and ``file:line``.
@@ -75,6 +73,7 @@ class DriverWatch:
         self,
         conninfo: str,
         recorder: Recorder,
+        library: Library,
         *,
         names: Mapping[str, str] | None = None,
         versions: bool = False,
@@ -83,7 +82,8 @@ class DriverWatch:
         """Choose what to watch; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
         self.recorder = recorder
         self.unseen = Unseen()
-        self._connect = partial(server.connected, conninfo, parameters)
+        self.library = library
+        self._connect = partial(server.connected, library.name, conninfo, parameters)
         self._names = names or {}
         self._versions = Versions(all_known=versions)
         self._tells = versions
@@ -104,20 +104,8 @@ class DriverWatch:
         """
         self._where, self._versions.before = self._connect()
         if self._tells:
-            self._log = Log(self._connect_to_log, "watch_psycopg")
-        self._hooks.around("Cursor", "execute", self._execute)
-        for owner, name, kind in (
-            ("Cursor", "executemany", "executemany"),
-            ("Cursor", "copy", "COPY"),
-            ("Cursor", "stream", "Cursor.stream"),
-            ("ServerCursor", "execute", "cursors of the server"),
-        ):
-            self._hooks.before(owner, name, partial(self._pass, kind))
-        self._hooks.around("Connection", "commit", partial(self._finish, True))
-        self._hooks.around("Connection", "rollback", partial(self._finish, False))
-        self._hooks.around("Connection", "close", partial(self._finish, False))
-        self._hooks.around("Transaction", "__enter__", self._enter)
-        self._hooks.around("Transaction", "__exit__", self._exit)
+            self._log = Log(self._connect_to_log, self.library.name)
+        self.library.hook(self._hooks, self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,7 +131,9 @@ class DriverWatch:
             IsolangError: the watch was begun without ``versions=True``, or the log has ended.
         """
         if self._log is None:
-            raise IsolangError("watch_psycopg: no versions were asked for; hint: versions=True")
+            raise IsolangError(
+                f"{self.library.name}: no versions were asked for; hint: versions=True"
+            )
         if self._hooks.active:
             self._told += self._log.changes()
         before = self._log.before % 2**32
@@ -173,11 +163,12 @@ class DriverWatch:
     # --- transactions ---
 
     def _arrive(self, connection: Any) -> _Open | None:
-        """The transaction that a statement is sent in; it begins one where psycopg does."""
+        """The transaction that a statement is sent in; it begins one where the library does."""
         one = self._current(connection)
-        if one is None and server.status(connection) == "IDLE" and not connection.autocommit:
+        begins = one is None and self.library.begins(connection)
+        if begins and self.library.state(connection) == "idle":
             one = self._begin(connection)
-        if one is not None and connection.pgconn.pipeline_status:
+        if one is not None and self.library.pipelined(connection):
             self.unseen.note("transactions with a pipeline")
             self._end(connection, _Lost())
             return None
@@ -185,14 +176,14 @@ class DriverWatch:
 
     def _current(self, connection: Any) -> _Open | None:
         one = self._open.get(connection)
-        if one is not None and server.status(connection) == "IDLE":
+        if one is not None and self.library.state(connection) == "idle":
             self._end(connection, _Lost())
             return None
         return one
 
     def _begin(self, connection: Any) -> _Open | None:
-        if server.place(connection) != self._where:
-            self.unseen.note("connections to other databases", str(server.place(connection)))
+        if self.library.place(connection) != self._where:
+            self.unseen.note("connections to other databases", str(self.library.place(connection)))
             return None
         if connection not in self._numbers:
             self._numbers[connection] = next(self._sessions)
@@ -208,13 +199,13 @@ class DriverWatch:
             one.announce()
         one.end(error)
 
-    def _ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
+    def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
         """Send what ends a transaction."""
         one = self._current(connection)
         if one is None:
             return (yield send)
         # PostgreSQL answers the COMMIT of a transaction that has failed by rolling back, silently.
-        commit = commit and server.status(connection) == "INTRANS"
+        commit = commit and self.library.state(connection) == "open"
         if commit:
             one.announce()
         try:
@@ -225,7 +216,8 @@ class DriverWatch:
             raise
         if connection not in self._open:
             return result
-        if server.status(connection) in ("IDLE", "UNKNOWN"):
+        if self.library.state(connection) in ("idle", "unknown"):
+            commit = commit and not self.library.refused(result)
             self._end(connection, None if commit else RolledBack())
         elif commit:  # COMMIT AND CHAIN, or in a pipeline
             self._end(connection, _Lost())
@@ -233,47 +225,54 @@ class DriverWatch:
             self._end(connection, RolledBack())
         return result
 
-    def _finish(self, commit: bool, original: Any, connection: Any) -> Steps:
-        return (
-            yield from self._ending(connection, commit=commit, send=partial(original, connection))
-        )
+    def block(
+        self, connection: Any, savepoint: Callable[[], str], send: Callable[[], Any]
+    ) -> Steps:
+        """Send what begins a block: a transaction, or within one a savepoint.
 
-    def _enter(self, original: Any, block: Any) -> Steps:
-        connection = block.connection
+        Args:
+            connection: of the block.
+            savepoint: its name, once the block has begun.
+            send: what begins it.
+
+        Returns:
+            What it gave, and whether it began a transaction.
+        """
         one = self._current(connection)
-        idle = server.status(connection) == "IDLE"
-        result = yield partial(original, block)
+        idle = self.library.state(connection) == "idle"
+        result = yield send
         if idle:
             self._begin(connection)
         elif one is not None:
-            one.savepoint(block.savepoint_name)
-        block.isolang_outer = idle
-        return result
+            one.savepoint(savepoint())
+        return result, idle
 
-    def _exit(
-        self, original: Any, block: Any, kind: Any = None, error: Any = None, trace: Any = None
+    def end_block(
+        self, connection: Any, savepoint: str, *, commit: bool, send: Callable[[], Any]
     ) -> Steps:
-        connection = block.connection
-        send = partial(original, block, kind, error, trace)
-        commits = error is None and not block.force_rollback
-        if getattr(block, "isolang_outer", False):
-            return (yield from self._ending(connection, commit=commits, send=send))
+        """Send what ends the block of a savepoint."""
         result = yield send
         one = self._current(connection)
         if one is not None:
-            if not commits:
-                one.roll_back_to(block.savepoint_name)
-            one.release(block.savepoint_name)
+            if not commit:
+                one.roll_back_to(savepoint)
+            one.release(savepoint)
         return result
+
+    def closed(self, connection: Any) -> None:
+        """A connection is closed at once; how a COMMIT that it waits for ended is not known."""
+        one = self._open.get(connection)
+        if one is not None:
+            self._end(connection, _Lost() if one.committing else RolledBack())
 
     def _controlled(self, connection: Any, what: Control, send: Callable[[], Any]) -> Steps:
         """A statement of the application that begins or ends a transaction, or a part of one."""
         if what.kind in ("commit", "rollback"):
-            return (yield from self._ending(connection, commit=what.kind == "commit", send=send))
+            return (yield from self.ending(connection, commit=what.kind == "commit", send=send))
         one = self._current(connection)
-        idle = server.status(connection) == "IDLE"
+        idle = self.library.state(connection) == "idle"
         result = yield send
-        if idle and server.status(connection) == "INTRANS":
+        if idle and self.library.state(connection) == "open":
             self._begin(connection)
         elif one is not None and what.kind == "savepoint":
             one.savepoint(what.name)
@@ -285,49 +284,44 @@ class DriverWatch:
 
     # --- statements ---
 
-    def _pass(self, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
+    def passed(self, connection: Any, kind: str, text: str = "") -> None:
         """Note what is not looked into."""
-        one = self._arrive(cursor.connection)
+        one = self._arrive(connection)
         if one is not None:
             one.tables.clear()
-            self.unseen.note(kind, server.text_of(query, cursor.connection))
+            self.unseen.note(kind, text)
 
-    def _execute(
-        self, original: Any, cursor: Any, query: Any, params: Any = None, **options: Any
-    ) -> Steps:
-        connection = cursor.connection
-        text = server.text_of(query, connection)
-        given = () if params is None else (params,)
-        send = partial(original, cursor, query, *given, **options)
+    def statement(self, sent: Sent) -> Steps:
+        """Send a statement of the application, and find out what it read and wrote."""
+        connection, text = sent.connection, sent.text
         what = control(text)
         if what is not None:
-            return (yield from self._controlled(connection, what, send))
+            return (yield from self._controlled(connection, what, sent.send))
         one = self._arrive(connection)
         if one is None:
-            if not _QUIET.match(text) and server.place(connection) == self._where:
+            if not _QUIET.match(text) and self.library.place(connection) == self._where:
                 self.unseen.note("statements outside a watched transaction", text)
-            return (yield send)
-        if server.status(connection) == "INERROR":
-            return (yield send)
-        statement = parse(server.literal(connection, query, params)) if text else None
+            return (yield sent.send)
+        if self.library.state(connection) == "failed":
+            return (yield sent.send)
+        statement = parse(sent.literal()) if text else None
         try:
-            table = yield from self._table(one, original, connection, statement)
+            table = yield from self._table(one, sent, statement)
             if statement is None or table is None:
-                return (yield from self._other(connection, one, text, send))
+                return (yield from self._other(connection, one, text, sent.send))
             if statement.kind == "select":
-                return (yield from self._select(one, cursor, statement, table, send))
+                return (yield from self._select(one, sent, statement, table))
             if statement.returned:
-                result = yield send
-                yield from self._returned(one, original, cursor, statement, table)
+                result, found = yield from sent.returning()
+                yield from self._returned(one, sent, statement, table, found)
                 return result
-            hidden = f"{text.strip().removesuffix(';')} RETURNING "
-            hidden += table.selected(statement.alias, row=True)
-            result = yield partial(original, cursor, hidden, *given, **options)
-            self._hidden(one, cursor, statement, table)
+            result, found = yield from sent.hidden(table.selected(statement.alias, row=True))
+            self._wrote(one, statement, rows.versions(found, table))
             return result
         except BaseException:
-            if connection in self._open and server.status(connection) not in ("INTRANS", "INERROR"):
-                gone = connection.closed
+            going_on = self.library.state(connection) in ("open", "failed")
+            if connection in self._open and not going_on:
+                gone = not self.library.place(connection)
                 self._end(connection, RolledBack() if gone else _Lost())
             raise
 
@@ -345,33 +339,30 @@ class DriverWatch:
         self._current(connection)
         return result
 
-    def _table(
-        self, one: _Open, original: Any, connection: Any, statement: Statement | None
-    ) -> Steps:
+    def _table(self, one: _Open, sent: Sent, statement: Statement | None) -> Steps:
         if statement is None:
             return None
         if statement.table not in one.tables:
-            found = yield from _ask(original, connection, rows.TABLE, (statement.table,))
+            found = yield from sent.ask(rows.TABLE, statement.table)
             one.tables[statement.table] = rows.table_of(found[0] if found else None, self._names)
         return one.tables[statement.table]
 
-    def _select(
-        self, one: _Open, cursor: Any, statement: Statement, table: rows.Table, send: partial[Any]
-    ) -> Steps:
+    def _select(self, one: _Open, sent: Sent, statement: Statement, table: rows.Table) -> Steps:
         query = rows.matching(statement, table)
         whole = rows.matching(statement, table, row=True)
         before: dict[str, rows.Version | None] | None = None
         if not statement.locks:
-            found = yield from _ask(send.func, cursor.connection, query)
-            before = rows.versions(found, table)
-        result = yield send
-        found = yield from _ask(send.func, cursor.connection, whole)
-        after = rows.versions(found, table)
+            before = rows.versions((yield from sent.ask(query)), table)
+        result = yield sent.send
+        count = sent.count(result)
+        after = rows.versions((yield from sent.ask(whole)), table)
         if before is None:
             # SOUND BECAUSE: what was returned is locked and matches still. If there are as many
             # rows, they are the same.
-            before = after if len(after) == cursor.rowcount else {}
-        elif statement.cut and max(len(before), len(after)) > cursor.rowcount:
+            before = after if len(after) == count else {}
+        elif max(len(before), len(after)) > count and (
+            statement.cut or (sent.first_only and not statement.sums)
+        ):
             self.unseen.note("rows that LIMIT may have left out", table.name)
             return result
         for key in sorted(before.keys() | after.keys()):
@@ -386,41 +377,23 @@ class DriverWatch:
                 self.unseen.note("rows of writers that are not watched", key)
         return result
 
-    def _hidden(self, one: _Open, cursor: Any, statement: Statement, table: rows.Table) -> None:
-        from psycopg.pq import ExecStatus
-
-        result, coding = cursor.pgresult, cursor.connection.info.encoding
-        found = [
-            [
-                None
-                if (cell := result.get_value(row, column)) is None
-                else bytes(cell).decode(coding)
-                for column in range(result.nfields)
-            ]
-            for row in range(result.ntuples)
-        ]
-        self._wrote(one, statement, rows.versions(found, table))
-        # The application finds a cursor without rows, as after its own statement.
-        cursor.pgresult = cursor.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
-
     def _returned(
-        self, one: _Open, original: Any, cursor: Any, statement: Statement, table: rows.Table
+        self,
+        one: _Open,
+        sent: Sent,
+        statement: Statement,
+        table: rows.Table,
+        found: list[list[Any]] | None,
     ) -> Steps:
-        result = cursor.pgresult
-        if statement.kind == "delete" or any(map(result.fformat, range(result.nfields))):
-            query = None
-        else:
-            found = [
-                [result.get_value(row, column) for column in range(result.nfields)]
-                for row in range(result.ntuples)
-            ]
+        query = None
+        if found is not None and statement.kind != "delete":
             if not found:
                 return
             query = rows.returned_keys(statement, table, found)
         if query is None:
             self.unseen.note("writes that return something else than the key", table.name)
             return
-        answer = yield from _ask(original, cursor.connection, query)
+        answer = yield from sent.ask(query)
         self._wrote(one, statement, rows.versions(answer, table))
 
     def _wrote(
@@ -458,16 +431,3 @@ def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:
             value=_GONE if gone else number,
             row="" if gone else written_text(Seen(row=row)),
         )
-
-
-def _ask(original: Any, connection: Any, query: str, *params: Any) -> Steps:
-    """Send a query of our own, and give its rows."""
-    import psycopg
-    from psycopg.rows import tuple_row
-
-    kind: Any = psycopg.Cursor
-    if isinstance(connection, psycopg.AsyncConnection):
-        kind = psycopg.AsyncCursor
-    cursor = kind(connection, row_factory=tuple_row)
-    yield partial(original, cursor, query, *params, prepare=False)
-    return (yield cursor.fetchall)

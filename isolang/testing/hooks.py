@@ -1,18 +1,18 @@
-"""Methods of psycopg's public classes that are replaced for a while, in both of its worlds.
-
-What is done around a method is written once, as a generator that yields the calls of psycopg and is
-sent their results: for a connection of asyncio they are awaited.
-"""
+"""Methods of a library's public classes that are replaced for a while."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from functools import wraps
-from typing import Any, Final
+from typing import Any, TypeAlias
 
 from isolang.run.steps import awaited, driven
 
-_ASYNC: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
+Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
+"""What is done around a call, step by step: each yields a call, and is sent its result.
+
+It is written once: where the library's methods are coroutines, results are awaited.
+"""
 
 
 class Hooks:
@@ -27,33 +27,38 @@ class Hooks:
         return bool(self._replaced)
 
     def around(
-        self, owner: str, name: str, steps: Callable[..., Generator[Callable[[], Any], Any, Any]]
+        self, owner: type, name: str, steps: Callable[..., Steps], *, awaits: bool = False
     ) -> None:
-        """Replace a method by a generator that is given the original one and its arguments."""
-        import psycopg
+        """Replace a method by a generator that is given the original one and its arguments.
 
-        later, sooner = _ASYNC.get(name, name), getattr(psycopg, owner)
-        original = getattr(sooner, name)
+        Args:
+            owner: the class.
+            name: of its method.
+            steps: what is done instead.
+            awaits: the method is a coroutine.
+        """
+        original = getattr(owner, name)
 
         @wraps(original)
         def now(*args: Any, **options: Any) -> Any:
             return driven(steps(original, *args, **options), _called)
 
-        asynchronous = getattr(getattr(psycopg, f"Async{owner}"), later)
-
-        @wraps(asynchronous)
+        @wraps(original)
         async def then(*args: Any, **options: Any) -> Any:
-            return await awaited(steps(asynchronous, *args, **options), _called)
+            return await awaited(steps(original, *args, **options), _called)
 
-        self._replace(sooner, name, now)
-        self._replace(getattr(psycopg, f"Async{owner}"), later, then)
+        self._replace(owner, name, then if awaits else now)
 
-    def before(self, owner: str, name: str, note: Callable[..., None]) -> None:
+    def before(self, owner: type, name: str, note: Callable[..., None]) -> None:
         """Call a function with the arguments before a method."""
-        import psycopg
+        original = getattr(owner, name)
 
-        for kind in (getattr(psycopg, owner), getattr(psycopg, f"Async{owner}")):
-            self._replace(kind, name, _after(note, getattr(kind, name)))
+        @wraps(original)
+        def replaced(*args: Any, **options: Any) -> Any:
+            note(*args, **options)
+            return original(*args, **options)
+
+        self._replace(owner, name, replaced)
 
     def _replace(self, owner: type, name: str, by: Any) -> None:
         self._replaced.append((owner, name, vars(owner).get(name)))
@@ -67,15 +72,6 @@ class Hooks:
             else:
                 setattr(owner, name, original)
         self._replaced = []
-
-
-def _after(note: Callable[..., None], original: Any) -> Any:
-    @wraps(original)
-    def replaced(*args: Any, **options: Any) -> Any:
-        note(*args, **options)
-        return original(*args, **options)
-
-    return replaced
 
 
 def _called(call: Callable[[], Any]) -> Any:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from isolang.run.outcome import Connection, Driver
     from isolang.run.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch
+    from isolang.testing.library import Library
     from isolang.testing.observed import Unseen
     from isolang.testing.passive import Watch
     from isolang.verdict import Valid, Verdict
@@ -296,10 +297,41 @@ class Isolation:
         Raises:
             IsolangError: the database cannot be reached, or keeps no such log.
         """
+        from isolang.testing.through_psycopg import Psycopg
+
+        return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
+
+    def watch_asyncpg(
+        self,
+        conninfo: str = "",
+        *,
+        names: Mapping[str, str] | None = None,
+        versions: bool = False,
+        **parameters: Any,
+    ) -> DriverWatch:
+        """Record what an application does through asyncpg on PostgreSQL, until the test ends.
+
+        The arguments, the result and the errors are those of :meth:`watch_psycopg`: the watch's own
+        connection is psycopg's.
+        """
+        from isolang.testing.through_asyncpg import Asyncpg
+
+        return self._watch_driver(Asyncpg(), conninfo, names, versions, parameters)
+
+    def _watch_driver(
+        self,
+        library: Library,
+        conninfo: str,
+        names: Mapping[str, str] | None,
+        versions: bool,
+        parameters: dict[str, Any],
+    ) -> DriverWatch:
         from isolang.testing.driver import DriverWatch
 
         watch = self._ending.enter_context(
-            DriverWatch(conninfo, self.recorder, names=names, versions=versions, **parameters)
+            DriverWatch(
+                conninfo, self.recorder, library, names=names, versions=versions, **parameters
+            )
         )
         self._watches.append(watch)
         if versions:

@@ -119,6 +119,8 @@ def returned_keys(statement: Statement, table: Table, rows: Sequence[Sequence[An
         if not found or len(rows[0]) != len(statement.returned):
             return None
         places.append(found[0])
+    if any(row[n] is None for row in rows for n in places):
+        return None
     return (
         f"SELECT {table.selected(statement.table, row=True)} FROM {statement.table} WHERE "
         + f"({', '.join(f'{statement.table}.{one}' for one in table.columns)}) IN ("

@@ -26,6 +26,7 @@ _COMPLEX: Final = frozenset(
 _PLAIN: Final = frozenset({"in", "any", "all", "and", "or", "not", "where", "between", "like"}) | {
     "upper", "lower", "length", "abs", "coalesce", "cast", "varchar", "char", "numeric", "decimal",
 }  # fmt: skip
+_SUMS: Final = frozenset({"avg", "bool_and", "bool_or", "count", "every", "max", "min", "sum"})
 _WRITES: Final = {"insert": "into", "update": "", "delete": "from"}
 _NOT_ALIASES: Final = _ENDS | {"where", "set", "values", "default", "select", "overriding", "using"}
 
@@ -39,6 +40,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         alias: the name of the table in the statement.
         source: of a SELECT, table, alias and condition, as they are written.
         cut: whether matching rows may be left out: LIMIT, OFFSET, FETCH, SKIP LOCKED.
+        sums: whether one row stands for all that match.
         locks: whether rows are locked against writers.
         returned: of a write, what it returns to the application.
         sets: of an UPDATE, the columns that it sets one by one.
@@ -49,6 +51,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     alias: str
     source: str = ""
     cut: bool = False
+    sums: bool = False
     locks: bool = False
     returned: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
@@ -125,6 +128,9 @@ def _select(cut: _Text) -> Statement | None:
         alias=alias,
         source=cut.between(begin, end),
         cut=bool({"limit", "offset", "fetch", "skip"} & set(rest)),
+        # SOUND BECAUSE: a list that begins with an aggregate is computed of all rows; others in it,
+        # as what the rows are grouped by, would need GROUP BY.
+        sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
         locks=bool(strengths) and "key" not in strengths,
     )
 

@@ -15,6 +15,7 @@ from isolang.testing.isolation import Isolation
 psycopg = pytest.importorskip("psycopg")
 
 from isolang.testing.driver import DriverWatch  # noqa: E402
+from isolang.testing.through_psycopg import Psycopg  # noqa: E402
 
 READ = "SELECT balance FROM account WHERE name = %s"
 SET = "UPDATE account SET balance = %s WHERE name = %s"
@@ -64,7 +65,7 @@ KINDS = pytest.mark.parametrize("counting", [counters, counters_awaited])
 @KINDS
 def test_a_lost_update_is_seen_with_its_lines(url, recorder, counting):
     """At READ COMMITTED the second counter overwrites the first one; the text names both lines."""
-    with DriverWatch(url, recorder) as watch:
+    with DriverWatch(url, recorder, Psycopg()) as watch:
         both(counting)(url)
     assert not watch.unseen
     history = recorder.history()
@@ -98,7 +99,7 @@ def test_a_lost_update_is_seen_with_its_lines(url, recorder, counting):
 def test_the_update_that_the_server_refuses_is_aborted(url, recorder, counting):
     """At REPEATABLE READ nothing is lost."""
     level = psycopg.IsolationLevel.REPEATABLE_READ
-    with DriverWatch(url, recorder), pytest.raises(psycopg.errors.SerializationFailure):
+    with DriverWatch(url, recorder, Psycopg()), pytest.raises(psycopg.errors.SerializationFailure):
         both(counting)(url, level=level)
     assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
     isolang.assert_level(recorder.history(), "strong-si")
@@ -111,7 +112,7 @@ def test_rows_are_shown_by_what_changed(url, recorder):
     """
     with psycopg.connect(url) as connection:
         connection.execute("ALTER TABLE account ADD note text DEFAULT 'x, y', ADD \"Ü %\" bytea")
-    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as connection:
+    with DriverWatch(url, recorder, Psycopg()) as watch, psycopg.connect(url) as connection:
         connection.execute(READ, ("a",)).fetchall()
         connection.execute("UPDATE account SET balance = 11, note = 'x, y' WHERE name = 'a'")
         connection.execute("UPDATE account SET balance = 12 WHERE name = 'a'")
@@ -182,7 +183,10 @@ def test_threads_that_lose_updates_are_found(url, tmp_path):
 
 def test_blocks_savepoints_and_statements_of_the_application(url, recorder):
     """What a block or a savepoint took back was never written; names are used again."""
-    with DriverWatch(url, recorder) as watch, psycopg.connect(url, autocommit=True) as connection:
+    with (
+        DriverWatch(url, recorder, Psycopg()) as watch,
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
         with connection.transaction():
             with connection.transaction():
                 connection.execute(SET, (11, "a"))
@@ -216,7 +220,7 @@ def test_blocks_savepoints_and_statements_of_the_application(url, recorder):
 
 def test_the_application_finds_its_cursor_as_it_expects_it(url, recorder):
     """A write without RETURNING has a row count and no rows; one with it has its own rows."""
-    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as connection:
+    with DriverWatch(url, recorder, Psycopg()) as watch, psycopg.connect(url) as connection:
         cursor = connection.execute(SET, (1, "a"))
         assert (cursor.rowcount, cursor.description, cursor.statusmessage) == (1, None, "UPDATE 1")
         with pytest.raises(psycopg.ProgrammingError, match="didn't produce"):
@@ -239,7 +243,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, recorder):
     """Each kind has an example with its line: no guess, no accusation."""
     with psycopg.connect(url) as own:
         own.execute("CREATE TABLE nokey (n int)")
-    with DriverWatch(url, recorder) as watch:
+    with DriverWatch(url, recorder, Psycopg()) as watch:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(SET, (3, "a"))
         with psycopg.connect(url) as connection:
@@ -266,7 +270,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, recorder):
 
 def test_ends_that_are_no_commits(url, recorder):
     """A failed statement, a connection that is closed, and several statements in one text."""
-    with DriverWatch(url, recorder):
+    with DriverWatch(url, recorder, Psycopg()):
         failed = psycopg.connect(url)
         failed.execute(SET, (1, "a"))
         with pytest.raises(psycopg.errors.UndefinedTable):
@@ -287,7 +291,7 @@ def test_ends_that_are_no_commits(url, recorder):
 
 def test_transactions_that_are_not_followed_have_no_operations(url, recorder):
     """What others read of them is left out, too: it is no read of a value that nobody wrote."""
-    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as connection:
+    with DriverWatch(url, recorder, Psycopg()) as watch, psycopg.connect(url) as connection:
         connection.execute(SET, (1, "a"))
         connection.execute("COMMIT AND CHAIN")
         connection.execute(SET, (2, "b"))
@@ -302,7 +306,7 @@ def test_transactions_that_are_not_followed_have_no_operations(url, recorder):
 
 def test_two_rows_of_one_key_in_a_snapshot(url, recorder):
     """At REPEATABLE READ a row that others deleted stays beside the one that is inserted anew."""
-    with DriverWatch(url, recorder) as watch, psycopg.connect(url) as one:
+    with DriverWatch(url, recorder, Psycopg()) as watch, psycopg.connect(url) as one:
         one.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         one.execute(READ, ("a",))
         with psycopg.connect(url) as two:
@@ -323,7 +327,7 @@ def test_psycopg_is_as_it_was_afterwards(url, recorder):
     """Every method that was replaced is put back."""
     classes = [getattr(psycopg, a + b) for a in ("", "Async") for b in ("Cursor", "Connection")]
     before = [dict(vars(one)) for one in classes]
-    with DriverWatch(url, recorder):
+    with DriverWatch(url, recorder, Psycopg()):
         assert vars(psycopg.Cursor)["execute"] is not before[0]["execute"]
     assert [dict(vars(one)) for one in classes] == before
 
@@ -331,7 +335,7 @@ def test_psycopg_is_as_it_was_afterwards(url, recorder):
 def test_a_database_that_is_not_there(recorder):
     """The message says what was tried."""
     with pytest.raises(IsolangError, match="watch_psycopg: the database cannot be reached"):
-        DriverWatch("host=/nowhere", recorder).__enter__()
+        DriverWatch("host=/nowhere", recorder, Psycopg()).__enter__()
 
 
 LEVELS = psycopg.IsolationLevel
@@ -405,7 +409,7 @@ def test_rows_have_names_of_their_own(url, recorder):
     with psycopg.connect(url) as connection:
         connection.execute("DROP TABLE IF EXISTS pair")
         connection.execute("CREATE TABLE pair (a text, b text, PRIMARY KEY (a, b))")
-    with DriverWatch(url, recorder), psycopg.connect(url) as connection:
+    with DriverWatch(url, recorder, Psycopg()), psycopg.connect(url) as connection:
         connection.execute("INSERT INTO pair VALUES ('x/y', 'z'), ('x', 'y/z') RETURNING b, a")
     (only,) = recorder.history().transactions()
     assert [key for _, key, _ in only.ops] == ["pair/x%2Fy/z", "pair/x/y%2Fz"]
@@ -413,7 +417,7 @@ def test_rows_have_names_of_their_own(url, recorder):
 
 def test_what_is_not_followed_works_as_before(url, recorder):
     """Pipelines, COPY, streams and transactions in two phases: the application notices nothing."""
-    with DriverWatch(url, recorder) as watch:
+    with DriverWatch(url, recorder, Psycopg()) as watch:
         with psycopg.connect(url) as connection, connection.pipeline():
             connection.execute(SET, (1, "a"))
             cursor = connection.execute(READ, ("a",))

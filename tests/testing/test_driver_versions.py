@@ -1,5 +1,6 @@
 """A watched application beside writers that nobody watches, with the log of the database."""
 
+import asyncio
 import shutil
 import subprocess
 import sys
@@ -147,3 +148,28 @@ def test_without_being_asked_there_is_no_log(url, isolation):
     watch = isolation.watch_psycopg(url)
     with pytest.raises(IsolangError, match="versions=True"):
         watch.account(isolation.recorder.path, isolation.folder / "told.edn")
+
+
+def test_the_log_tells_of_asyncpg_too(url, isolation):
+    """A writer that nobody watches comes between two transactions of a watched connection."""
+    asyncpg = pytest.importorskip("asyncpg")
+    watch = isolation.watch_asyncpg(url, versions=True)
+
+    async def main():
+        connection = await asyncpg.connect(url)
+        async with connection.transaction():
+            await connection.execute("UPDATE account SET balance = 11 WHERE name = $1", "a")
+        psql(url, "UPDATE account SET balance = 12 WHERE name = 'a'")
+        async with connection.transaction():
+            assert await connection.fetchval(READ.replace("%s", "$1"), "a") == 12
+        await connection.close()
+
+    asyncio.run(main())
+    account, history, verdict = judged(isolation, watch)
+    assert not watch.unseen
+    assert (account.others, verdict.outcome) == (1, "valid")
+    operations = {op for t in history.transactions() for op in t.ops}
+    (read,) = (op for op in operations if op[0] == "r")
+    assert {op[:2] for op in operations - {read}} == {("w", "account/a")}
+    assert ("w", *read[1:]) in operations
+    assert len(operations) == 3

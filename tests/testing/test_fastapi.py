@@ -13,6 +13,7 @@ fastapi = pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
+pytest.importorskip("asyncpg")
 
 from sqlalchemy import create_engine  # noqa: E402
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E402
@@ -50,8 +51,9 @@ def service(url, *, lock):
     return app, engine
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
 @pytest.mark.parametrize("lock", [False, True])
-def test_requests_at_the_same_time(server, tmp_path, lock):
+def test_requests_at_the_same_time(server, tmp_path, lock, driver):
     """Without a lock one piece is sold twice, and the text has the lines; with it, nothing is."""
     engine = create_engine(server)
     Base.metadata.drop_all(engine)
@@ -60,10 +62,11 @@ def test_requests_at_the_same_time(server, tmp_path, lock):
         connection.execute(Item.__table__.insert().values(id=1, stock=3))
     engine.dispose()
     isolation = Isolation(tmp_path)
-    watch = isolation.watch_psycopg(server.replace("+psycopg", ""))
+    watching = getattr(isolation, f"watch_{driver}")
+    watch = watching(server.replace("+psycopg", ""))
 
     async def requests():
-        app, engine = service(server, lock=lock)
+        app, engine = service(server.replace("psycopg", driver), lock=lock)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://shop") as client:
             answers = await asyncio.gather(*(client.post("/items/1/sell") for _ in range(5)))

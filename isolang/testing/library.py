@@ -1,0 +1,132 @@
+"""What a watch asks of the library through which an application speaks to PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias
+
+from isolang.testing.hooks import Hooks, Steps
+
+State: TypeAlias = Literal["idle", "open", "failed", "unknown"]
+"""Of the transaction of a connection; ``unknown``: it is closed, or has not been answered."""
+
+
+class Sent(Protocol):
+    """A statement of the application, and how its library sends it.
+
+    Attributes:
+        connection: that it is sent over.
+        text: as it is written, without its values; empty if that is not known.
+    """
+
+    connection: Any
+    text: str
+
+    @property
+    def first_only(self) -> bool:
+        """Whether of several rows the application gets the first one."""
+        ...
+
+    @property
+    def send(self) -> Callable[[], Any]:
+        """The application's own call."""
+        ...
+
+    def literal(self) -> str:
+        """The statement with a literal for each value; empty if they cannot be spelt."""
+        ...
+
+    def ask(self, query: str, *values: object) -> Steps:
+        """Send a query of the watch, made of the parts of :meth:`literal`, and give its rows."""
+        ...
+
+    def count(self, result: Any) -> int:
+        """How many rows the application was given."""
+        ...
+
+    def hidden(self, selected: str) -> Steps:
+        """Send a write that returns what the application does not see.
+
+        Returns:
+            What the application is given, and the rows: each value as text, or ``None``.
+        """
+        ...
+
+    def returning(self) -> Steps:
+        """Send a write that returns something to the application.
+
+        Returns:
+            What the application is given, and the rows: each value as the server reads it, or
+            ``None``, also where it is not known how that spells it; ``None`` if no row is known.
+        """
+        ...
+
+
+class Watching(Protocol):
+    """What a library tells."""
+
+    def statement(self, sent: Sent) -> Steps:
+        """The application sends a statement."""
+        ...
+
+    def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
+        """The application ends its transaction by a call."""
+        ...
+
+    def passed(self, connection: Any, kind: str, text: str = "") -> None:
+        """The application does something that is not looked into."""
+        ...
+
+    def block(
+        self, connection: Any, savepoint: Callable[[], str], send: Callable[[], Any]
+    ) -> Steps:
+        """The application begins a block: a transaction, or within one a savepoint.
+
+        Returns:
+            What the call gave, and whether it began a transaction.
+        """
+        ...
+
+    def end_block(
+        self, connection: Any, savepoint: str, *, commit: bool, send: Callable[[], Any]
+    ) -> Steps:
+        """The block of a savepoint ends."""
+        ...
+
+    def closed(self, connection: Any) -> None:
+        """A connection was closed at once."""
+        ...
+
+
+class Library(Protocol):
+    """One of the libraries that are watched.
+
+    Attributes:
+        name: of the method that watches it.
+    """
+
+    name: str
+
+    def hook(self, hooks: Hooks, watch: Watching) -> None:
+        """Have its public methods tell the watch."""
+        ...
+
+    def place(self, connection: Any) -> tuple[Any, ...]:
+        """Host, port and database, as libpq has them; nothing once it is closed."""
+        ...
+
+    def state(self, connection: Any) -> State:
+        """What a transaction of the connection has come to."""
+        ...
+
+    def begins(self, connection: Any) -> bool:
+        """Whether a statement begins a transaction, where there is none."""
+        ...
+
+    def pipelined(self, connection: Any) -> bool:
+        """Whether statements are sent before earlier ones are answered."""
+        ...
+
+    def refused(self, result: Any) -> bool:
+        """Whether what a COMMIT was answered says that it rolled back."""
+        ...

@@ -1,0 +1,221 @@
+"""What an application does through asyncpg: its connections, pools, transactions and statements.
+
+asyncpg begins and ends transactions by statements of its own, which the watch sees as if they were
+the application's. What has values is prepared, so what the watch asks has these values, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+from weakref import WeakSet
+
+from msgspec import Struct
+
+from isolang.errors import IsolangError
+from isolang.testing.hooks import Hooks, Steps
+from isolang.testing.library import State, Watching
+
+_ONE: Final = ("fetchrow", "fetchval")
+_CALLS: Final = ("execute", "fetch", *_ONE)
+_COPY: Final = ("copy_from_query", "copy_from_table", "copy_records_to_table", "copy_to_table")
+_PASSED: Final = {
+    "executemany": "executemany", "fetchmany": "executemany", "cursor": "cursors of the server",
+}  # fmt: skip
+_PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
+_MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
+# Values of keys that are spelt as PostgreSQL reads them.
+_SPELT: Final = (int, str, UUID, Decimal, date)
+
+
+class Asyncpg:
+    """The library asyncpg; see :class:`isolang.testing.library.Library`."""
+
+    name = "watch_asyncpg"
+
+    def __init__(self) -> None:
+        self.failed: WeakSet[Any] = WeakSet()  # connections whose transaction has failed
+
+    def hook(self, hooks: Hooks, watch: Watching) -> None:
+        """Have its public methods tell the watch.
+
+        Raises:
+            IsolangError: asyncpg is not installed.
+        """
+        try:
+            from asyncpg import Connection
+            from asyncpg.prepared_stmt import PreparedStatement
+        except ImportError:
+            raise IsolangError(
+                "watch_asyncpg: asyncpg is not installed; hint: pip install asyncpg"
+            ) from None
+
+        self._watch = watch
+        self.fetch, self.fetch_prepared = Connection.fetch, PreparedStatement.fetch
+        for name in _CALLS:
+            hooks.around(Connection, name, partial(self._call, name), awaits=True)
+        for name in _CALLS[1:]:
+            hooks.around(PreparedStatement, name, partial(self._prepared, name), awaits=True)
+        for owner in (Connection, PreparedStatement):
+            for name, kind in _PASSED.items():
+                if hasattr(owner, name):
+                    hooks.before(owner, name, partial(self._pass, kind))
+        for name in _COPY:
+            hooks.before(Connection, name, partial(self._pass, "COPY"))
+        hooks.around(Connection, "close", self._close, awaits=True)
+        hooks.before(Connection, "terminate", watch.closed)
+
+    def place(self, connection: Any) -> tuple[Any, ...]:
+        """Host, port and database, as libpq has them; nothing once it is closed."""
+        if connection.is_closed():
+            return ()
+        # asyncpg tells them under no public name.
+        address, database = connection._addr, connection._params.database
+        if isinstance(address, str):  # of a socket: /run/postgresql/.s.PGSQL.5432
+            folder, _, name = address.rpartition("/")
+            address = (folder, int(name.rpartition(".")[2]))
+        return (*address[:2], database)
+
+    def state(self, connection: Any) -> State:
+        """What a transaction of the connection has come to."""
+        if connection.is_closed():
+            return "unknown"
+        if not connection.is_in_transaction():
+            return "idle"
+        return "failed" if connection in self.failed else "open"
+
+    def begins(self, connection: Any) -> bool:
+        """Only ``BEGIN`` begins one."""
+        return False
+
+    def pipelined(self, connection: Any) -> bool:
+        """Each statement is answered before the next one is sent."""
+        return False
+
+    def refused(self, result: Any) -> bool:
+        """``COMMIT`` of a transaction that has failed is answered so."""
+        return bool(result == "ROLLBACK")
+
+    def _call(
+        self, name: str, original: Any, connection: Any, query: str, *values: Any, **options: Any
+    ) -> Steps:
+        call = partial(original, connection, query, *values, **options)
+        if query == connection.get_reset_query():
+            return (yield call)  # of a pool, before it gives the connection to the next one
+        sent = _Sent(self, name, connection, query, values, options, call)
+        return (yield from self._watch.statement(sent))
+
+    def _prepared(
+        self, name: str, original: Any, statement: Any, *values: Any, **options: Any
+    ) -> Steps:
+        call = partial(original, statement, *values, **options)
+        query, connection = statement.get_query(), statement._connection
+        sent = _Sent(self, name, connection, query, values, options, call, statement)
+        return (yield from self._watch.statement(sent))
+
+    def _pass(self, kind: str, source: Any, *given: Any, **_: Any) -> None:
+        if hasattr(source, "get_query"):
+            self._watch.passed(source._connection, kind, source.get_query())
+        else:
+            self._watch.passed(source, kind, str(given[0]) if given else "")
+
+    def _close(self, original: Any, connection: Any, **options: Any) -> Steps:
+        send = partial(original, connection, **options)
+        return (yield from self._watch.ending(connection, commit=False, send=send))
+
+
+class _Sent(Struct):
+    """A statement of the application; see :class:`isolang.testing.library.Sent`."""
+
+    library: Asyncpg
+    name: str
+    connection: Any
+    text: str
+    values: Sequence[Any]
+    options: dict[str, Any]
+    call: Callable[[], Awaitable[Any]]
+    prepared: Any = None
+
+    @property
+    def first_only(self) -> bool:
+        """Whether of several rows the application gets the first one."""
+        return self.name in _ONE
+
+    @property
+    def send(self) -> Callable[[], Awaitable[Any]]:
+        """The application's own call."""
+        return partial(self._done, self.call)
+
+    async def _done(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """What a call gives; a transaction that fails by it is remembered."""
+        from asyncpg import PostgresError
+
+        try:
+            result = await call()
+        except PostgresError:
+            if not self.connection.is_closed() and self.connection.is_in_transaction():
+                self.library.failed.add(self.connection)
+            raise
+        if result in ("BEGIN", "ROLLBACK"):  # also ROLLBACK TO a savepoint
+            self.library.failed.discard(self.connection)
+        return result
+
+    def literal(self) -> str:
+        """The statement with a mark, which is a literal, for each value."""
+        numbers = {int(n) for n in _PARAMETER.findall(self.text) if n}
+        if not numbers <= set(range(1, len(self.values) + 1)):
+            return ""
+        return _PARAMETER.sub(
+            lambda found: f"'isolang:parameter:{found[1]}'" if found[1] else found[0], self.text
+        )
+
+    def ask(self, query: str, *values: object) -> Steps:
+        """Send a query with the values of the marks in it; it has the same types there."""
+        numbers = list(dict.fromkeys(_MARK.findall(query)))
+        text = _MARK.sub(lambda found: f"${numbers.index(found[1]) + 1}", query)
+        if values:
+            text = text.replace("%s", "$1")
+        given = values or [self.values[int(n) - 1] for n in numbers]
+        call = partial(self.library.fetch, self.connection, text, *given)
+        return (yield partial(self._done, call))
+
+    def count(self, result: Any) -> int:
+        """How many rows the application was given."""
+        if self.name == "execute":
+            return int(result.rpartition(" ")[2])
+        return len(result) if self.name == "fetch" else int(result is not None)
+
+    def hidden(self, selected: str) -> Steps:
+        """Send the write with ``RETURNING``, and give the application what it gets without."""
+        query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
+        found, status = yield from self._fetch(query)
+        if self.prepared is not None:
+            self.prepared._last_status = status.encode()
+        return {"execute": status, "fetch": []}.get(self.name), found
+
+    def returning(self) -> Steps:
+        """Send the write, and fetch all that it returns, whatever the application takes of it."""
+        found, status = yield from self._fetch(self.text)
+        first = found[0] if found else None
+        if self.prepared is not None:
+            suspended = first is not None and self.first_only
+            self.prepared._last_status = None if suspended else status.encode()
+        if self.name == "fetchval" and first is not None:
+            first = first[self.options.get("column", 0)]
+        result = {"execute": status, "fetch": found}.get(self.name, first)
+        told = [[one if isinstance(one, _SPELT) else None for one in row] for row in found]
+        return result, told
+
+    def _fetch(self, query: str) -> Steps:
+        """Rows, and what ``execute`` says."""
+        options = {k: self.options[k] for k in ("timeout", "record_class") if k in self.options}
+        prepare = partial(self.connection.prepare, query, **options)
+        statement = yield partial(self._done, prepare)
+        call = partial(self.library.fetch_prepared, statement, *self.values)
+        found = yield partial(self._done, call)
+        return found, statement.get_statusmsg()

@@ -1,0 +1,183 @@
+"""What an application does through psycopg 3, synchronously or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from isolang.testing.hooks import Hooks, Steps
+from isolang.testing.library import State, Watching
+
+_STATES: Final[Mapping[str, State]] = {"IDLE": "idle", "INTRANS": "open", "INERROR": "failed"}
+_LATER: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
+
+
+class Psycopg:
+    """The library psycopg; see :class:`isolang.testing.library.Library`."""
+
+    name = "watch_psycopg"
+
+    def hook(self, hooks: Hooks, watch: Watching) -> None:
+        """Have its public methods tell the watch."""
+        import psycopg
+
+        def around(owner: str, name: str, steps: Any) -> None:
+            hooks.around(getattr(psycopg, owner), name, steps)
+            later = getattr(psycopg, f"Async{owner}")
+            hooks.around(later, _LATER.get(name, name), steps, awaits=True)
+
+        around("Cursor", "execute", partial(self._execute, watch))
+        for owner, name, kind in (
+            ("Cursor", "executemany", "executemany"),
+            ("Cursor", "copy", "COPY"),
+            ("Cursor", "stream", "Cursor.stream"),
+            ("ServerCursor", "execute", "cursors of the server"),
+        ):
+            for one in (owner, f"Async{owner}"):
+                hooks.before(getattr(psycopg, one), name, partial(self._pass, watch, kind))
+        around("Connection", "commit", partial(self._finish, watch, True))
+        around("Connection", "rollback", partial(self._finish, watch, False))
+        around("Connection", "close", partial(self._finish, watch, False))
+        around("Transaction", "__enter__", partial(self._enter, watch))
+        around("Transaction", "__exit__", partial(self._exit, watch))
+
+    def place(self, connection: Any) -> tuple[Any, ...]:
+        """Host, port and database; nothing once it is closed."""
+        if connection.closed:
+            return ()
+        info = connection.info
+        return (info.host, info.port, info.dbname)
+
+    def state(self, connection: Any) -> State:
+        """What a transaction of the connection has come to."""
+        return _STATES.get(connection.info.transaction_status.name, "unknown")
+
+    def begins(self, connection: Any) -> bool:
+        """Whether a statement begins a transaction."""
+        return not connection.autocommit
+
+    def pipelined(self, connection: Any) -> bool:
+        """Whether it is in a block ``pipeline()``."""
+        return bool(connection.pgconn.pipeline_status)
+
+    def refused(self, result: Any) -> bool:
+        """Nothing is told by what ``commit`` gives; the state before it is."""
+        return False
+
+    def _execute(
+        self,
+        watch: Watching,
+        original: Any,
+        cursor: Any,
+        query: Any,
+        params: Any = None,
+        **options: Any,
+    ) -> Steps:
+        given = () if params is None else (params,)
+        return (yield from watch.statement(_Sent(original, cursor, query, given, options)))
+
+    def _pass(
+        self, watch: Watching, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
+    ) -> None:
+        watch.passed(cursor.connection, kind, _text_of(query, cursor.connection))
+
+    def _finish(self, watch: Watching, commit: bool, original: Any, connection: Any) -> Steps:
+        send = partial(original, connection)
+        return (yield from watch.ending(connection, commit=commit, send=send))
+
+    def _enter(self, watch: Watching, original: Any, block: Any) -> Steps:
+        send = partial(original, block)
+        result, block.isolang_outer = yield from watch.block(
+            block.connection, lambda: block.savepoint_name, send
+        )
+        return result
+
+    def _exit(self, watch: Watching, original: Any, block: Any, *raised: Any) -> Steps:
+        send = partial(original, block, *raised)
+        commit = not any(raised) and not block.force_rollback
+        if getattr(block, "isolang_outer", False):
+            return (yield from watch.ending(block.connection, commit=commit, send=send))
+        return (
+            yield from watch.end_block(
+                block.connection, block.savepoint_name, commit=commit, send=send
+            )
+        )
+
+
+class _Sent:
+    """A call of ``execute``; see :class:`isolang.testing.library.Sent`."""
+
+    first_only = False
+
+    def __init__(
+        self, original: Any, cursor: Any, query: Any, given: tuple[Any, ...], options: Any
+    ) -> None:
+        self.connection = cursor.connection
+        self.text = _text_of(query, cursor.connection)
+        self.send = partial(original, cursor, query, *given, **options)
+        self._original = original
+        self._cursor = cursor
+        self._query = query
+        self._given = given
+        self._options = options
+
+    def literal(self) -> str:
+        import psycopg
+
+        kind: Any = psycopg.ClientCursor
+        if isinstance(self.connection, psycopg.AsyncConnection):
+            kind = psycopg.AsyncClientCursor
+        try:
+            return str(kind(self.connection).mogrify(self._query, *self._given))
+        except (psycopg.Error, TypeError, ValueError):
+            return ""
+
+    def ask(self, query: str, *values: object) -> Steps:
+        import psycopg
+        from psycopg.rows import tuple_row
+
+        kind: Any = psycopg.Cursor
+        if isinstance(self.connection, psycopg.AsyncConnection):
+            kind = psycopg.AsyncCursor
+        cursor = kind(self.connection, row_factory=tuple_row)
+        yield partial(self._original, cursor, query, *((values,) if values else ()), prepare=False)
+        return (yield cursor.fetchall)
+
+    def count(self, result: Any) -> int:
+        return int(self._cursor.rowcount)
+
+    def hidden(self, selected: str) -> Steps:
+        from psycopg.pq import ExecStatus
+
+        query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
+        result = yield partial(self._original, self._cursor, query, *self._given, **self._options)
+        coding = self.connection.info.encoding
+        found = [
+            [None if cell is None else bytes(cell).decode(coding) for cell in row]
+            for row in self._cells()
+        ]
+        # The application finds a cursor without rows, as after its own statement.
+        self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
+        return result, found
+
+    def returning(self) -> Steps:
+        result = yield self.send
+        told = self._cursor.pgresult
+        binary = any(map(told.fformat, range(told.nfields)))
+        return result, None if binary else self._cells()
+
+    def _cells(self) -> list[list[Any]]:
+        told = self._cursor.pgresult
+        return [
+            [told.get_value(row, column) for column in range(told.nfields)]
+            for row in range(told.ntuples)
+        ]
+
+
+def _text_of(query: Any, connection: Any) -> str:
+    if isinstance(query, bytes):
+        return query.decode()
+    if isinstance(query, str):
+        return query
+    return str(query.as_string(connection)) if hasattr(query, "as_string") else ""
