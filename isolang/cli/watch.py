@@ -117,6 +117,12 @@ def watch(
             help="Write how it goes as a page every few seconds, and in the end the violation.",
         ),
     ] = "",
+    metrics: Annotated[
+        str, typer.Option(
+            "--metrics", metavar="[HOST:]PORT", show_default=False,
+            help="Serve these numbers for Prometheus, under /metrics.",
+        ),
+    ] = "",
     output: Output = "text",
 ) -> int:  # fmt: skip
     """Judge a history while it is being written, in bounded memory."""
@@ -162,6 +168,10 @@ def watch(
         course = Course(", ".join(paths), watched.plan.spec.name, page=html)
         line = StatusLine(sys.stderr, course.line)
         open_.callback(line.end)
+        if metrics:
+            from isolang.cli.watch_metrics import served
+
+            complain(f"metrics: {open_.enter_context(served(course, metrics))}")
         report = _followed(watched, stream, course, line, output=output)
         if not state:  # the copy of what came through a pipe is gone with its folder
             copy, given = f"{folder / 'input'}:", "the standard input, line "

@@ -70,14 +70,22 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
 class Course:
     """The rounds of a watch over time.
 
-    Args:
+    Attributes:
         name: what is watched.
         level: by which level.
-        page: the file of the page; empty for none.
+        last_round: when the last round ended, in seconds since 1970; ``None`` before the first.
     """
 
     def __init__(self, name: str, level: str, *, page: str = "") -> None:
-        self._name, self._level, self._page = name, level, page
+        """Begin.
+
+        Args:
+            name: what is watched.
+            level: by which level.
+            page: the file of the page; empty for none.
+        """
+        self.name, self.level, self._page = name, level, page
+        self.last_round: float | None = None
         self._began = self._written = time.monotonic()
         self._points: list[tuple[float, float, float, float, float]] = []
         self._each = 1
@@ -96,6 +104,7 @@ class Course:
             self._before = (now, found.seen)
         self._memory = _resident()
         self._last = found, lag
+        self.last_round = time.time()
         self._round += 1
         if self._round % self._each == 0:
             self._points.append(
@@ -148,7 +157,7 @@ class Course:
 
         path = Path(self._page)
         if isinstance(report.verdict, Invalid):
-            return f"page {save_page(page(report.verdict, name=self._name), path)}"
+            return f"page {save_page(page(report.verdict, name=self.name), path)}"
         self._write(report.outcome, note=report.note)
         return f"page {path}"
 
@@ -157,7 +166,7 @@ class Course:
         from isolang.report.watched import Curve, watched_page
 
         self._written = time.monotonic()
-        said = [("level", self._level)]
+        said = [("level", self.level)]
         if self._last is not None:
             last, lag = self._last
             said += [
@@ -197,7 +206,7 @@ class Course:
         write_whole(
             Path(self._page),
             watched_page(
-                self._name, outcome=outcome, said=said, seconds=seconds, curves=curves,
+                self.name, outcome=outcome, said=said, seconds=seconds, curves=curves,
                 refresh=refresh,
             ),
         )  # fmt: skip

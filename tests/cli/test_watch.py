@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
+import time
+from urllib.error import URLError
+from urllib.request import urlopen
 
-from support.cli import run_here, run_there
+import pytest
+from support.cli import ENVIRONMENT, run_here, run_there
 
 GOOD = """{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
 {:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
@@ -106,3 +113,44 @@ def test_a_violation_of_rows_is_saved(tmp_path, capfd):
     (certificate,) = state.glob("*.certificate.json")
     run = run_here(capfd, "verify", certificate, state / "violation.edn")
     assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")
+
+
+def test_its_numbers_are_served_while_it_goes_on():
+    """For Prometheus: at first what is watched, then the last round, in the end nothing."""
+    pytest.importorskip("prometheus_client")
+    arguments = ("watch", "-", "--spec", "ser", "--metrics", "0")
+    command = [sys.executable, "-P", "-m", "isolang.cli.main", *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT) as child:
+        told = re.fullmatch(
+            r"metrics: (http://127\.0\.0\.1:\d+/metrics)\n", child.stderr.readline().decode()
+        )
+        found = urlopen(told[1]).read().decode()
+        assert 'isolang_watch_info{level="SER",log="-"} 1.0' in found
+        assert "transactions_total" not in found
+        child.stdin.write(GOOD.encode())
+        child.stdin.flush()
+        while "isolang_watch_transactions_total 2.0\n" not in found:
+            time.sleep(0.05)
+            found = urlopen(told[1]).read().decode()
+        numbers = dict(line.rsplit(" ", 1) for line in found.splitlines() if line[0] != "#")
+        assert numbers['isolang_watch_outcome{outcome="valid"}'] == "1.0"
+        assert numbers["isolang_watch_violations_total"] == "0.0"
+        assert float(numbers["isolang_watch_resident_memory_bytes"]) > 1e6
+        assert abs(float(numbers["isolang_watch_last_round_timestamp_seconds"]) - time.time()) < 60
+        assert child.communicate()[0].startswith(b"VALID")
+        assert child.returncode == 0
+    with pytest.raises(URLError):
+        urlopen(told[1])
+
+
+@pytest.mark.parametrize("at", ["x", "70000", "nobody.invalid:1"])
+def test_an_address_that_is_none(tmp_path, capfd, at):
+    """It is said before anything is judged."""
+    pytest.importorskip("prometheus_client")
+    (tmp_path / "log.edn").write_text(GOOD)
+    log = tmp_path / "log.edn"
+    run = run_here(capfd, "watch", log, "-s", "ser", "--until-idle", "0", "--metrics", at)
+    assert (run.code, run.out) == (2, "")
+    assert run.err.startswith("isocheck: --metrics: ")
+    assert at in run.err

@@ -1,0 +1,119 @@
+"""The numbers of a watch, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from isolang.cli.parameters import Mistake
+
+if TYPE_CHECKING:
+    from isolang.cli.watch_course import Course
+
+_COUNTERS: Final = {
+    "transactions": "Transactions seen, those in flight left out.",
+    "violations": "Violations found.",
+}
+_GAUGES: Final = {
+    "given_up": "Transactions of unknown outcome that are no longer waited for.",
+    "parts": "Parts of the certificate.",
+    "window": "Transactions held in memory.",
+    "keys": "Keys whose last value is in memory.",
+}
+
+
+def address(text: str) -> tuple[str, int]:
+    """Read where to listen: ``PORT``, on this machine alone, or ``HOST:PORT``.
+
+    Raises:
+        Mistake: it is neither.
+
+    >>> address("9464"), address("[::]:9464")
+    (('127.0.0.1', 9464), ('::', 9464))
+    """
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 2**16):
+        raise Mistake(f"--metrics: expected PORT or HOST:PORT (got {text!r})")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+@contextmanager
+def served(course: Course, at: str) -> Iterator[str]:
+    """Serve the numbers of a watch, and give the URL.
+
+    Args:
+        course: of the watch.
+        at: as :func:`address` reads it; port 0 is one that is free.
+
+    Raises:
+        Mistake: that is no address, nothing can be served there, or prometheus-client is missing.
+    """
+    try:
+        from prometheus_client import CollectorRegistry, start_http_server
+    except ImportError:
+        raise Mistake(
+            "--metrics: prometheus-client is not installed", "pip install 'isolang[prometheus]'"
+        ) from None
+
+    host, port = address(at)
+    registry = CollectorRegistry()
+    registry.register(_Numbers(course))
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise Mistake(f"--metrics: cannot listen on {host}:{port} (got {error.strerror})") from None
+    try:
+        name = f"[{host}]" if ":" in host else host
+        yield f"http://{name}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Numbers:
+    """Collects the last round when it is asked."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+
+    def collect(self) -> Iterable[Any]:
+        """What is known so far, by the names that it has in Prometheus."""
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            InfoMetricFamily,
+        )
+
+        from isolang.watch.watch import Outcome
+
+        name, level = self._course.name, self._course.level
+        yield InfoMetricFamily(
+            "isolang_watch", "What is watched.", value={"log": name, "level": level}
+        )
+        if self._course.last_round is not None:
+            line = self._course.told()
+            for field, what in _COUNTERS.items():
+                yield CounterMetricFamily(f"isolang_watch_{field}", what, getattr(line, field))
+            for field, what in _GAUGES.items():
+                yield GaugeMetricFamily(f"isolang_watch_{field}", what, getattr(line, field))
+            outcome = GaugeMetricFamily(
+                "isolang_watch_outcome", "1 for the verdict so far.", labels=["outcome"]
+            )
+            for word in get_args(Outcome):
+                outcome.add_metric([word], word == line.outcome)
+            yield outcome
+            yield GaugeMetricFamily(
+                "isolang_watch_last_round_timestamp_seconds",
+                "When the last round ended.",
+                self._course.last_round,
+            )
+            yield GaugeMetricFamily(
+                "isolang_watch_waiting_bytes",
+                "What of the log is there and not judged yet.",
+                line.waiting,
+            )
+            yield GaugeMetricFamily(
+                "isolang_watch_resident_memory_bytes", "Memory of the process.", line.memory * 1e6
+            )
