@@ -47,6 +47,7 @@ class Linted(Struct, frozen=True):
         file: as the user named it.
         findings: errors, or warnings: those in the file itself first, in its order.
         notes: how the input was understood; nothing to mend.
+        examples: how many histories are judged as the file says.
         search: which small histories were looked at; empty if each question had its answer soon.
     """
 
@@ -54,6 +55,7 @@ class Linted(Struct, frozen=True):
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     search: str
+    examples: int = 0
 
 
 def lint(
@@ -78,7 +80,8 @@ def lint(
 ) -> int:  # fmt: skip
     """Say what is wrong, or probably not meant.
 
-    Every error and warning, and what a search through all small histories shows.
+    Every error and warning, examples that are judged otherwise than the file says, and what a
+    search through all small histories shows.
     """
     report = []
     unusable = False
@@ -111,11 +114,13 @@ def _print(one: Linted, *, failed: bool) -> None:
     kinds = [finding.severity for finding in one.findings]
     counts = [(kind, kinds.count(kind)) for kind in ("error", "warning")]
     said = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
-    say(f"{visible(one.file)}: {', '.join(said) or 'nothing found'}")
+    examples = f"; {one.examples} example{'s' * (one.examples > 1)} as said" * bool(one.examples)
+    say(f"{visible(one.file)}: {', '.join(said) or 'nothing found'}{examples}")
 
 
 def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Linted, bool]:
     """What is found, and whether the file cannot be used at all."""
+    from isolang.cli.spec_examples import broken_examples
     from isolang.language.load import find_errors, load_spec
     from isolang.language.meaning.polarity import polarity_warnings
 
@@ -127,10 +132,13 @@ def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Lin
     texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
     texts += [*_implied(spec), *_settled(spec)]
     more, unsure, searched = _searched(spec, seconds, said="\n".join(texts))
-    found = [_warning(text, spec) for text in [*texts, *more]]
+    broken = [*broken_examples(spec)]
+    found = [_finding("error", text, spec) for text in broken]
+    found += [_finding("warning", text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
     others = [f for f in found if f.file != spec.source]
-    return Linted(name, (*own, *others), (*spec.notes, *unsure), searched), False
+    as_said = len(spec.examples) - len(broken)
+    return Linted(name, (*own, *others), (*spec.notes, *unsure), searched, as_said), False
 
 
 def _unchecked(spec: Spec) -> Iterator[str]:
@@ -239,8 +247,8 @@ def _cannot_fail(check: Check) -> str:
     return f"check `{check.name}` cannot fail"
 
 
-def _warning(text: str, spec: Spec) -> Finding:
+def _finding(severity: Literal["error", "warning"], text: str, spec: Spec) -> Finding:
     place = _PLACE.match(text)
     if place is None:
-        return Finding("warning", spec.source, 0, 0, text)
-    return Finding("warning", place["file"], int(place["line"]), int(place["column"]), text)
+        return Finding(severity, spec.source, 0, 0, text)
+    return Finding(severity, place["file"], int(place["line"]), int(place["column"]), text)

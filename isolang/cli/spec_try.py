@@ -73,6 +73,7 @@ def _files(histories: Sequence[str]) -> list[Path]:
 def _tried(
     path: Path, histories: Sequence[str], include: Sequence[str], seconds: float | None
 ) -> Iterator[str]:
+    from isolang.cli.spec_examples import broken_examples
     from isolang.cli.spec_place import place_report, placed, said
     from isolang.language.classify.route import route
     from isolang.language.load import find_errors, load_spec
@@ -92,6 +93,10 @@ def _tried(
         return
     yield f"  decided by   {way.kind}"
     yield from (f"  {visible(one, lines=True)}" for one in way.warnings)
+    broken = [*broken_examples(spec)]
+    yield from (f"error: {visible(one, lines=True)}" for one in broken)
+    if spec.examples:
+        yield f"  examples     {len(spec.examples) - len(broken)} of {len(spec.examples)} as said"
     try:
         yield f"  place        {said(place_report(placed(spec, seconds=seconds)))}"
     except SpecError as error:

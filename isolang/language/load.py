@@ -21,14 +21,15 @@ from isolang.language.includes import (
     readable,
 )
 from isolang.language.library import library_source, near_names, plain_levels
-from isolang.language.meaning.core import Spec
+from isolang.language.meaning.core import Example, Spec
 from isolang.language.meaning.lower import lower
 from isolang.language.meaning.sorts import check_sorts
 from isolang.language.meaning.sorts import find_errors as find_sort_errors
+from isolang.language.syntax import ast
 from isolang.language.syntax.source import Source, did_you_mean
 
 _TEXT = re.compile(
-    r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show)[\s(\[]"
+    r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show|allows|forbids)[\s(\[]"
     r"|//|\(\*)"
 )
 
@@ -117,6 +118,11 @@ def _lowered(gathered: Gathered, notes: Sequence[str]) -> Spec:
         notes=(*notes, *gathered.notes),
         warnings=tuple(scope.warnings),
         texts={s.name: s.text for s in gathered.sources},
+        examples=tuple(
+            Example(item.span.position, item.allows, item.history)
+            for item in gathered.main.items
+            if isinstance(item, ast.Example)
+        ),
     )
 
 

@@ -171,6 +171,18 @@ def test_the_golden_files_belong_together():
     assert {p.stem for p in GOLDEN.glob("*.iso")} == {p.stem for p in GOLDEN.glob("*.txt")}
 
 
+def test_examples_of_an_included_file_are_its_own(capfd, folder):
+    """They are not looked at; those of the file itself are, and counted."""
+    (folder / "base.iso").write_text('include "si.iso"\nforbids "w(x,1)"\n')
+    (folder / "a.iso").write_text('include "base.iso"\nallows "w(x,1)"\nallows "r(x,nil)"\n')
+    run = run_here(capfd, "spec", "lint", "--seconds", "0", "-o", "json", "a.iso", "base.iso")
+    first, second = json.loads(run.out)
+    assert (first["findings"], first["examples"]) == ([], 2)
+    assert [(f["severity"], f["line"]) for f in second["findings"]] == [("error", 2)]
+    assert second["examples"] == 0
+    assert run.code == 1
+
+
 def test_lint_finds_nothing_in_the_library(capfd):
     """Every check can fail, and something satisfies each level: the search ends at once."""
     run = run_here(capfd, "spec", "lint", *(entry.name for entry in list_library()))

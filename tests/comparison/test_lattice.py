@@ -12,6 +12,7 @@ from isolang.api import check
 from isolang.comparison.lattice import lattice, library_levels, order, place
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
+from isolang.history.notation import read_line
 from isolang.language.hierarchy import IMPLIES
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
@@ -39,9 +40,14 @@ def test_every_pair_of_levels_is_decided(whole, library):
     assert whole.searched == {}
 
 
+def told(t):
+    """What a line says of a transaction."""
+    return t.ops, t.session, t.begin, t.end, t.group, t.label, t.level
+
+
 def test_what_tells_levels_apart_is_no_artefact(whole, library):
     """The tool says of each history what the comparison says, certified, in sessions that do one
-    thing at a time; of every thirtieth pair.
+    thing at a time; of every thirtieth pair. It can be read from its line.
     """
     first = {same[0] for same in whole.classes}
     assert {"mixed", "mixed-levels"} < first
@@ -53,6 +59,8 @@ def test_what_tells_levels_apart_is_no_artefact(whole, library):
         times = small.intervals()
         for own in small.sessions if small.timed else ():
             assert all(times[s - 1][1] < times[t - 1][0] for s, t in pairwise(own)), (a, b)
+        read = read_line(str(small))
+        assert [*map(told, read.transactions())] == [*map(told, history.transactions())]
         for name, outcome in ((a, "valid"), (b, "invalid")):
             verdict = check(history, library[name].spec)
             assert (verdict.outcome, verdict.certified) == (outcome, True), (a, b, name)

@@ -326,8 +326,8 @@ def test_the_documented_tutorial_is_true() -> None:
     text = (DOCS / "language.md").read_text(encoding="utf-8")
     first = text.split("```\n// no-lost-update.iso\n", 1)[1].split("```", 1)[0]
     (second,) = re.findall(r"^irreflexive for x: .*$", text, re.MULTILINE)
-    increments = parse("r(x,nil) w(x,1) -> r(x,1) w(x,2) -> r(x,2) w(x,3)")
-    lost = parse("r(x,nil) w(x,1) || r(x,nil) w(x,2)")
+    allowed, forbidden = re.findall(r'^(?:allows|forbids) "(.*)"$', text, re.MULTILINE)[:2]
+    increments, lost = parse(allowed), parse(forbidden)
     attempt = load_spec(first)
     assert not relational.satisfied(increments, attempt)
     meant = load_spec(first.replace(first[first.index("empty") :], second + "\n"))

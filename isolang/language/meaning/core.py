@@ -212,6 +212,20 @@ class Exists(Struct, frozen=True, kw_only=True):
     within: Core | None = None
 
 
+class Example(Struct, frozen=True):
+    """A small history that a specification is to allow, or to forbid.
+
+    Attributes:
+        pos: where it stands.
+        allows: which of both.
+        history: in the notation of :mod:`isolang.history.notation`.
+    """
+
+    pos: Position
+    allows: bool
+    history: str
+
+
 class Spec(Struct, frozen=True, kw_only=True):
     """A lowered specification: everything a history must be checked against, and nothing about how.
 
@@ -227,6 +241,7 @@ class Spec(Struct, frozen=True, kw_only=True):
         notes: how the input was understood (a file from the library, a local file that hides one).
         warnings: what is legal but probably not meant.
         texts: file name to text, in the order of reading: for messages and certificates.
+        examples: those of the main text, which ``spec lint`` looks at.
     """
 
     name: str
@@ -240,3 +255,4 @@ class Spec(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    examples: tuple[Example, ...] = ()

@@ -162,6 +162,8 @@ class _Lowering:
                     shows.append(
                         (item.name.text, self._whole(item.expr, _Env(within=item.name.text)))
                     )
+                case ast.Example():
+                    pass
                 case ast.Include():
                     raise AssertionError("includes are expanded before lowering")
         return Lowered(

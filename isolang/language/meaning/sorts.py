@@ -113,6 +113,8 @@ class _Checker:
             case ast.Show():
                 self._current = f"show {item.name.text}"
                 self.expr(item.expr, _Context())
+            case ast.Example():
+                pass
             case ast.Include():
                 raise AssertionError("includes are expanded before sorts are checked")
 

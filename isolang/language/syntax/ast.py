@@ -206,7 +206,15 @@ class Show(Struct, frozen=True):
     expr: Expr
 
 
-Item = Include | Let | ExistsItem | CheckItem | Show
+class Example(Struct, frozen=True):
+    """``allows "history"``, or ``forbids "history"``."""
+
+    span: Span
+    allows: bool
+    history: str
+
+
+Item = Include | Let | ExistsItem | CheckItem | Show | Example
 
 
 class File(Struct, frozen=True):

@@ -17,7 +17,7 @@ MAX_DEPTH = 50
 
 # The words of the grammar, by what they do.
 TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
-ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show"}
+ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
 TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
 POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
 STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
@@ -215,6 +215,8 @@ class _Builder:
             case "show":
                 (expr,) = self._trees(node)
                 return ast.Show(span, self._ident(self._leaves(node)[0]), self._expr(expr))
+            case "allows" | "forbids":
+                return ast.Example(span, node.data == "allows", self._string(node))
         raise AssertionError(f"unknown rule {node.data}")
 
     def _exists(self, node: Tree[Token], span: Span) -> ast.ExistsItem:

@@ -105,7 +105,10 @@ _TEST_FORM = {
     "empty": "empty EXPRESSION as NAME",
     "require": "require EXPRESSION in EXPRESSION as NAME",
 }
-_ITEMS = "a file has `let`, `exists`, `include`, `show` and checks such as `acyclic so as c`"
+_ITEMS = (
+    "a file has `let`, `exists`, `include`, `show`, `allows`, `forbids` and checks such as "
+    "`acyclic so as c`"
+)
 _CHARACTERS = {
     "+": "the transitive closure is `^+`, as in `so^+`",
     "~": "there is no complement; subtract with `\\`, as in `T * T \\ so`",

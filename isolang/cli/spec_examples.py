@@ -1,0 +1,44 @@
+"""The examples of a specification: small histories that it is to allow, or to forbid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, assert_never
+
+if TYPE_CHECKING:
+    from isolang.language.meaning.core import Spec
+
+
+def broken_examples(spec: Spec) -> Iterator[str]:
+    """An error for each example that the specification does not judge as it says.
+
+    Args:
+        spec: the specification.
+    """
+    from isolang.api import check
+    from isolang.errors import IsolangError
+    from isolang.history.notation import read_line
+    from isolang.language.syntax.source import message_at
+    from isolang.verdict import Invalid, Unknown, Valid
+
+    for example in spec.examples:
+        context = ""
+        try:
+            verdict = check(read_line(example.history), spec, timeout=10)
+        except IsolangError as error:
+            what = f"this history cannot be judged: {error}"
+        else:
+            if verdict.outcome == ("valid" if example.allows else "invalid"):
+                continue
+            match verdict:
+                case Valid():
+                    what = "this history is allowed"
+                case Invalid():
+                    what = "this history is forbidden"
+                    name, why = verdict.violation.check, verdict.violation.headline()
+                    context = f"{name}: {why}" if name else why
+                case Unknown():
+                    what = f"whether this history is allowed was not found out: {verdict.reason}"
+                case _:
+                    assert_never(verdict)
+        yield message_at(example.pos, spec.texts, what, context=context)
