@@ -1,8 +1,8 @@
 """The colours of the language: one table, from which each editor's rules are made.
 
-``python -m isolang.language.syntax.highlight`` writes ``editors/iso.tmLanguage.json`` anew, the
-TextMate grammar for VS Code, Sublime Text and GitHub. ``isolang.language.syntax.pygments_lexer``
-makes a Pygments lexer of the same table.
+``python -m isolang.language.syntax.highlight`` writes ``editors/vscode/iso.tmLanguage.json`` anew,
+the TextMate grammar for VS Code, Sublime Text and GitHub.
+``isolang.language.syntax.pygments_lexer`` makes a Pygments lexer of the same table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from isolang.language.vocabulary import VOCABULARY
 
-EDITOR: Final = Path(__file__).resolve().parents[3] / "editors" / "iso.tmLanguage.json"
+EDITOR: Final = Path(__file__).resolve().parents[3] / "editors" / "vscode" / "iso.tmLanguage.json"
 
 
 class Colour(Struct, frozen=True):

@@ -18,10 +18,22 @@ from isolang.language.syntax.pygments_lexer import IsoLexer
 
 def test_the_textmate_grammar_is_of_the_table():
     """``python -m isolang.language.syntax.highlight`` writes it anew."""
-    assert (ROOT / "editors" / EDITOR.name).read_text() == text()
+    assert (ROOT / "editors" / "vscode" / EDITOR.name).read_text() == text()
     grammar = json.loads(text())
     assert len(grammar["patterns"]) == len(COLOURS)
     assert grammar["fileTypes"] == ["iso"]
+
+
+def test_the_extension_of_vs_code_has_what_it_names():
+    """Its files are there, the grammar is the table's, and a word is a name of the language."""
+    manifest = json.loads((EDITOR.parent / "package.json").read_text())
+    (language,), (grammar,) = (manifest["contributes"][k] for k in ("languages", "grammars"))
+    assert grammar["scopeName"] == json.loads(text())["scopeName"]
+    assert language["extensions"] == [".iso"]
+    for name in (manifest["main"], grammar["path"], language["configuration"]):
+        assert (EDITOR.parent / name).is_file()
+    configured = json.loads((EDITOR.parent / language["configuration"]).read_text())
+    assert configured["wordPattern"] in {one.pattern for one in COLOURS if one.token == "Name"}
 
 
 def test_every_word_of_the_grammar_is_coloured_as_one():
