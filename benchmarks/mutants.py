@@ -65,6 +65,7 @@ _CHECKERS = [
     "tests/certify/test_moments.py",
     "tests/certify/test_statements.py",
     "tests/certify/test_one_key.py",
+    "tests/certify/test_given_order.py",
     "tests/history/test_predicates.py",
     "tests/end_to_end/test_predicate_litmus.py",
     *_TIMES[1:],

@@ -15,7 +15,15 @@ from msgspec.structs import replace
 
 from isolang.history.columns import PART
 from isolang.language.classify.event_graph import Plan
-from isolang.language.vocabulary import DEPENDENCIES, FROM_T0, PARTS, is_test, relation_of
+from isolang.language.vocabulary import (
+    DEPENDENCIES,
+    FROM_T0,
+    GIVEN_ORDERS,
+    MOMENTS,
+    PARTS,
+    is_test,
+    relation_of,
+)
 from isolang.pipeline.run import written_spec
 
 if TYPE_CHECKING:
@@ -29,7 +37,11 @@ if TYPE_CHECKING:
 
 # Names, tests, single keys and statements say only which of their pairs count.
 _RELATIONS = frozenset(
-    (*FROM_T0, *DEPENDENCIES, *(part for both in PARTS.values() for part in both), "po", "tx")
+    (
+        *(*FROM_T0, *GIVEN_ORDERS, *MOMENTS, *DEPENDENCIES),
+        *(part for both in PARTS.values() for part in both),
+        *("po", "tx"),
+    )
 )
 # Set-reads that are written out at a time for all keys of the predicate reads that were
 # contradicted before; and rounds, behind which all are.
@@ -117,7 +129,9 @@ class Implicit:
         run = self._run
         assert isinstance(run.route, Plan)
         automata = run.route.automata
-        letters = {relation_of(letter) for a in automata for letter in (*a.relations, *a.direct)}
+        letters = frozenset(
+            relation_of(letter) for a in automata for letter in (*a.relations, *a.direct)
+        )
         earlier = [a for a in automata if a.direct == {"earlier wr"}]
         overwriting = {rw for a in automata if a not in earlier for rw in _anti_dependencies(a)}
         common = {"serial": False, "item_rw": overwriting <= {"irw"}}
@@ -133,8 +147,7 @@ class Implicit:
                 witness.source,
                 witness.order_start,
                 witness.order_txn,
-                so="so" in letters,
-                rt="rt" in letters,
+                relations=letters,
                 **kind,
                 seconds=run.deadline.remaining() or 0.0,
             )

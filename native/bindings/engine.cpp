@@ -320,18 +320,20 @@ nb::object order_of_commits(const History& history, const Problem& problem,
                               nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> source,
                               nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order_start,
                               nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> order_txn,
-                              bool so, bool rt, bool serial, bool versions_only, bool item_rw, bool by_statement,
+                              nb::frozenset relations, bool serial, bool versions_only, bool item_rw, bool by_statement,
                               bool as_modelled, double seconds) {
   Budget budget = interruptible_budget(seconds);
+  const auto kept = [&](const char* name) { return relations.contains(name); };
+  const Kept given{.so = kept("so"), .rt = kept("rt"), .group_rt = kept("group-rt"), .done = kept("done"),
+                   .late = kept("late"), .locked = kept("locked"), .serial = serial,
+                   .versions_only = versions_only, .item_rw = item_rw, .by_statement = by_statement,
+                   .as_modelled = as_modelled};
   std::optional<CommitOrder> found;
   {
     nb::gil_scoped_release release;
     const PredicateReads statements{history.statement_txn, history.statement_start, history.statement_end};
     found = commit_order(problem, statements, {source.data(), source.shape(0)}, {order_start.data(), order_start.shape(0)},
-                           {order_txn.data(), order_txn.shape(0)},
-                           {.so = so, .rt = rt, .serial = serial, .versions_only = versions_only, .item_rw = item_rw,
-                          .by_statement = by_statement, .as_modelled = as_modelled},
-                         budget);
+                           {order_txn.data(), order_txn.shape(0)}, given, budget);
   }
   if (!found) return nb::none();
   return nb::make_tuple(array(std::move(found->commits)), array(std::move(found->seen)), array(std::move(found->order_txn)));
@@ -357,7 +359,7 @@ void register_engine(nb::module_& m) {
         "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
         "Known edges, settled sources and orders, and the choices that are left.");
   m.def("commit_order", &order_of_commits, "columns"_a, "problem"_a, "source"_a, "order_start"_a, "order_txn"_a,
-        nb::kw_only(), "so"_a, "rt"_a, "serial"_a, "versions_only"_a = false, "item_rw"_a = false, "by_statement"_a = false, "as_modelled"_a = false,
+        nb::kw_only(), "relations"_a, "serial"_a, "versions_only"_a = false, "item_rw"_a = false, "by_statement"_a = false, "as_modelled"_a = false,
         "seconds"_a = 0.0,
         "An order of the included transactions, and per predicate read how many of them it sees "
         "(-1: its transaction is not included), and the version orders by it; None if there is none.");

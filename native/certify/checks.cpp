@@ -6,15 +6,65 @@
 namespace isolang::certify {
 namespace {
 
-// Whether a letter leads between transactions that need not access one key, and is no order, which has
-// a pair of the first and the last of several transactions.
-bool leads_elsewhere(const Positions& positions) {
+bool is_order(int label) {
   constexpr Relation kOrders[] = {Relation::init, Relation::so, Relation::rt, Relation::group_rt};
-  return std::ranges::any_of(positions.label, [&](int label) {
+  return std::ranges::any_of(kOrders, [&](Relation r) { return static_cast<int>(r) == label; });
+}
+
+// Whether a walk may pass a transaction that does not access the key: by a letter that leads between any
+// transactions and is no order, or by two steps of orders in a row. Those of one order have a pair of the
+// first and the last, but that has to do in their place. Whoever passes [W] or [R] accesses the key;
+// whoever bears a label or a level need not.
+bool leads_elsewhere(const ReadCheck& check) {
+  const Positions& p = check.positions;
+  const auto foreign = [&](int label) {
     const int relation = relation_of_letter(label);
-    return relation >= 0 && relation < static_cast<int>(Relation::wr) &&
-           std::ranges::none_of(kOrders, [&](Relation r) { return static_cast<int>(r) == relation; });
-  });
+    return relation >= 0 && relation < static_cast<int>(Relation::wr) && !is_order(label);
+  };
+  if (std::ranges::any_of(p.label, foreign)) return true;
+  const bool repeats = !check.acyclic() && p.repeatable();
+  // An order that comes next, over names of the transaction at most.
+  const auto next_orders = [&](int from) {
+    std::vector<char> met(p.label.size(), 0);
+    std::vector<int> work{from}, found;
+    while (!work.empty()) {
+      const int at = work.back();
+      work.pop_back();
+      const auto visit = [&](int f) {
+        if (met[idx(f)]++ != 0) return;
+        met[idx(f)] = 1;
+        const int relation = relation_of_letter(p.label[idx(f)]);
+        if (is_order(p.label[idx(f)])) found.push_back(f);
+        if (relation == static_cast<int>(Relation::label) || relation == static_cast<int>(Relation::level))
+          work.push_back(f);
+      };
+      std::ranges::for_each(p.follow[idx(at)], visit);
+      if (p.accepting[idx(at)] != 0) std::ranges::for_each(p.follow[0], visit);
+    }
+    return found;
+  };
+  const auto may_follow = [&](int q, int f) {
+    return std::ranges::find(p.follow[idx(q)], f) != p.follow[idx(q)].end() ||
+           (repeats && p.accepting[idx(q)] != 0 && std::ranges::find(p.follow[0], f) != p.follow[0].end());
+  };
+  const auto does_in_place = [&](int once, int second) {
+    return p.label[idx(once)] == p.label[idx(second)] && p.accepting[idx(once)] >= p.accepting[idx(second)] &&
+           std::ranges::includes(p.follow[idx(once)], p.follow[idx(second)]);
+  };
+  const int count = static_cast<int>(p.label.size());
+  for (int first = 1; first < count; ++first) {
+    if (!is_order(p.label[idx(first)])) continue;
+    for (const int second : next_orders(first)) {
+      if (p.label[idx(first)] != p.label[idx(second)]) return true;
+      for (int q = 0; q < count; ++q) {
+        if (!may_follow(q, first)) continue;
+        bool once = false;
+        for (int f = 1; f < count && !once; ++f) once = may_follow(q, f) && does_in_place(f, second);
+        if (!once) return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -57,7 +107,7 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     times |= groups || speaks_of(Relation::rt);
     const bool compares =
         speaks_of(Relation::done) || speaks_of(Relation::late) || speaks_of(Relation::locked);
-    if (check.of_one_key() && (compares || leads_elsewhere(positions)))
+    if (check.of_one_key() && (compares || leads_elsewhere(check)))
       throw NotCertified{"not certified: check " + text.name +
                          " of one key compares whole transactions"};
     if (check.kind == CheckKind::by_statement && !mentions({Relation::own_commit}))

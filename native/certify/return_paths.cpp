@@ -20,6 +20,7 @@
 #include <tuple>
 #include <utility>
 
+#include "certify/given_order.hpp"
 #include "certify/product.hpp"
 #include "core/index.hpp"
 
@@ -633,8 +634,7 @@ std::optional<Positions> before_source(const Positions& p) {
 
 bool leads_back_to_source(const History& history, const Choice& choice, const Positions& before,
                           Budget& budget) {
-  if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end())
-    return false;
+  if (!any_word(before)) return false;
   Clocks clocks(history, choice, Relation::wr, machine(before, false, true), false, budget);
   if (!clocks.sort())
     throw NotCertified{
@@ -663,11 +663,34 @@ std::optional<SingleRw> single_rw(const Positions& p) {
   return result;
 }
 
+namespace {
+
+// The words of return paths with the step that closes them behind, and without.
+Positions with_last(Positions way, Relation closing) {
+  const int last = static_cast<int>(way.label.size());
+  for (std::size_t i = 1; i < way.label.size(); ++i)
+    if (way.accepting[i] != 0) way.follow[i].push_back(last);
+  way.accepting.assign(way.label.size(), 0);
+  way.label.push_back(static_cast<int>(closing));
+  way.follow.emplace_back();
+  way.accepting.push_back(1);
+  return way;
+}
+Positions without_last(Positions words) {
+  const int last = static_cast<int>(words.label.size()) - 1;
+  words.label.pop_back();
+  words.follow.pop_back();
+  words.accepting.pop_back();
+  for (std::size_t i = 0; i < words.label.size(); ++i) words.accepting[i] = std::erase(words.follow[i], last) > 0;
+  return words;
+}
+
+}  // namespace
+
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
                         const Positions& way, bool by_statement, Budget& budget) {
-  const Positions before = of_return_paths(way);
-  if (std::find(before.accepting.begin(), before.accepting.end(), 1) == before.accepting.end())
-    return false;
+  Positions before = of_return_paths(way);
+  if (!any_word(before)) return false;
   // mutant: checker-all-reads-close
   const bool single =
       !by_statement && closing == Relation::rw &&
@@ -692,7 +715,14 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     Clocks narrow(history, choice, closing, more, by_next, budget);
     return narrow.sort() && !narrow.close();
   };
-  const bool repeatable = before.repeatable();
+  bool repeatable = before.repeatable();
+  if (!repeatable && !by_statement) {
+    Positions words = with_last(before, closing);
+    if (returns_by_order(history, choice, words, kOrdersOfTime, budget)) return true;
+    before = without_last(std::move(words));
+    if (!any_word(before)) return false;
+    repeatable = before.repeatable();
+  }
   const bool tests = before.tests() || before.names();
   if ((!repeatable || tests) && !by_statement) {
     // Its steps in any order, with those of sessions, make more return paths, and fewer chains: if
@@ -717,6 +747,12 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
       if (once.of(Relation::so).empty() && with_sessions(once, {{0, 0}}, by_next)) return false;
       Clocks clocks(history, choice, closing, once, by_next, budget);
       if (clocks.sort()) return clocks.close();
+    }
+    if (!by_statement) {
+      Positions words = with_last(before, closing);
+      if (returns_by_order(history, choice, words, kGivenOrders, budget)) return true;
+      before = without_last(std::move(words));
+      if (!any_word(before)) return false;
     }
     return by_search(history, choice, closing, machine(before, false), budget);
   }

@@ -81,7 +81,8 @@ Positions of_whole_transactions(const ReadCheck& check) {
     int relation = relation_of_letter(given.label[i]);
     if (const auto part = filtered(relation)) relation = static_cast<int>(part->relation);
     if (relation == static_cast<int>(Relation::to_write)) relation = static_cast<int>(Relation::ww);
-    constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::wr, Relation::ww, Relation::rw,
+    constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::group_rt, Relation::done,
+                                   Relation::late, Relation::locked, Relation::wr, Relation::ww, Relation::rw,
                                    Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw};
     // mutant: checker-implicit-tests
     if (i > 0 && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == relation; }))

@@ -4,6 +4,7 @@
 #include "certify/by_statement.hpp"
 #include "certify/checks.hpp"
 #include "certify/choice.hpp"
+#include "certify/given_order.hpp"
 #include "certify/one_key.hpp"
 #include "certify/product.hpp"
 #include "certify/return_paths.hpp"
@@ -12,15 +13,6 @@
 #include "core/implicit.hpp"
 
 namespace isolang::certify {
-namespace {
-
-bool accepts(const Positions& positions) {
-  return std::find(positions.accepting.begin(), positions.accepting.end(), 1) !=
-         positions.accepting.end();
-}
-
-}  // namespace
-
 void verify_witness(const History& history, const std::vector<CheckText>& texts,
                     std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
                     std::span<const std::int32_t> order_txn, Budget& budget) {
@@ -48,7 +40,12 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       const auto chosen = [&]() -> const Choice& {
         return check.of_one_key() ? parts.choice : check.by_statement() ? statements() : choice;
       };
-      const auto breaks_check = [&](const Positions& positions, bool looped) {
+      const auto breaks_check = [&](Positions positions, bool looped) {
+        if (!looped && !check.by_statement()) {
+          if (returns_by_order(whole, chosen(), positions, kGivenOrders, budget)) return true;
+          if (!any_word(positions)) return false;
+          looped = positions.repeatable();
+        }
         const Machine machine = certify::machine(positions, looped);
         // mutant: checker-together-decides
         if (check.by_statement() && merged && !breaks(whole, together, machine, budget)) return false;
@@ -62,7 +59,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       bool broken = false;
       if (!return_paths) {
         if (single)
-          broken = accepts(single->without) &&
+          broken = any_word(single->without) &&
                    breaks_check(single->without, single->without.repeatable());
         else if (!check.earlier() && !source)
           broken = breaks_check(check.positions, looped);

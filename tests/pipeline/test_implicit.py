@@ -97,17 +97,21 @@ def test_a_phantom_needs_the_set_read_that_tells_of_it(spec):
     assert verdict.history.set_reads == ((4, x),)
 
 
-def test_a_level_that_no_order_decides_is_judged_with_all_set_reads():
-    """An order says nothing of times of single groups."""
-    grouped = rows(
+def timed():
+    """Each transaction is over before the next one begins; all are of one group."""
+    operations = [("w", "x", 1), ("scan", SCAN, {"x": 1})]
+    operations += [("w", "y", 2), ("scan", SCAN, {"x": 1, "y": 2})]
+    return rows(
         *(
-            Transaction([op], session=str(i), group="g", begin=2 * i, end=2 * i + 1)
-            for i, op in enumerate([("w", "x", 1), ("scan", SCAN, {"x": 1})])
+            Transaction([op], session="ab"[i % 2], group="g", begin=2 * i, end=2 * i + 1)
+            for i, op in enumerate(operations)
         )
     )
-    verdict = check(
-        grouped, load_spec('include "adya.iso"\nacyclic group-rt | wr | ww | rw as c\n')
-    )
+
+
+def test_a_level_that_no_order_decides_is_judged_with_all_set_reads():
+    """An order says nothing of times of single statements."""
+    verdict = check(timed(), "consistent-read-by-statement")
     assert verdict.certified
     assert verdict.history.set_reads == "all"
     assert not verdict.history.columns.implicit
@@ -249,22 +253,52 @@ def test_levels_of_keys_tests_and_statements_need_no_set_reads(spec):
     accepted(verdict, spec)
 
 
-def test_relations_that_compare_times_need_all_set_reads():
-    """No order of COMMITs is made with them."""
-    spec = load_spec('include "adya.iso"\nacyclic so | wr | ww | rw | group-rt as c\n')
-    verdict = read_twice(spec)
-    assert verdict.history.set_reads == "all"
-    proof = check(GROWING, "ser").certificate().proof
-    operations = [("w", "x", 1), ("scan", SCAN, {"x": 1})]
-    operations += [("w", "y", 2), ("scan", SCAN, {"x": 1, "y": 2})]
-    grouped = rows(
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("consistent-read", "first-updater-wins", "mutual-exclusion"),
+        *("innodb-repeatable-read", "innodb-serializable", "postgresql-repeatable-read"),
+        *("strong-partition-si", "strong-si", "sser"),
+        'include "adya.iso"\nacyclic so | wr | ww | rw | group-rt | done as c\n',
+    ],
+)
+def test_what_compares_times_of_transactions_stays_implicit(spec):
+    """Groups, answers to COMMIT and locks among them; and the certificate says so to both."""
+    verdict = check(timed(), spec)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.history.columns.implicit
+    assert not verdict.history.set_reads
+    accepted(verdict, spec)
+
+
+@pytest.mark.parametrize(
+    ("relation", "later"),
+    [("group-rt", {}), ("done", {}), ("locked", {"y": 3}), ("late", {"y": 3})],
+)
+def test_an_order_against_times_is_refused_by_both(relation, later):
+    """The scan, which is behind the write of y by its times, is said to have seen what was before:
+    neither checker takes that for a witness.
+    """
+    ops = [
+        [("w", "x", 1), ("w", "y", 2)],
+        [("scan", SCAN, {}), *(("w", k, -v) for k, v in later.items())],
+    ]
+    history = rows(
         *(
-            Transaction([op], session="ab"[i % 2], group="g", begin=2 * i, end=2 * i + 1)
-            for i, op in enumerate(operations)
+            Transaction(op, session=str(i), group="g", begin=2 * i, end=2 * i + 1)
+            for i, op in enumerate(ops)
         )
     )
-    with pytest.raises(NotCertifiedError, match="set-reads are implicit"):
-        check_natively(grouped, spec, proof)
+    spec = load_spec(f'include "adya.iso"\nacyclic wr | ww | rw | {relation} as c\n')
+    verdict = check(history, spec)
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    n = len(history.columns.op_kind)
+    orders = ([0, 1, 2], [0, 0]) if not later else ([0, 1, 3], [0, 1, 0])
+    proof = Witness.of([-1] * n, *orders, [1, 0], [0])
+    with pytest.raises((CertificateRejected, NotCertifiedError)):
+        check_natively(history, spec, proof)
+    with pytest.raises(CertificateRejected):
+        check_proof(history, spec, proof)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ of the product of a history with the automaton the same as a violation of the ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from isolang.errors import SpecError
@@ -271,9 +271,10 @@ def leaves_the_key(automaton: Automaton) -> str:
         return f"{some} in turn may lead over transactions that do not access the key"
     for relation, steps in given.items():
         behind = {q: _silently(automaton, {q}) for q in range(automaton.states)}
+        borne = {q: _silently(automaton, {q}, NAMED) for q in range(automaton.states)}
         for q, middle in steps:
             for start, end in steps:
-                if start not in behind[middle]:
+                if start not in borne[middle]:
                     continue
                 once = (b for a, b in steps if a in behind[q])
                 if not any(end in behind[b] for b in once):
@@ -284,10 +285,14 @@ def leaves_the_key(automaton: Automaton) -> str:
     return ""
 
 
-def _silently(automaton: Automaton, states: set[int]) -> set[int]:
-    """What silent moves lead to; tests are none, as who passes one accesses the key."""
+def _silently(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
+    """What silent moves lead to, and these tests.
+
+    Who passes ``[W]`` or ``[R]`` accesses the key; who bears a label or a level need not.
+    """
+    moves = [*automaton.epsilon, *(move for test in tests for move in automaton.of(test))]
     while True:
-        more = states | {r for q, r in automaton.epsilon if q in states}
+        more = states | {r for q, r in moves if q in states}
         if more == states:
             return states
         states = more

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
+#include "core/history.hpp"
 #include "core/index.hpp"
 #include "engine/graph/adjacency.hpp"
 #include "engine/graph/topological_order.hpp"
@@ -25,7 +27,9 @@ class CommitGraph {
     if (!at_once())
       for (std::int32_t t = 0; t < p_.n; ++t) add(view(t), commit(t));
     if (kept_.so) sessions();
-    if (kept_.rt) real_time();
+    if (kept_.rt) real_time(false);
+    if (kept_.group_rt && !p_.group.empty()) real_time(true);
+    moments();
     const std::size_t given = edges_.size();
     const std::vector<std::int32_t> priority = priorities();
     CommitOrder result;
@@ -87,22 +91,62 @@ class CommitGraph {
     }
   }
 
-  void real_time() {
-    std::vector<std::int32_t> by_begin;
-    for (std::int32_t t = 0; t < p_.n; ++t)
-      if (included_[idx(t)] != 0) by_begin.push_back(t);
-    std::ranges::stable_sort(by_begin, {}, [&](std::int32_t t) { return p_.begin[t]; });
+  struct Moment {
+    std::int64_t time;
+    std::int32_t node;
+    std::int64_t until = kTimeUnknownBegin;  // up to there its own may be met, which is no pair with it
+  };
+  // Whoever is there at some time precedes all that come later.
+  void precede(std::vector<Moment> before, std::vector<Moment> after) {
+    std::ranges::stable_sort(after, {}, &Moment::time);
     const std::int32_t chain = nodes_;
-    nodes_ += static_cast<std::int32_t>(by_begin.size());
-    for (std::int32_t i = 0; idx(i) < by_begin.size(); ++i) {
-      add(chain + i, view(by_begin[idx(i)]));
-      if (idx(i) + 1 < by_begin.size()) add(chain + i, chain + i + 1);
-      begins_.push_back(p_.begin[by_begin[idx(i)]]);
+    nodes_ += static_cast<std::int32_t>(after.size());
+    for (std::int32_t i = 0; idx(i) < after.size(); ++i) {
+      add(chain + i, after[idx(i)].node);
+      if (idx(i) + 1 < after.size()) add(chain + i, chain + i + 1);
+      when_.push_back(after[idx(i)].time);
     }
-    for (const std::int32_t t : by_begin) {
-      if (p_.unfinished[t] != 0) continue;
-      const auto later = std::ranges::upper_bound(begins_, p_.end[t]) - begins_.begin();
-      if (idx(later) < begins_.size()) add(commit(t), chain + static_cast<std::int32_t>(later));
+    for (const Moment& one : before) {
+      budget_.poll();
+      auto at = std::ranges::upper_bound(after, one.time, {}, &Moment::time);
+      for (; at != after.end() && at->time <= one.until; ++at)
+        if (at->node != one.node) add(one.node, at->node);
+      if (at != after.end()) add(one.node, chain + static_cast<std::int32_t>(at - after.begin()));
+    }
+  }
+
+  void real_time(bool of_groups) {
+    std::map<std::int32_t, std::pair<std::vector<Moment>, std::vector<Moment>>> groups;
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      if (included_[idx(t)] == 0 || (of_groups && p_.group[t] == kNil)) continue;
+      auto& [ends, begins] = groups[of_groups ? p_.group[t] : kNil];
+      if (p_.unfinished[t] == 0) ends.push_back({p_.end[t], commit(t)});
+      begins.push_back({p_.begin[t], view(t)});
+    }
+    for (auto& [group, both] : groups) precede(std::move(both.first), std::move(both.second));
+  }
+
+  // What was known, by its time, before others sent COMMIT.
+  void moments() {
+    if (p_.commit_begin.empty()) return;
+    std::vector<Moment> answered, first, sent;
+    for (std::int32_t t = 0; t < p_.n; ++t) {
+      if (included_[idx(t)] == 0) continue;
+      if (kept_.done) answered.push_back({p_.commit_end[t], commit(t)});
+      if (kept_.late && !at_once()) first.push_back({p_.first_answer[t], view(t)});
+      sent.push_back({p_.commit_begin[t], commit(t)});
+    }
+    if (!answered.empty()) precede(std::move(answered), sent);
+    if (!first.empty()) precede(std::move(first), std::move(sent));
+    for (std::int32_t key = 0; kept_.locked && key < p_.keys; ++key) {
+      answered.clear(), sent.clear();
+      for (std::int32_t w = p_.key_start[key]; w < p_.key_start[key + 1]; ++w) {
+        const std::int32_t t = p_.writer_txn[w];
+        if (t == p_.n || included_[idx(t)] == 0) continue;
+        answered.push_back({p_.write_answer[w], commit(t), p_.commit_begin[t]});
+        sent.push_back({p_.commit_begin[t], commit(t)});
+      }
+      precede(answered, sent);
     }
   }
 
@@ -279,7 +323,7 @@ class CommitGraph {
       const auto end = [&](std::int32_t t) { return p_.end[t] == kTimeUnknownEnd ? p_.begin[t] : p_.end[t]; };
       std::vector<std::int64_t> when(idx(nodes_));
       for (std::int32_t v = 0; v < nodes_; ++v)
-        when[idx(v)] = v >= own()      ? begins_[idx(v - own())]
+        when[idx(v)] = v >= own()      ? when_[idx(v - own())]
                        : !at_once() ? (v % 2 == 0 ? begin(v / 2) : end(v / 2))
                                        : std::midpoint(begin(v), end(v));
       std::ranges::stable_sort(by_time, {}, [&](std::int32_t v) { return when[idx(v)]; });
@@ -302,7 +346,7 @@ class CommitGraph {
   std::vector<std::uint8_t> fixed_;  // per place in the orders
   std::vector<std::int64_t> place_, next_;
   std::vector<std::int32_t> rank_;
-  std::vector<std::int64_t> begins_;
+  std::vector<std::int64_t> when_;  // per node behind those of transactions
   std::vector<std::pair<std::int32_t, std::int32_t>> edges_;
 };
 

@@ -12,7 +12,7 @@ namespace isolang {
 
 // What the order keeps beside `wr` and `rw`.
 struct Kept {
-  bool so = false, rt = false;
+  bool so = false, rt = false, group_rt = false, done = false, late = false, locked = false;
   // A transaction reads at its COMMIT; else it has a view before, which rw leads from and all else
   // to. With `versions_only`, ww leads from COMMIT to COMMIT.
   bool serial = false, versions_only = false;
