@@ -69,12 +69,13 @@ def random_history(rng):
     rows, source, included = [], [], {n for n in range(7) if transactions[n][2] == "committed"}
     for n, (ops, session, status, begin, end, group) in enumerate(transactions):
         made = []
-        for kind, key, value in ops:
+        for kind, key, wrote in ops:
             if kind == "r":
                 others = [w for w in writers[key] if w != n and (w in included)]
                 value = rng.choice((None, *(w + 1 for w in others)))
                 source.append(7 if value is None else value - 1)
             else:
+                value = wrote
                 source.append(-1)
             made.append((kind, key, value))
         if n not in included:
@@ -103,7 +104,7 @@ def random_history(rng):
 
 @pytest.mark.parametrize("part", range(4))
 def test_both_checkers_judge_any_choice_alike(part):
-    """Words with one step of a given order, several, repeated ones and none; clocks may be wrong."""
+    """Words with one step of a given order, several and repeated ones; clocks may be wrong."""
     rng, said = random.Random(part), {"accepted": 0, "rejected": 0, "beyond": 0}
     for _ in range(250):
         spec = random_spec(rng)
@@ -116,7 +117,7 @@ def test_both_checkers_judge_any_choice_alike(part):
             continue
         assert native == defined, (spec.texts, history, witness)
         said[native] += 1
-    assert said["accepted"] > 20 and said["rejected"] > 20, said
+    assert min(said["accepted"], said["rejected"]) > 20, said
 
 
 @pytest.mark.parametrize(
