@@ -107,7 +107,7 @@ def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
     if own:
         fits = facts.set_allows(op, facts.value[own[-1]])
         return set() if fits else {Anomaly.NOT_OWN_WRITE}
-    return set() if facts.candidates(op) else _why_not(facts, op, facts.writes_seen(op))
+    return set() if facts.has_candidate(op) else _why_not(facts, op, facts.writes_seen(op))
 
 
 def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:

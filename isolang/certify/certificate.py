@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 FORMAT = 1
+# Of a history whose certificate says nothing of set-reads, at most so many were operations.
+_ONCE_WRITTEN_OUT = 100_000
 
 
 class CertificateError(IsolangError):
@@ -45,7 +47,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
         history_sha256: of the bytes that were read.
         history_format: the format's name, as ``--from`` takes it.
         history_options: what else is needed to read it the same way.
-        set_reads: which of its implicit set-reads became operations, as ``History.set_reads``.
+        set_reads: which of its implicit set-reads became operations, as ``History.set_reads``;
+            ``None`` if no set-read was implicit when the certificate was made.
         spec_name: the spec's name.
         spec_sha256: over all texts of the spec.
         spec_texts: file name to text, in the order of reading.
@@ -60,7 +63,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
     spec_sha256: str
     spec_texts: Mapping[str, str]
     history_options: Mapping[str, Any] = field(default_factory=dict)
-    set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
+    set_reads: tuple[tuple[int, int], ...] | Literal["all"] | None = None
     tool: str = ""
 
     @property
@@ -82,7 +85,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             history_sha256=history.sha256,
             history_format=history.format,
             history_options=dict(history.options),
-            set_reads=history.set_reads,
+            set_reads=history.set_reads if history.columns.implicit else history.set_reads or None,
             spec_name=spec.name,
             spec_sha256=spec.sha256,
             spec_texts=dict(spec.texts),
@@ -97,14 +100,23 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """
         import numpy as np
 
-        if self.set_reads == "all":
+        if self.set_reads == "all" or (self.set_reads is None and self._is_of_all(history)):
             return history.written_out()
-        if self.set_reads in ((), history.set_reads):
+        if self.set_reads in (None, (), history.set_reads):
             return history
         try:
             return history.with_set_reads(np.array(self.set_reads, np.int32))
         except (ValueError, OverflowError) as error:
             raise CertificateRejected(f"set_reads: {error}") from None
+
+    def _is_of_all(self, history: History) -> bool:
+        """Whether it was made by a version that wrote out so many set-reads as it read a file."""
+        if not history.columns.implicit:
+            return False
+        if isinstance(self.proof, Witness):
+            return self.proof.commits is None
+        whole = history.written_out().columns.operations()
+        return bool(whole - history.columns.operations() <= _ONCE_WRITTEN_OUT)
 
     def to_json(self) -> str:
         """The text of the file: one JSON object."""
@@ -136,7 +148,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                     "sha256": self.history_sha256,
                     "format": self.history_format,
                     "options": dict(self.history_options),
-                    **({"set_reads": self.set_reads} if self.set_reads else {}),
+                    **({} if self.set_reads is None else {"set_reads": self.set_reads}),
                 },
                 "spec": {
                     "name": self.spec_name,
@@ -237,7 +249,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 history_sha256=text_of(history["sha256"]),
                 history_format=text_of(history["format"]),
                 history_options=dict(history["options"]),
-                set_reads=_set_reads(history.get("set_reads", ())),
+                set_reads=_set_reads(history.get("set_reads")),
                 spec_name=text_of(spec["name"]),
                 spec_sha256=text_of(spec["sha256"]),
                 spec_texts={text_of(k): text_of(v) for k, v in spec["texts"].items()},
@@ -283,7 +295,9 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
     return accept(certificate.about(history), spec, certificate.proof)
 
 
-def _set_reads(raw: Any) -> tuple[tuple[int, int], ...] | Literal["all"]:
+def _set_reads(raw: Any) -> tuple[tuple[int, int], ...] | Literal["all"] | None:
+    if raw is None:
+        return None
     if raw == "all":
         return "all"
     pairs = [numbers_of(pair) for pair in raw]

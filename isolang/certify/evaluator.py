@@ -7,6 +7,7 @@ refutation.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
@@ -161,16 +162,20 @@ class Evaluator(ABC):
     def _sequence(self, parts: list[Rows]) -> Rows:
         """``a ; b ; …``: composition is associative, so the pair that costs least goes first."""
         while len(parts) > 1:
-            at = 0
-            if len(parts) > 2:
-                at = min(range(len(parts) - 1), key=lambda i: self._cost(parts[i], parts[i + 1]))
+            at = self._cheapest(parts) if len(parts) > 2 else 0
             parts[at : at + 2] = [self._composed(parts[at], parts[at + 1])]
         return parts[0]
 
-    def _cost(self, a: Rows, b: Rows) -> int:
-        """How many rows are looked up for ``a ; b``."""
-        live = self._domain(b)
-        return sum((row & live).bit_count() for row in a.values())
+    def _cheapest(self, parts: list[Rows]) -> int:
+        """For which part and the next one fewest rows are looked up."""
+        at, least = 0, math.inf
+        for i in sorted(range(len(parts) - 1), key=lambda i: len(parts[i])):
+            if len(parts[i]) < least:
+                live = self._domain(parts[i + 1])
+                cost = len(parts[i]) + sum((row & live).bit_count() for row in parts[i].values())
+                if cost < least:
+                    at, least = i, cost
+        return at
 
     def _composed(self, a: Rows, b: Rows) -> Rows:
         found: Rows = {}

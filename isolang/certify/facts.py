@@ -17,7 +17,7 @@ from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import COMPARING_GROUPS, MOMENTS, OF_BEGIN_AND_END, OF_STATEMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Container, Sequence
 
     from isolang.history.history import History
 
@@ -89,16 +89,18 @@ class Facts:
         self._list_values: list[int] = columns.list_values.tolist()
         self.deleted: int = columns.deleted
         starts, ends = columns.statement_start.tolist(), columns.statement_end.tolist()
+        self._statement_start: list[int] = starts
         self._statement = {
             op: s
             for s, (start, end) in enumerate(zip(starts, ends, strict=True))
             for op in range(start, end)
         }
         self._statements: defaultdict[int, list[_Statement]] = defaultdict(list)
-        sent, answered = columns.statement_sent.tolist(), columns.statement_answered.tolist()
-        if sent:  # times of operations are known
-            txns = columns.statement_txn.tolist()
-            for t, *statement in zip(txns, starts, sent, answered, strict=True):
+        self._statement_sent: list[int] = columns.statement_sent.tolist()
+        self._statement_answered: list[int] = columns.statement_answered.tolist()
+        if self._statement_sent:  # times of operations are known
+            txns, sent = columns.statement_txn.tolist(), self._statement_sent
+            for t, *statement in zip(txns, starts, sent, self._statement_answered, strict=True):
                 self._statements[t].append(_Statement(*statement))
         self.initial_value: list[int] = columns.initial_value.tolist()
         self._initial_alone: set[int] = set(columns.initial_alone.nonzero()[0].tolist())
@@ -107,7 +109,8 @@ class Facts:
         # Every write of a (key, value), failed and aborted ones too, in order.
         self.writes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._writes_of_key: list[list[int]] = [[] for _ in range(self.keys)]
-        self._sets: dict[int, frozenset[int]] = {}
+        self._sets: dict[int, Container[int]] = {}
+        self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # per transaction
         self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # live, T0 left out
         self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
         # (txn, key) -> its successful writes or appends, in order
@@ -121,6 +124,28 @@ class Facts:
                 for op in range(self.op_start[t], self.op_start[t + 1]):
                     if self.ok[op] and self.is_list(op):
                         self._list_reads[self.key[op]].append(op)
+
+    def add_set_read(self, s: int, txn: int, key: int, of: Container[int]) -> int:
+        """Add an implicit set-read: the predicate read ``s`` saw none of these rows of a key.
+
+        Returns:
+            The number of the operation, behind all others.
+        """
+        op = self.operations
+        self.operations += 1
+        self.kind.append(READ_NONE_OF)
+        self.ok.append(1)
+        self.key.append(key)
+        self.value.append(len(self._list_start) + op)
+        self._sets[self.value[op]] = of
+        self.source.append(BY_VALUE)
+        self.txn_of.append(txn)
+        self._statement[op] = s
+        self._implicit[txn].append(op)
+        if self._op_begin:
+            self._op_begin.append(self._statement_sent[s])
+            self._op_end.append(self._statement_answered[s])
+        return op
 
     def bears(self, t: int, of: Named) -> bool:
         """Whether a transaction bears a label, or asked for a level, that a name selects."""
@@ -191,7 +216,7 @@ class Facts:
         if t == self.n or not self.live(t):
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])
-        return any(self.is_external(op) and self.candidates(op) for op in ops)
+        return any(self.is_external(op) and self.has_candidate(op) for op in ops)
 
     def writes_key(self, t: int, key: int) -> bool:
         """Whether ``t`` writes ``key``, and may be included."""
@@ -203,7 +228,7 @@ class Facts:
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])
         return any(
-            self.key[op] == key and self.is_external(op) and self.candidates(op) for op in ops
+            self.key[op] == key and self.is_external(op) and self.has_candidate(op) for op in ops
         )
 
     def given(self, relation: str, a: int, b: int) -> bool:
@@ -225,7 +250,7 @@ class Facts:
             return set(self.last[t])
         ops = range(self.op_start[t], self.op_start[t + 1])
         # mutant: python-own-reads
-        return {self.key[op] for op in ops if self.is_external(op) and self.candidates(op)}
+        return {self.key[op] for op in ops if self.is_external(op) and self.has_candidate(op)}
 
     def so(self, a: int, b: int) -> bool:
         """Session order; an indeterminate transaction precedes nothing."""
@@ -379,7 +404,7 @@ class Facts:
     def one_statement(self, op: int, other: int) -> bool:
         """Whether two operations are of one statement."""
         # mutant: python-one-statement
-        return op == other or self._statement.get(op, -1) == self._statement.get(other, -2)
+        return self.place(op) == self.place(other)
 
     def begins(self, t: int) -> bool:
         """Whether it is known when a transaction began."""
@@ -467,16 +492,19 @@ class Facts:
     def own_before(self, op: int) -> list[int]:
         """The transaction's own successful writes of the key before its read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
-        return own[: bisect_left(own, op)] if own else []
+        return own[: bisect_left(own, self.place(op)[0])] if own else []
 
     def own_after(self, op: int) -> list[int]:
         """The transaction's own successful writes of the key after its read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
-        return own[bisect_left(own, op) :] if own else []
+        return own[bisect_left(own, self.place(op)[0]) :] if own else []
 
-    def operations_of(self, t: int) -> range:
-        """The operations of a transaction of the history."""
-        return range(self.op_start[t], self.op_start[t + 1]) if 0 <= t < self.n else range(0)
+    def operations_of(self, t: int) -> Sequence[int]:
+        """The operations of a transaction of the history, ascending."""
+        if not 0 <= t < self.n:
+            return ()
+        recorded = range(self.op_start[t], self.op_start[t + 1])
+        return [*recorded, *self._implicit[t]] if t in self._implicit else recorded
 
     def is_external(self, op: int) -> bool:
         """Whether ``op`` is a read that no own write of the key precedes."""
@@ -500,6 +528,8 @@ class Facts:
                 return []
             return [writer] if self.value[self.last[writer][key]] == values[-1] else []
         source = self.source[op]
+        if self.kind[op] in SET_READS and source == BY_VALUE:
+            return [u for u in (*self.writers[key], self.n) if self.may_read(op, u)]
         if source == FROM_INITIAL:
             return [self.n]
         if source >= 0:
@@ -516,6 +546,22 @@ class Facts:
         if self._may_be_initial(op):
             found.add(self.n)
         return sorted(found)
+
+    def may_read(self, op: int, u: int) -> bool:
+        """Whether ``u`` is a candidate of an external read."""
+        if self.kind[op] not in SET_READS or self.source[op] != BY_VALUE:
+            return u in self.candidates(op)
+        if u == self.txn_of[op] or not self.live(u):
+            return False
+        write = self.last[u].get(self.key[op])
+        allowed = write is not None and self.set_allows(op, self.value[write])
+        return allowed or (u == self.n and self._may_be_initial(op))
+
+    def has_candidate(self, op: int) -> bool:
+        """Whether an external read has one."""
+        if self.kind[op] not in SET_READS:
+            return bool(self.candidates(op))
+        return any(self.may_read(op, u) for u in (self.n, *self.writers[self.key[op]]))
 
     def as_read(self, value: int) -> int:
         """What a read calls a value: a deleted row is nil."""
@@ -575,12 +621,17 @@ class Facts:
         """Whether the operation says, for a predicate read, that no matching row was there."""
         return self.kind[op] in SET_READS and self.in_statement(op)
 
+    def place(self, op: int) -> tuple[int, int]:
+        """Where an operation stands in its transaction; those of a predicate read in one place."""
+        s = self._statement.get(op)
+        return (op, len(self._statement_start)) if s is None else (self._statement_start[s], s)
+
     def reads_first(self, op: int, later: int) -> bool:
         """Program order of two operations; there is none inside a predicate read."""
         # mutant: python-ordered-statements
-        return op < later and self._statement.get(op, -1) != self._statement.get(later, -2)
+        return self.place(op) < self.place(later)
 
-    def set_of(self, op: int) -> frozenset[int]:
+    def set_of(self, op: int) -> Container[int]:
         """The atoms of a set-read."""
         number = self.value[op]
         if number not in self._sets:

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from isolang.certify.claim import only_grows, pairs_of
+from isolang.certify.claim import only_grows
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.evaluator import Evaluator, holds
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
 from isolang.language.meaning.mentions import uses_version_order
 from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
-from isolang.rows import Rows, bits, closed, transposed, union
+from isolang.rows import Rows, closed, transposed, union
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -166,16 +166,16 @@ def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
 
 def total(rows: Rows, elements: int) -> list[int]:
     """A total order of the elements that contains an acyclic relation."""
-    missing = dict.fromkeys(bits(elements), 0)
-    for _, j in pairs_of(rows):
-        missing[j] += 1
-    ready = [i for i in missing if not missing[i]]
-    for i in ready:
-        for j in bits(rows.get(i, 0)):
-            missing[j] -= 1
-            if not missing[j]:
-                ready.append(j)
-    return ready
+    last_first, path, left = list[int](), list[int](), elements
+    while left or path:
+        ahead = rows.get(path[-1], 0) & left if path else left
+        if ahead:
+            low = ahead & -ahead
+            left ^= low
+            path.append(low.bit_length() - 1)
+        else:
+            last_first.append(path.pop())
+    return last_first[::-1]
 
 
 def _either_way(bound: Core | None) -> str | None:

@@ -6,97 +6,50 @@ its set-reads takes: the last one that is seen. What is left is a witness as any
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.errors import CertificateRejected
-from isolang.certify.facts import NO_SOURCE, READ_NONE_OF
-from isolang.certify.statements import judged_statements
+from isolang.certify.statements import IMPLICIT, Matching, Rows, judged_statements, own_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang._native import Columns
     from isolang.certify.facts import Facts
     from isolang.history.history import History
 
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
 
-def written_out(history: History, source: Numbers) -> tuple[History, list[int], list[int]]:
-    """The history with all set-reads as operations, a source for each, and which were implicit.
-
-    These have no source yet; those of the others are at their new places.
-
-    Raises:
-        CertificateRejected: ``source`` has not one entry per operation.
-    """
-    few, whole = history.columns, history.written_out()
-    if len(source) != few.operations():
-        raise CertificateRejected(
-            f"source has {len(source)} entries (expected one per operation: {few.operations()})"
-        )
-    sources, implicit = list[int](), list[int]()
-    left: Counter[tuple[int, ...]] = Counter()
-    by_place: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-    for op, told in enumerate(_told(few)):
-        by_place[told].append(int(source[op]))
-        left[told] += 1
-    # Operations of a transaction that say the same are told in the same order, implicit ones last.
-    for told in _told(whole.columns):
-        if not left[told]:
-            implicit.append(len(sources))
-            sources.append(NO_SOURCE)
-            continue
-        sources.append(by_place[told][-left[told]])
-        left[told] -= 1
-    if left.total():
-        raise CertificateRejected("the history has an operation that nobody observed")
-    return whole, sources, implicit
-
-
-def _told(columns: Columns) -> Iterator[tuple[int, ...]]:
-    """Of each operation its transaction, predicate read, kind, key and place."""
-    start = columns.op_start.tolist()
-    statement = {
-        op: s
-        for s, (first, end) in enumerate(
-            zip(columns.statement_start.tolist(), columns.statement_end.tolist(), strict=True)
-        )
-        for op in range(first, end)
-    }
-    kind, key, place = (c.tolist() for c in (columns.op_kind, columns.op_key, columns.op_position))
-    for t in range(columns.transactions()):
-        for op in range(start[t], start[t + 1]):
-            yield t, statement.get(op, -1), kind[op], key[op], place[op]
-
-
 def see(  # noqa: PLR0917 - a witness, and what is known of the history
     facts: Facts,
     history: History,
+    rows: Rows,
     included: AbstractSet[int],
     orders: Sequence[Sequence[int]],
     commits: Numbers | None,
     seen: Numbers | None,
-    implicit: Sequence[int],
 ) -> dict[int, int]:
-    """The source of each set-read that was implicit: the last version that it sees.
+    """Add all set-reads that are implicit to ``facts``.
 
     Args:
-        facts: of the history with all set-reads.
-        history: that history.
+        facts: of the history.
+        history: the history.
+        rows: that it ever held.
         included: the transactions that are.
         orders: per key, the version order.
         commits: the order of their COMMITs.
         seen: per predicate read, how many of these it sees.
-        implicit: the operations that were implicit.
+
+    Returns:
+        Of each one its source: the last version that it sees.
 
     Raises:
-        CertificateRejected: there is no such order.
+        CertificateRejected: there is no such order, or the version matches.
     """
     columns = history.columns
     if commits is None or seen is None or len(seen) != len(columns.statement_start):
@@ -108,25 +61,37 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
             "the order of snapshots does not have each included transaction once, and no other"
         )
     place = {t: i for i, t in enumerate(committed)}
-    for key, order in enumerate(orders):
+    places = [[place[t] for t in order] for order in orders]
+    for key, ascending in enumerate(places):
         # mutant: python-commits-as-versions
-        if any(place[a] > place[b] for a, b in pairwise(order)):
+        if any(a > b for a, b in pairwise(ascending)):
             raise CertificateRejected(
                 f"the order of snapshots contradicts the version order of key {key}"
             )
-    judged = judged_statements(history, facts)
-    for s in judged:
-        t = int(columns.statement_txn[s])
-        # mutant: python-sees-itself
-        if t in place and not 0 <= int(seen[s]) <= place[t]:
-            raise CertificateRejected(f"predicate read {s} sees its own COMMIT, or no snapshot")
     sources = dict[int, int]()
-    for op in implicit:
-        assert facts.kind[op] == READ_NONE_OF, "what was implicit"
-        s = facts.statement_of(op)
-        assert s in judged, "what was implicit is of a predicate read that is judged"
-        if facts.txn_of[op] in place:
-            snapshot = committed[: int(seen[s])]
-            writers = [u for u in snapshot if facts.key[op] in facts.last[u]]
-            sources[op] = writers[-1] if writers else facts.n
+    for s in sorted(judged_statements(history, facts)):
+        t = int(columns.statement_txn[s])
+        if t not in place:
+            continue
+        # mutant: python-sees-itself
+        if not 0 <= int(seen[s]) <= place[t]:
+            raise CertificateRejected(f"predicate read {s} sees its own COMMIT, or no snapshot")
+        if columns.statement_known[s] != IMPLICIT:
+            continue
+        start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
+        # What an own write decides is no matter of others.
+        # mutant: python-own-decides
+        told = {*facts.key[start:end], *own_rows(history, facts, s)}
+        holds, snapshot = rows.judge(s), int(seen[s])
+        for key in rows.missed(s, told):
+            op = facts.add_set_read(s, t, key, Matching(holds, key))
+            # mutant: python-last-seen
+            last = bisect_left(places[key], snapshot)
+            sources[op] = orders[key][last - 1] if last else facts.n
+            # mutant: python-walked-rows
+            if not facts.may_read(op, sources[op]):
+                raise CertificateRejected(
+                    f"predicate read {s} sees a row of key {key}, which matches, and did not "
+                    "return it"
+                )
     return sources

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import READ_NONE_OF, READ_ONE_OF, WRITE, Facts
@@ -28,6 +31,7 @@ Row: TypeAlias = Mapping[str, str]
 FALSE, UNKNOWN, TRUE = range(3)
 Between: TypeAlias = tuple[int, int]
 Test: TypeAlias = Callable[[Row, str], Between]  # of a row and its key
+Judge: TypeAlias = Callable[[int, int], bool | None]  # of a key and a value
 _OPEN: Final = (FALSE, TRUE)
 IMPLICIT: Final = 3
 """Of a predicate read: its set-reads are not all operations."""
@@ -58,84 +62,162 @@ def judged_statements(history: History, facts: Facts) -> frozenset[int]:
     )
 
 
-def check_statements(history: History, facts: Facts) -> None:
+class Rows:
+    """The rows that a history ever held, by the texts of its keys and values, and its predicates.
+
+    A row is a key and a value that a transaction wrote there which may be included, or that was
+    loaded.
+    """
+
+    def __init__(self, history: History, facts: Facts) -> None:
+        """Take all rows; of a deleted one nothing matches."""
+        columns = history.columns
+        self._keys = [_text(*columns.key(key)) for key in range(facts.keys)]
+        self._number: list[int] = columns.statement_predicate.tolist()
+        self.held = sorted(
+            {
+                (facts.key[op], facts.value[op])
+                for t in facts.could_be_included
+                for op in range(facts.op_start[t], facts.op_start[t + 1])
+                # mutant: python-failed-rows
+                if facts.kind[op] == WRITE and facts.ok[op] and facts.value[op] != facts.deleted
+            }
+            # mutant: python-loaded-rows
+            | {(k, v) for k, v in enumerate(facts.initial_value) if v != 0}
+        )
+        self.by_key = {
+            key: [value for _, value in same] for key, same in groupby(self.held, itemgetter(0))
+        }
+        self._row_of = cache(lambda value: _row(_text(*columns.value(value))))
+        self._predicate = cache(lambda number: _predicate(columns.predicates[number]))
+        self._name = cache(self._name_in)
+        self._sorted = cache(self._sort)
+
+    def _name_in(self, table: str | None, key: int) -> str | None:
+        return _key_in(table, self._keys[key])
+
+    def judge(self, s: int) -> Judge:
+        """Whether a row matches what a predicate read asks for; None for one of another table."""
+        table, test, _ = self._predicate(self._number[s])
+        name_of, row_of = self._name, self._row_of
+
+        def holds(key: int, value: int) -> bool | None:
+            name = name_of(table, key)
+            return None if name is None else _matches(test(row_of(value), name))
+
+        return holds
+
+    def around(self, s: int) -> Sequence[tuple[int, int]]:
+        """Rows, among them all that match the predicate of a predicate read.
+
+        A number outside the interval that a column must be in does not match. All numbers are
+        rounded to floats first, so that what some databases would round is inside.
+        """
+        table, _, interval = self._predicate(self._number[s])
+        if interval is None:
+            return self.held
+        column, low, high = interval
+        numbers, rows, others = self._sorted(table, column)
+        # mutant: python-bounds
+        within = rows[bisect_left(numbers, low) : bisect_right(numbers, high)]
+        # mutant: python-no-numbers
+        return within + others
+
+    def _sort(
+        self, table: str | None, column: str
+    ) -> tuple[list[float], list[tuple[int, int]], list[tuple[int, int]]]:
+        """The rows of a table whose column is a number, with that; and those where it is not."""
+        numbered, others = list[tuple[float, tuple[int, int]]](), list[tuple[int, int]]()
+        for row in self.held:
+            name = self._name(table, row[0])
+            if name is None:
+                continue
+            number = _rounded(name if column == "key" else self._row_of(row[1]).get(column))
+            if number is None:
+                others.append(row)
+            else:
+                numbered.append((number, row))
+        numbered.sort()
+        return [number for number, _ in numbered], [row for _, row in numbered], others
+
+    def missed(self, s: int, told: Container[int]) -> Iterator[int]:
+        """The keys that ever held a row which a predicate read matches, without those told of."""
+        found, holds = set[int](), self.judge(s)
+        for key, value in self.around(s):
+            if key not in found and key not in told and holds(key, value):
+                found.add(key)
+                yield key
+
+
+class Matching(Struct, frozen=True):
+    """The rows of a key that a predicate read matches; each is judged when it is asked for."""
+
+    holds: Judge
+    key: int
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a row is one of these."""
+        assert isinstance(value, int)
+        return bool(self.holds(self.key, value))
+
+
+def check_statements(history: History, facts: Facts) -> Rows | None:
     """Check that each predicate read has the operations that its predicate and its rows ask for.
+
+    Returns:
+        The rows; ``None`` if there are no predicate reads.
 
     Raises:
         NotCertifiedError: one has not, or it cannot be evaluated.
     """
     columns = history.columns
     if not len(columns.statement_start):
-        return
-    keys = [_text(*columns.key(key)) for key in range(facts.keys)]
-
-    @cache
-    def row_of(value: int) -> Row:
-        return _row(_text(*columns.value(value)))
-
-    @cache
-    def name_of(table: str | None, key: int) -> str | None:
-        return _key_in(table, keys[key])
-
-    held = sorted(
-        {
-            (facts.key[op], facts.value[op])
-            for t in facts.could_be_included
-            for op in range(facts.op_start[t], facts.op_start[t + 1])
-            # mutant: python-failed-rows
-            if facts.kind[op] == WRITE and facts.ok[op] and facts.value[op] != facts.deleted
-        }
-        # mutant: python-loaded-rows
-        | {(k, v) for k, v in enumerate(facts.initial_value) if v != 0}
-    )
-    by_key = {key: [value for _, value in same] for key, same in groupby(held, itemgetter(0))}
-    predicates = [_predicate(text) for text in columns.predicates]
+        return None
+    rows = Rows(history, facts)
     for s in sorted(judged_statements(history, facts)):
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-        ops, txn = range(start, end), int(columns.statement_txn[s])
-        table, test = predicates[columns.statement_predicate[s]]
-
-        def holds(
-            key: int, value: int, table: str | None = table, test: Test = test
-        ) -> bool | None:
-            """Whether the row matches; None for one of another table."""
-            name = name_of(table, key)
-            return None if name is None else _matches(test(row_of(value), name))
-
+        holds = rows.judge(s)
         returned: set[int] = set()
         missed: dict[int, frozenset[int]] = {}
-        for op in ops:
+        for op in range(start, end):
             key, kind = facts.key[op], facts.kind[op]
             if kind == READ_NONE_OF:
-                missed[key] = facts.set_of(op)
+                missed[key] = frozenset(facts.list_of(op))
                 continue
-            (value,) = facts.set_of(op) if kind == READ_ONE_OF else (facts.value[op],)
+            (value,) = frozenset(facts.list_of(op)) if kind == READ_ONE_OF else (facts.value[op],)
             # mutant: python-returned-rows
             if key in returned or holds(key, value) is not (kind != READ_ONE_OF):
                 raise NotCertifiedError(
                     f"not certified: the predicate read of operation {op} was judged otherwise"
                 )
             returned.add(key)
-        own = {
-            facts.key[op]: facts.value[op]
-            for op in range(facts.op_start[txn], start)
-            if facts.kind[op] == WRITE and facts.ok[op]
-        }
+        own = own_rows(history, facts, s)
         # Where set-reads are implicit, of the keys that it tells of, or its transaction wrote.
         implicit = columns.statement_known[s] == IMPLICIT
-        told = sorted({*missed, *own} & by_key.keys()) if implicit else by_key
+        told = {*missed, *own} & rows.by_key.keys()
+        around = ((k, v) for k in told for v in rows.by_key[k]) if implicit else rows.around(s)
         expected: dict[int, frozenset[int]] = {}
-        for key in told:
-            for value in () if key in returned else by_key[key]:
-                # mutant: python-own-rows
-                if own.get(key, value) == value and holds(key, value):
-                    expected[key] = expected.get(key, frozenset()) | {value}
+        for key, value in around:
+            # mutant: python-own-rows
+            if key not in returned and own.get(key, value) == value and holds(key, value):
+                expected[key] = expected.get(key, frozenset()) | {value}
         # mutant: python-missed-rows
         if missed != expected:
             raise NotCertifiedError(
                 f"not certified: the predicate read before operation {end} does not say of which "
                 "rows it says that they were not there"
             )
+    return rows
+
+
+def own_rows(history: History, facts: Facts, s: int) -> dict[int, int]:
+    """What the transaction of a predicate read had written before it: keys and values."""
+    txn, start = int(history.columns.statement_txn[s]), int(history.columns.statement_start[s])
+    return {
+        facts.key[op]: facts.value[op]
+        for op in range(facts.op_start[txn], start)
+        if facts.kind[op] == WRITE and facts.ok[op]
+    }
 
 
 # --- forms ---
@@ -194,9 +276,28 @@ def _key_in(table: str | None, text: str) -> str | None:
 # --- predicates ---
 
 
-def _predicate(text: str) -> tuple[str | None, Test]:
+def _predicate(text: str) -> tuple[str | None, Test, tuple[str, float, float] | None]:
     form = _read(text)
-    return form.get(":table"), _test(form[":where"])
+    return form.get(":table"), _test(form[":where"]), _interval(form[":where"])
+
+
+def _interval(form: Form) -> tuple[str, float, float] | None:
+    """A column, and bounds of its numbers in all rows for which a test is not plainly false."""
+    head, *parts = form
+    name = _name(head)
+    if name == "and":
+        found = [part for part in map(_interval, parts) if part is not None]
+        same = [part for part in found if part[0] == found[0][0]]
+        lows, highs = [low for _, low, _ in same], [high for _, _, high in same]
+        return (found[0][0], max(lows), min(highs)) if found else None
+    if name not in ("=", "<", "<=", ">", ">="):
+        return None
+    column, constant = parts
+    number = _rounded(constant)
+    if number is None:
+        return None
+    low, high = -math.inf if name in ("<", "<=") else number, number
+    return _name(column), low, math.inf if name in (">", ">=") else high
 
 
 def _matches(found: Between) -> bool:
@@ -239,6 +340,15 @@ def _number_of(text: str) -> int | float | None:
     return real
 
 
+def _rounded(text: Form) -> float | None:
+    """The number that a text is, as a float; None if it is none that can be compared."""
+    try:
+        number = _number(text)
+    except _OddError:
+        return None
+    return None if number is None else float(number)
+
+
 def _whole(number: float | None) -> int | None:
     """The integer of 64 bits that a number is, if it is one."""
     if number is None or number != math.floor(number) or not -(2**63) <= number < 2**64:
@@ -246,49 +356,34 @@ def _whole(number: float | None) -> int | None:
     return int(number)
 
 
-def _order(a: Form, b: Form) -> int | None:
-    """-1, 0, 1 for less, equal, greater; None if they have no order that all databases share.
-
-    Raises:
-        _OddError: one is a number that cannot be compared.
-    """
-    x, y = _number(a), _number(b)
-    if x is None or y is None:
-        return None
-    exact = (x > y) - (x < y)
-    # One of them is rounded to a float where the other one is such, in some databases.
-    rounded = (float(x) > float(y)) - (float(x) < float(y))
-    return exact if exact == rounded or type(x) is type(y) else None
+_WANTED: Final = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
 
 
-def _equal(a: Form, b: Form) -> bool | None:
-    if _number(a) is None or _number(b) is None:
-        return bool(a == b)
-    order = _order(a, b)
-    return None if order is None else order == 0
+def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
+    """Whether a cell compares so; None where databases do not all agree."""
+    wanted = _WANTED[name]
+
+    def holds(given: Form) -> bool | None:
+        x = _number(given)
+        y = None if x is None else _number(constant)
+        if x is None or y is None:
+            return (given == constant) is (name == "=") if name in ("=", "!=") else None
+        exact = (x > y) - (x < y)
+        # One of them is rounded to a float where the other one is such, in some databases.
+        if type(x) is not type(y) and (float(x) > float(y)) - (float(x) < float(y)) != exact:
+            return None
+        return exact in wanted
+
+    return holds
 
 
-def _ordered(holds: Callable[[int], bool]) -> Callable[[Form, Form], bool | None]:
-    return lambda a, b: None if (order := _order(a, b)) is None else holds(order)
-
-
-_COMPARISONS: Final[dict[str, Callable[[Form, Form], bool | None]]] = {
-    "=": _equal,
-    "!=": lambda a, b: None if (equal := _equal(a, b)) is None else not equal,
-    "<": _ordered(lambda order: order < 0),
-    "<=": _ordered(lambda order: order <= 0),
-    ">": _ordered(lambda order: order > 0),
-    ">=": _ordered(lambda order: order >= 0),
-}
-
-
-def _remainder(by: Form, rest: Form) -> Callable[[Form, Form], bool | None]:
+def _remainder(by: Form, rest: Form) -> Callable[[Form], bool | None]:
     """Whether the rest of a whole number, from 0 up to the modulus, is this one."""
     modulus, wanted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
     if modulus is None or modulus < 1 or wanted is None:
         raise NotCertifiedError("not certified: a remainder of what is no integer")
 
-    def holds(given: Form, _: Form) -> bool | None:
+    def holds(given: Form) -> bool | None:
         whole = _whole(_number(given))
         return None if whole is None else whole % modulus == wanted
 
@@ -313,35 +408,38 @@ def _test(form: Form) -> Test:
 
         def joined(row: Row, key: str) -> Between:
             found = [test(row, key) for test in tests] or [_exactly(name == "and")]
+            least, most = zip(*found, strict=True)
             # mutant: python-unknown-joined
-            return join(least for least, _ in found), join(most for _, most in found)
+            return join(least), join(most)
 
         return joined
     column, *constants = parts
     of = _name(column)
 
-    def value(row: Row, key: str) -> str | None:
-        return key if of == "key" else row.get(of)
-
     if name == "null":
-        return lambda row, key: _OPEN if (v := value(row, key)) is None else _exactly(v == "nil")
-    if name == "mod":
-        compare: Callable[[Form, Form], bool | None] | None = _remainder(*constants)
-    else:
-        compare = _COMPARISONS.get(name)
-    if compare is None:
-        raise NotCertifiedError(f"not certified: the predicate {name} is unknown")
+
+        def null(row: Row, key: str) -> Between:
+            given = key if of == "key" else row.get(of)
+            return _OPEN if given is None else _exactly(given == "nil")
+
+        return null
     constant = constants[-1]
+    if name == "mod":
+        compare = _remainder(*constants)
+    elif name in _WANTED:
+        compare = _comparison(name, constant)
+    else:
+        raise NotCertifiedError(f"not certified: the predicate {name} is unknown")
 
     def compared(row: Row, key: str) -> Between:
-        given = value(row, key)
+        given = key if of == "key" else row.get(of)
         if given is None:
             return _OPEN
         # mutant: python-null-compared
         if "nil" in (given, constant):
             return UNKNOWN, UNKNOWN
         try:
-            holds = compare(given, constant)
+            holds = compare(given)
         except _OddError:
             return _OPEN
         return _OPEN if holds is None else _exactly(holds)

@@ -11,7 +11,7 @@ from isolang.certify.evaluator import holds
 from isolang.certify.facts import COMMITTED, NO_SOURCE, Facts
 from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
 from isolang.certify.relations import LARGEST, ordered, outside_bounds
-from isolang.certify.snapshots import see, written_out
+from isolang.certify.snapshots import see
 from isolang.certify.statements import check_statements
 from isolang.certify.versions import first_contradiction, keeps_stated
 from isolang.certify.world import World
@@ -66,10 +66,6 @@ def check_witness(
         CertificateRejected: the witness is wrong; the message says where.
         NotCertifiedError: the spec or the history is beyond this checker.
     """
-    implicit: list[int] | None = None
-    if history.columns.implicit:
-        # Whether all set-reads are there is judged below.
-        history, source, implicit = written_out(history, source)
     facts = Facts(history)
     largest = LARGEST if only is None else LARGEST_IN_PARTS
     if len(facts.could_be_included) > largest:
@@ -77,7 +73,7 @@ def check_witness(
             f"not certified by definition: {len(facts.could_be_included)} transactions (witnesses "
             f"are evaluated up to {largest})"
         )
-    check_statements(history, facts)
+    rows = check_statements(history, facts)
     facts.require(mentioned(spec))
     rules = rules_of(spec) if only is None else None
     sources = [int(u) for u in source]
@@ -89,10 +85,9 @@ def check_witness(
         raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
     included = _included(facts, sources)
     orders = _orders(facts, included, order_start, order_txn)
-    if implicit is not None:
-        found = see(facts, history, included, orders, commits, seen, implicit)
-        sources = [found.get(op, u) for op, u in enumerate(sources)]
     reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
+    if rows is not None and history.columns.implicit:
+        reads |= see(facts, history, rows, included, orders, commits, seen)
     world = World(facts, included, reads, events=speaks_of_events(spec))
     for key, order in enumerate(orders):
         world.choose("ww", key, ordered([facts.n, *order]))
@@ -185,14 +180,13 @@ def _reads(
                     "but is no external read of an included transaction"
                 )
             continue
-        candidates = facts.candidates(op)
         if u == NO_SOURCE:
-            if candidates:
+            if facts.has_candidate(op):
                 raise CertificateRejected(f"the external read {op} has no source")
-        elif u not in candidates:
+        elif not facts.may_read(op, u):
             raise CertificateRejected(
                 f"the external read {op} cannot read from transaction {u} "
-                f"(candidates: {candidates})"
+                f"(candidates: {facts.candidates(op)})"
             )
         else:
             reads[op] = u

@@ -6,10 +6,11 @@ of key k is n + 1 + operations + k.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Final, assert_never
 
 from isolang.certify.evaluator import Evaluator
@@ -37,11 +38,6 @@ class _After:
 
     def later_than(self, time: int) -> int:
         return self._later[len(self._times) - bisect_right(self._times, time)]
-
-
-def reads_among(reads: Sequence[int], operations: range) -> Sequence[int]:
-    """Those of ascending operations that are in a range."""
-    return reads[bisect_left(reads, operations.start) : bisect_left(reads, operations.stop)]
 
 
 class World(Evaluator):
@@ -278,7 +274,7 @@ class World(Evaluator):
 
     def _operations(self, t: int) -> list[int]:
         facts = self.facts
-        return [op for op in range(facts.op_start[t], facts.op_start[t + 1]) if facts.ok[op]]
+        return [op for op in facts.operations_of(t) if facts.ok[op]]
 
     def _events(self) -> dict[int, int]:
         """All events and their transactions."""
@@ -289,25 +285,23 @@ class World(Evaluator):
 
     def _program_order(self) -> Rows:
         rows: Rows = {}
+        place = self.facts.place
         for t in self._members:
-            operations = self._operations(t)
-            for op in operations:
-                rows[self._event(op)] = bits_of(
-                    self._event(o) for o in operations if self.facts.reads_first(op, o)
-                )
+            later = 0
+            for _, same in groupby(sorted(self._operations(t), key=place, reverse=True), place):
+                events = [self._event(op) for op in same]
+                rows |= dict.fromkeys(events, later)
+                later |= bits_of(events)
         return rows
 
     def _of_statements(self, name: str) -> Rows:
         facts, members = self.facts, self._members
         reads = sorted(op for ops in self._reads.values() for op in ops)
         if name == "statement":
-            found: Rows = {}
+            beside: dict[tuple[int, int], int] = defaultdict(int)
             for op in reads:
-                beside = facts.operations_of(facts.txn_of[op])
-                found[self._event(op)] = bits_of(
-                    self._event(o) for o in reads_among(reads, beside) if facts.one_statement(op, o)
-                )
-            return found
+                beside[facts.place(op)] |= 1 << self._event(op)
+            return {self._event(op): beside[facts.place(op)] for op in reads}
         if not facts.has_moments:
             return {}
         times = {op: facts.statement_times(op) for op in reads}
@@ -325,7 +319,9 @@ class World(Evaluator):
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for op in self._operations(t):
-                if self.facts.is_external(op) and self.facts.candidates(op):
+                if op in self._sources or (
+                    self.facts.is_external(op) and self.facts.has_candidate(op)
+                ):
                     found[self.facts.key[op]].append(op)
         return found
 

@@ -31,7 +31,7 @@ struct PredicateError {
 };
 
 // So many set-reads of predicate reads are written out, whatever they are.
-inline constexpr std::int64_t kWrittenOut = 100'000;
+inline constexpr std::int64_t kWrittenOut = 1'000;
 // The set-reads of all predicate reads go into the history, in place of those that are there from
 // before. If there are more than `most`, and each predicate can be judged of every row, only those do
 // that an own write decides. Throws PredicateError.

@@ -14,6 +14,8 @@
 namespace isolang::watch {
 namespace {
 
+// So many set-reads of one window are made.
+constexpr std::int64_t kOfAWindow = 100'000;
 constexpr std::string_view kWhole = " cannot be watched; hint: isocheck check judges the whole history";
 
 class Opening {
@@ -87,14 +89,14 @@ class Opening {
 
   void lower() {
     try {
-      lower_predicates(window_.history);
+      lower_predicates(window_.history, kOfAWindow);
     } catch (const PredicateError& error) {
       throw NotWatched{-1, static_cast<std::int32_t>(error.txn), error.what};
     }
     // A witness of a window tells of each of them what it saw.
     if (is_implicit(window_.history))
       throw NotWatched{-1, 0,
-                       "the predicate reads of one window miss rows more than " + std::to_string(kWrittenOut) +
+                       "the predicate reads of one window miss rows more than " + std::to_string(kOfAWindow) +
                            " times (expected fewer); hint: a shorter --round"};
   }
 

@@ -1,6 +1,7 @@
 """Implicit set-reads: made where an order contradicts one, and nowhere else."""
 
 import io
+import json
 import random
 
 import numpy as np
@@ -18,6 +19,7 @@ from isolang.comparison.normal import normal
 from isolang.comparison.vacuity import possible_violations
 from isolang.errors import HistoryError
 from isolang.findings import findings_of
+from isolang.history.values import encode
 
 LEVELS = ("ser", "si", "pc", "ra", "pl-2-99", "psi", "cc")
 PARTIAL = (
@@ -203,6 +205,71 @@ def test_implicit_set_reads_close_cycles():
         judge(gone, load_spec("ser-nosession"), proof)
 
 
+BETWEEN = ("between", "value", 1, 3)
+POSITIVE = (">", "value", 0)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "matches"),
+    [
+        (BETWEEN, 3, True),
+        (BETWEEN, 1, True),
+        (BETWEEN, 3.0, True),
+        (BETWEEN, 4, False),
+        (BETWEEN, 0, False),
+        (("=", "value", 3), 3, True),
+        (("<", "value", 3), 3, False),
+        (("<", "value", 3), -5, True),
+        ((">", "value", 3), 3, False),
+        ((">", "value", 3), 9, True),
+        (("=", "value", 3), "three", False),
+        (("=", "value", "three"), "three", True),
+        (("and", POSITIVE, ("!=", "value", 2)), 2, False),
+        (("and", POSITIVE, ("!=", "value", 2)), 3, True),
+        (("or", ("=", "value", 1), ("=", "value", 3)), 3, True),
+        (("mod", "value", 2, 1), 3, True),
+    ],
+)
+def test_a_row_that_was_seen_and_matches_is_refused_by_both(where, value, matches):
+    """At the bounds of an interval, beside it, and where no column is bounded."""
+    history = rows(txn("a", ("w", "x", value)), txn("b", ("scan", where, {})))
+    proof = Witness.of([-1], [0, 1], [0], [0, 1], [1])
+    if matches:
+        refused(history, load_spec("ser"), proof, "matches, and did not return it")
+    else:
+        check_natively(history, load_spec("ser"), proof)
+        check_proof(history, load_spec("ser"), proof)
+
+
+def test_the_version_that_is_seen_last_decides():
+    """Of a row that comes and goes; what is written right behind a snapshot is not in it."""
+    values = (1, -1, 2)
+    history = rows(
+        *(txn("a", ("w", "x", value)) for value in values), txn("b", ("scan", POSITIVE, {}))
+    )
+    for seen, missed in enumerate([False, True, False, True]):
+        commits = [*range(seen), 3, *range(seen, 3)]
+        proof = Witness.of([-1] * 3, [0, 3], [0, 1, 2], commits, [seen])
+        if missed:
+            refused(history, load_spec("ser-nosession"), proof, "matches, and did not return it")
+        else:
+            check_natively(history, load_spec("ser-nosession"), proof)
+            check_proof(history, load_spec("ser-nosession"), proof)
+
+
+def test_a_row_of_which_it_stays_open_whether_it_matches_is_certified_by_nobody():
+    """The reader of a file would have said so; the checkers do not take its word."""
+    history = rows(
+        txn("a", ("w", "x", -1)), txn("c", ("w", "y", -2)), txn("b", ("scan", POSITIVE, {}))
+    )
+    history.columns.set_value(1, history.columns.intern_value(*encode("text", "a value")))
+    for judge in (check_natively, check_proof):
+        with pytest.raises(NotCertifiedError, match="not certified"):
+            judge(
+                history, load_spec("ser"), Witness.of([-1] * 2, [0, 1, 2], [0, 1], [0, 1, 2], [2])
+            )
+
+
 def read_twice(spec, **more):
     """One order holds for all of it, whatever of it counts."""
     operations = [
@@ -345,20 +412,43 @@ def test_the_certificate_names_the_set_reads_that_it_needs(tmp_path):
     verify(certificate, GROWING, load_spec("si"))
 
 
-def test_so_many_set_reads_are_left_implicit(tmp_path):
-    """400 rows come and go; 300 predicate reads find none of them: 120,000 set-reads."""
-    target = tmp_path / "gone.edn"
-    written = " ".join(f"[:w {k} 1]" for k in range(400))
-    deleted = " ".join(f"[:delete {k}]" for k in range(400))
-    lines = [written, deleted, *["[:rp [:> :value 0] {}]"] * 300]
+def come_and_gone(folder, scans, *more):
+    """40 rows come and go; predicate reads find none of them."""
+    target = folder / "gone.edn"
+    written = " ".join(f"[:w {k} 1]" for k in range(40))
+    deleted = " ".join(f"[:delete {k}]" for k in range(40))
+    lines = [written, deleted, *["[:rp [:> :value 0] {}]"] * scans, *more]
     target.write_text("".join(f"{{:type :ok, :process 0, :value [{line}]}}\n" for line in lines))
-    history = load_history(target)
+    return load_history(target)
+
+
+def test_so_many_set_reads_are_left_implicit(tmp_path):
+    """30 predicate reads, 40 keys: 1,200 set-reads; 25 make 1,000, which are operations."""
+    assert not come_and_gone(tmp_path, 25).columns.implicit
+    history = come_and_gone(tmp_path, 30)
     assert history.columns.implicit
-    assert history.columns.operations() == 800
-    assert history.written_out().columns.operations() == 120_800
+    assert history.columns.operations() == 80
+    assert history.written_out().columns.operations() == 1_280
     verdict = check(history, "ser")
     assert verdict.certified
-    assert verdict.history.columns.operations() == 800
+    assert verdict.history.columns.operations() == 80
+
+
+@pytest.mark.parametrize("seen", [(), ("[:r 1 1]",)])
+def test_a_certificate_of_a_version_that_wrote_more_out_still_holds(tmp_path, seen):
+    """It says nothing of set-reads, and numbers operations as they were then."""
+    history = come_and_gone(tmp_path, 30, *seen)
+    assert history.columns.implicit
+    verdict = check(history.written_out(), "ser")
+    assert verdict.outcome == ("invalid" if seen else "valid")
+    made = json.loads(verdict.certificate().to_json())
+    assert made["history"].pop("set_reads") == "all"
+    old = Certificate.from_json(json.dumps(made))
+    assert old.set_reads is None
+    assert str(verify(old, history, load_spec("ser"))).startswith("native checker (all)")
+    now = Certificate.from_json(check(history, "ser").certificate().to_json())
+    assert now.set_reads == ()
+    assert str(verify(now, history, load_spec("ser"))).startswith("native checker (all)")
 
 
 def test_what_implicit_set_reads_could_violate_is_no_vacuous_check():
