@@ -188,11 +188,16 @@ def levels_of(
         judged = {name: _level(name, decide_one)}
         if proofs:
             proof, judged_history = proofs.pop()
+            part = _part_of(proof, judged_history)
             judged |= {
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
                 if options.certify and other in below[name] & left
-                if _refutes(proof, judged_history, other, options.timeout)
+                # The part says no sooner.
+                if all(
+                    _refutes(*one, other, options.timeout)
+                    for one in (part, (proof, judged_history))
+                )
             }
         for one, level in judged.items():
             found[one] = level
@@ -282,6 +287,15 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
         reason=reason if violation is None else violation.about(),
         seconds=verdict.seconds.total,
     )
+
+
+def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
+    """A refutation as one of the few transactions that it speaks of."""
+    from isolang.explain.part import Sources, operations_of, part_of
+
+    txns = Sources(build_problem(history)).closed(proof.steps)
+    part = part_of(history, operations_of(history, txns), txns)
+    return Refutation(tuple(part.to_part(proof.steps))), part.history
 
 
 def _refutes(proof: Refutation, history: History, name: str, timeout: float | None) -> bool:

@@ -197,6 +197,10 @@ class _Explainer:
     def _argument(self) -> Argument:
         if edges_in(self._steps) > LARGEST:
             raise TooLongError
+        # Of each source that a read may have had it would be told why it was not.
+        choices = [step.op for step in self._steps if isinstance(step, ChoiceStep)]
+        if any(len(self._facts.candidates(op)) > READABLE for op in choices):
+            raise TooLongError
         clauses = self._premises.clauses(self._steps)
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
@@ -397,7 +401,9 @@ class _Explainer:
     def _unargued(self) -> tuple[ArgumentView, str]:
         """What to say when the reasons are too many: how many, and the simplest of the cycles."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
-        best = min(cycles, key=lambda s: (sum(e.relation == "rw" for e in s.edges), len(s.edges)))
+        weakest = names.weakest([self._name(step) for step in cycles])
+        of_name = [step for step in cycles if self._name(step) == weakest]
+        best = min(of_name, key=lambda s: (sum(e.relation == "rw" for e in s.edges), len(s.edges)))
         everything = {literal for edge in best.edges for literal in needs(edge)}
         assumed = frozenset(signed(True, x) for x in everything)
         view = self._cycle(best, assumed)
@@ -409,7 +415,6 @@ class _Explainer:
             f"list; the certificate has them all. The simplest of the cycles"
         )
         case = CaseView(assumption=text, argument=ArgumentView(lemmas=(), conclusion=view))
-        weakest = names.weakest([self._name(step) for step in cycles])
         return ArgumentView(
             lemmas=(), conclusion=SplitView(text="every choice leads to a cycle", cases=(case,))
         ), weakest

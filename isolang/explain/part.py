@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.history.history import History
 
+# Reads that show what a session knew of a key: the last ones count.
+_KNOWN = 8
+
 
 class Part(Struct, frozen=True):
     """A sub-history and how its numbers map to those of the whole.
@@ -248,6 +251,34 @@ class Sources:
             if end - start == 1 and int(native.writer_txn[native.candidate[start]]) == writer:
                 return int(native.read_op[i]), int(native.read_key[i])
         return -1, -1
+
+    def around(self, op: int, *, every_write: bool = True) -> Part:
+        """The part that has a read, its candidates, and the versions that its session knew.
+
+        Those are of the last reads of a transaction that wrote the key, and its own last write.
+
+        Args:
+            op: a read of the problem.
+            every_write: as for `relevant`.
+        """
+        import numpy as np
+
+        native, read = self._native, self._row(op)
+        reader, key = int(native.read_txn[read]), int(native.read_key[read])
+        first, last = native.key_start[key : key + 2].tolist()
+        session = native.session[reader]
+        before = (native.session[native.read_txn] == session) & (native.read_txn <= reader)
+        known = np.flatnonzero(before & (np.diff(native.candidate_start) == 1))
+        seen = native.writer_txn[native.candidate[native.candidate_start[known]]]
+        writers = native.writer_txn[first + 1 : last]  # T0's comes first
+        shown = native.read_op[known[np.isin(seen, writers)]]
+        own = native.writer_op[first + 1 : last][
+            (native.session[writers] == session) & (writers < reader)
+        ]
+        reads = {op, *shown[-_KNOWN:].tolist()}
+        steps = [ChoiceStep(r) for r in sorted(reads)]
+        ops = self.relevant(steps, every_write=every_write)
+        return part_of(self._history, ops.union(own[-1:].tolist()))
 
     def filtering(self, steps: Iterable[Step]) -> set[int]:
         """The reads by which transactions are ends of steps between those that read some key."""

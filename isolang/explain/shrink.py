@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from isolang.explain.part import Part
 
@@ -14,6 +14,7 @@ def shrink(
     by_transaction: bool,
     enough: Callable[[], bool],
     share: float = 1 / 2,
+    keep: Set[int] = frozenset(),
 ) -> Part:
     """Leave out transactions, or single operations, as long as the rest is accepted.
 
@@ -26,6 +27,7 @@ def shrink(
         by_transaction: the elements are transactions; else operations.
         enough: asked before each attempt: whether to stop with what there is.
         share: of the elements, left out at once to begin with.
+        keep: transactions of the whole that no part is accepted without.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)
@@ -37,8 +39,10 @@ def shrink(
             chunk, start = max(1, chunk // 2), 0
         if enough():
             break
-        smaller = without(part, start, min(start + chunk, size))
-        if len(smaller.txns) > 1 and accept(smaller):
+        end = min(start + chunk, size)
+        kept = by_transaction and not keep.isdisjoint(part.txns[start:end])
+        smaller = part if kept else without(part, start, end)
+        if not kept and len(smaller.txns) > 1 and accept(smaller):
             part, refused = smaller, 0
             size = _size(part, by_transaction)
         else:

@@ -47,6 +47,8 @@ _TRIED, _OTHERS, _LOOKED, _LONGEST_CYCLE = 24, 4, 500_000, 8
 _AROUND = 400
 # What is looked for nothing shorter than: one cycle, of two edges and one rw.
 _SHORT = (1, 1 + _RW_WEIGHT)
+# Of a read with more candidates than this it is asked first whether it is needed.
+_MANY = 8
 # A part with more transactions than this is not searched for a smaller one.
 _LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
@@ -55,16 +57,17 @@ _RELAXED = {"so": "without sessions", "rt": "without real time"}
 def cost(steps: Sequence[Step]) -> tuple[int, ...]:
     """How hard a refutation is to follow, and how much it takes for granted.
 
-    Fewer cycles than people can follow; then without real time, and without sessions: only what
-    needs them is told by them. Then fewer cycles, and fewer edges, of which an rw counts as two:
-    people follow reads-from more easily, but not around half of the history. That a transaction
-    wrote after the one it read from is easy to see, and counts last.
+    Fewer cycles than people can follow, where half as many more make no difference; then without
+    real time, and without sessions: only what needs them is told by them. Then fewer cycles, and
+    fewer edges, of which an rw counts as two: people follow reads-from more easily, but not around
+    half of the history. That a transaction wrote after the one it read from is easy to see, and
+    counts last.
     """
     relations = _relations(steps)
     cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
     told = [edges for edges in cycles if len(edges) > 2 or {e.relation for e in edges} != _OBVIOUS]
     return (
-        max(0, len(told) - _FOLLOWED),
+        max(0, len(told) - _FOLLOWED).bit_length(),
         "rt" in relations,
         "so" in relations,
         len(told),
@@ -222,6 +225,26 @@ class Finder:
         found = self._refute(part, automata)
         return None if found is None else part.to_whole(found)
 
+    def around(self, op: int) -> Sequence[Step] | None:
+        """A refutation of a read's candidates by what its session knew of the key.
+
+        Args:
+            op: a read of many candidates, such as one that says that no matching row was there.
+        """
+        part = self._sources.around(op, every_write=any(map(_is_of_accesses, self._plan.automata)))
+        # Without sessions more levels are violated by the same steps.
+        found = (
+            self._refute(part, self._relaxed_plan("so").automata) if self._has_sessions() else None
+        )
+        if found is None:
+            found = self._refute(part, self._plan.automata)
+        return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
+
+    def _has_sessions(self) -> bool:
+        """Whether there are checks of sessions that are event graphs without them."""
+        of_sessions = any("so" in a.relations for a in self._plan.automata)
+        return of_sessions and self._can_do_without("so")
+
     # --- attempts ---
 
     def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
@@ -377,8 +400,26 @@ class Finder:
             if not refuted(smaller):
                 break
             part = smaller
+        # What cannot do without a read cannot do without its candidates.
+        needed: set[int] = set()
+        tried: set[int] = set()
+        while found is not None and not self._enough():
+            inner = Sources(build_problem(part.history))
+            many = {op: inner.candidates(op) for op in reads_of(found)}
+            many = {o: c for o, c in many.items() if len(c) > _MANY and part.ops[o] not in tried}
+            if not many:
+                break
+            op, candidates = many.popitem()
+            tried.add(part.ops[op])
+            kept = [i for i in range(len(part.ops)) if i != op]
+            if refuted(smaller := part.narrowed(kept, part.without_operations())):
+                part = smaller
+            else:
+                needed.update(part.txns[txn] for txn in candidates)
         # All of it is needed for something by now: large steps would be in vain.
-        part = shrink(part, refuted, by_transaction=True, enough=self._enough, share=1 / 16)
+        part = shrink(
+            part, refuted, by_transaction=True, enough=self._enough, share=1 / 16, keep=needed
+        )
         return None if found is None else part.to_whole(found)
 
     def _refute(self, part: Part, automata: Sequence[Automaton]) -> Sequence[Step] | None:

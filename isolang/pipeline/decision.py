@@ -180,6 +180,8 @@ def _verdict(run: Run) -> Verdict:
         if (whole := implicit.complete(answer.says)) is not None:
             answer = replace(answer, says=whole)
             break
+        if (nearby := _nearby(run, implicit.contradicted())) is not None:
+            return _refuted(run, nearby)
     match answer.says:
         case Witness() | Relations():
             return _valid(run, answer.says)
@@ -193,6 +195,25 @@ def _verdict(run: Run) -> Verdict:
             raise AssertionError("no solver goes through all choices")
         case _:
             assert_never(answer.says)
+
+
+def _nearby(run: Run, reads: Sequence[int]) -> Refutation | None:
+    """A refutation of one of these reads by what its session knew of the key.
+
+    A row that a transaction missed is mostly one that it had seen, or sees; then most levels are
+    violated by a few transactions, which a search in the whole history may take long to find.
+    """
+    if not (reads and run.pair.is_engine and isinstance(run.route, Plan)):
+        return None
+    with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
+        finder = _finder(run)
+        for read in reads:
+            steps = finder.around(read)
+            if steps is not None:
+                refutation = Refutation(tuple(steps))
+                if run.certify(refutation, needed=True).accepted:
+                    return refutation
+    return None
 
 
 def _unproved(run: Run, answer: Answer) -> Verdict:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from isolang.history.columns import PART
+from isolang.history.columns import PART, READ_NONE_OF
 from isolang.language.classify.event_graph import Plan
 from isolang.language.vocabulary import (
     DEPENDENCIES,
@@ -52,6 +52,8 @@ _ROUNDS = 40
 _COUNTED = 4_000_000
 # By so many predicate reads their number is estimated.
 _SAMPLE = 100
+# So many are looked at by themselves.
+_NEARBY = 8
 # And if there are no more than these, once an order contradicts one predicate read in four: then
 # what was recorded says little of the order.
 _FEW = 1_000_000
@@ -86,6 +88,7 @@ class Implicit:
         self._run = run
         self._whole = run.history
         self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
+        self._contradicted = self._missed
         self._rounds = 0
         self._solved = 0
         self._all: float | None = None
@@ -112,6 +115,7 @@ class Implicit:
             seen = np.where(columns.statement_known > PART, seen, -1)
             missed = columns.contradicted(commits, seen)
             if len(missed):
+                self._contradicted = missed
                 self._write_out(missed)
                 return None
         whole = replace(witness, order_txn=order_txn, commits=commits, seen=seen)
@@ -120,6 +124,23 @@ class Implicit:
         # There are levels whose checks one such order does not decide.
         self._write_out_all()
         return None
+
+    def contradicted(self) -> list[int]:
+        """The set-reads that the last order contradicted, as operations, if they are few."""
+        import numpy as np
+
+        columns = self._run.history.columns
+        if columns.operations() == self._whole.columns.operations():
+            return []
+        found = []
+        for statement, key in self._contradicted[:_NEARBY].tolist():
+            first, last = (
+                int(columns.statement_start[statement]),
+                int(columns.statement_end[statement]),
+            )
+            missed = columns.op_kind[first:last] == READ_NONE_OF
+            found += (first + np.flatnonzero(missed & (columns.op_key[first:last] == key))).tolist()
+        return found
 
     def _order(
         self, witness: Witness

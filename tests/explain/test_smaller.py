@@ -91,6 +91,21 @@ def test_shrink_finds_what_is_needed(needed):
     assert set(small.txns[:-1]) == needed
 
 
+def test_shrink_does_not_ask_without_what_is_kept():
+    """What is known to be needed costs no attempt, and all else is left out."""
+    part = part_of(PADDED, range(PADDED.columns.operations()))
+    asked = []
+
+    def accept(smaller):
+        asked.append(smaller)
+        return True
+
+    keep = {7, 8, 40}
+    small = shrink(part, accept, by_transaction=True, enough=lambda: False, keep=keep)
+    assert set(small.txns[:-1]) == keep
+    assert all(keep <= set(one.txns) for one in asked)
+
+
 def test_shrink_stops_when_it_has_to():
     """Then the best so far is returned."""
     part = part_of(PADDED, range(PADDED.columns.operations()))

@@ -14,12 +14,18 @@ from isolang import History, Transaction, check, load_history, load_spec
 from isolang.certify.certificate import Certificate, verify
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
-from isolang.certify.proofs import Witness, check_proof
+from isolang.certify.proofs import Refutation, Witness, check_proof
+from isolang.certify.steps import CycleStep
 from isolang.comparison.normal import normal
 from isolang.comparison.vacuity import possible_violations
 from isolang.errors import HistoryError
 from isolang.findings import findings_of
 from isolang.history.values import encode
+from isolang.language.classify.route import native_plan
+from isolang.levels import levels_of
+from isolang.pipeline.run import Run
+from isolang.problem import build_problem
+from isolang.solvers import engine
 
 LEVELS = ("ser", "si", "pc", "ra", "pl-2-99", "psi", "cc")
 PARTIAL = (
@@ -598,3 +604,82 @@ def test_all_anomalies_are_found_without_all_set_reads():
         ]
         assert told[0] == told[1]
         assert len(told[0]) == (3 if more else 2)
+
+
+def versions(number):
+    """A row of many versions, of which one matches; a reader misses it, and sees it."""
+    wrote = [txn(f"s{i % 5}", ("w", "x", -i)) for i in range(1, number)]
+    middle = len(wrote) // 2
+    return rows(
+        *[txn("d", ("scan", SCAN, {}))] * 4,
+        *wrote[:middle],
+        txn("a", ("w", "x", 1)),
+        txn("b", ("scan", SCAN, {}), ("r", "x", 1)),
+        *wrote[middle:],
+    )
+
+
+@pytest.mark.parametrize("spec", ["ser", "si", "psi", "cc", "ra"])
+def test_a_row_that_was_missed_is_told_by_what_its_reader_knew(spec, monkeypatch):
+    """Its versions refute each other, with no word of sessions, and without the whole history."""
+    solved = []
+    solve = Run.solve
+    monkeypatch.setattr(Run, "solve", lambda run: solved.append(run) or solve(run))
+    verdict = check(versions(60), spec)
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    assert len(solved) == 1  # without the set-read
+    accepted(verdict, spec)
+    steps = verdict.refutation.steps
+    assert {e.relation for s in steps if isinstance(s, CycleStep) for e in s.edges} == {"wr", "rw"}
+    assert verdict.violation.anomaly == "phantom"
+    (case,) = verdict.violation.argument.conclusion.cases  # too long to be told
+    assert case.argument.conclusion.anomaly == "phantom"
+
+
+def test_a_refutation_of_a_row_that_was_missed_serves_the_levels_below():
+    """One certificate for all levels that a single transaction shows to be violated."""
+    levels = levels_of(versions(30)).levels
+    by_psi = {n for n, one in levels.items() if one.follows_from == "psi" and one.certified}
+    assert {"psi-nosession", "cc", "cc-nosession", "ser"} <= by_psi
+    assert levels["rc"].standing == "satisfied"
+
+
+@pytest.mark.parametrize("spec", ["cc", "cc-nosession", "psi", "psi-nosession"])
+def test_all_versions_of_a_row_that_was_missed_are_refuted_at_once(spec):
+    """Not one in each round, of which each looks for all return paths."""
+    history = versions(60).written_out()
+    plan = native_plan(load_spec(spec))
+    problem = build_problem(history)
+    found = engine.solve(history.columns, problem.native, plan.automata, strategy="cdcl")
+    check_natively(history, load_spec(spec), found.says)
+    assert isinstance(found.says, Refutation)
+    assert found.statistics["rounds"] <= 4
+
+
+def table_with_a_phantom(rng):
+    """Three rows, written and read one after the other; one predicate read misses a row."""
+    held, missed = {}, False
+    for i in range(20):
+        if rng.random() < 0.5:
+            new = {key: i if rng.random() < 0.3 else -i for key in rng.sample("xyz", 2)}
+            held |= new
+            ops = [("w", key, value) for key, value in new.items()]
+        else:
+            rows_found = {key: value for key, value in held.items() if value > 0}
+            if i > 10 and rows_found and not missed:
+                missed = rows_found.pop(min(rows_found))
+            ops = [("scan", SCAN, rows_found)]
+        yield txn(f"s{rng.randrange(5)}", *ops)
+
+
+@pytest.mark.parametrize("spec", ["cc", "cc-nosession"])
+def test_refutations_of_set_reads_of_several_keys_hold(spec):
+    """A set-read may lead to a version that another read of its transaction missed."""
+    plan, refuted = native_plan(load_spec(spec)), 0
+    for seed in range(60):
+        history = History.from_transactions(list(table_with_a_phantom(random.Random(seed))))
+        problem = build_problem(history)
+        says = engine.solve(history.columns, problem.native, plan.automata).says
+        check_natively(history, load_spec(spec), says)
+        refuted += isinstance(says, Refutation)
+    assert refuted

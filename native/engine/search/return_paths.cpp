@@ -359,15 +359,77 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
         if (clocks_.exact() && !clocks_.reaches(from, to)) continue;
         std::vector<Edge> edges = path(from, to);
         if (edges.empty()) continue;
-        edges.push_back(
-            {graph_.read_node(c, r, q), graph_.writer_node(c, b, start), Relation::closing, r,
-             a, b});
+        edges.push_back({graph_.read_node(c, r, q), graph_.writer_node(c, b, start),
+                         Relation::closing, r, a, b});
         found.push_back(std::move(edges));
+        shorten(choice, c, start, found.back());
+        // mutant: one-source-a-round
+        add_other_sources(c, start, found);
         open = false;
       }
       if (by_next_[c]) break;
     }
   }
+}
+
+// The last version on the way that is later than the source was missed, too, and needs less.
+void ReturnPaths::shorten(const Choice& choice, std::size_t check, std::int32_t start,
+                          std::vector<Edge>& walk) {
+  const Problem& p = graph_.problem;
+  Edge& closing = walk.back();
+  for (std::size_t first = walk.size() - 2; first > 0; --first) {
+    const std::int32_t t = graph_.transaction_of(walk[first].from);
+    if (t < 0 || t == p.read_txn[closing.read] || !choice.in[t]) continue;
+    const std::int32_t w = pruner_.write_of(t, p.read_key[closing.read]);
+    if (w < 0 || choice.place[w] <= choice.place[closing.a]) continue;
+    if (walk[first].from != graph_.writer_node(check, w, start)) continue;
+    closing.b = w;
+    closing.to = walk[first].from;
+    walk.erase(walk.begin(), walk.begin() + static_cast<std::ptrdiff_t>(first));
+    return;
+  }
+}
+
+bool ReturnPaths::is_open_set_read(std::int32_t r) const {
+  const auto& predicate = graph_.problem.read_predicate;
+  return r >= 0 && pruner_.source[r] < 0 && !predicate.empty() && predicate[idx(r)] != 0;
+}
+
+// A set-read has as many candidates as its key has versions, and most fare no better. So the walk
+// that was found last is told of all of them at once, or each would take a round of its own: as
+// what the closing rw misses `b` by, or where the walk begins with the set-read, as the `b` that
+// the other read misses.
+void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
+                                    std::vector<std::vector<Edge>>& found) {
+  const Problem& p = graph_.problem;
+  const std::vector<Edge> walk = found.back();
+  const Edge first = walk.front(), closing = walk.back();
+  const auto each_other = [&](std::int32_t r, auto visit) {
+    for (const std::size_t i : p.candidates(r))
+      if (const std::int32_t w = p.candidate[i]; pruner_.alive[i] && w != closing.a && w != closing.b)
+        visit(w);
+  };
+  if (is_open_set_read(closing.read)) {
+    each_other(closing.read, [&](std::int32_t w) {
+      found.push_back(walk);
+      found.back().back().a = w;
+    });
+    return;
+  }
+  if (first.relation != Relation::wr || !is_open_set_read(first.read)) return;
+  // mutant: walk-from-another-key
+  if (first.a != closing.b) return;
+  each_other(first.read, [&](std::int32_t w) {
+    const std::int32_t txn = p.writer_txn[w];
+    if (txn == p.n || txn == p.read_txn[closing.read]) return;  // no rw leads there
+    graph_.wr_edges(first.read, w, [&](const Edge& e) {
+      if (e.to != first.to || e.from != graph_.writer_node(check, w, start)) return;
+      found.push_back(walk);
+      found.back().front() = e;
+      found.back().back().b = w;
+      found.back().back().to = e.from;
+    });
+  });
 }
 
 // Does something that the reader precedes lead to what it reads?

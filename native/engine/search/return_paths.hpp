@@ -35,6 +35,11 @@ class ReturnPaths {
   std::vector<Edge> path(Node from, Node to);
   void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void by_product(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
+  void shorten(const Choice& choice, std::size_t check, std::int32_t start,
+               std::vector<Edge>& walk);
+  bool is_open_set_read(std::int32_t read) const;
+  void add_other_sources(std::size_t check, std::int32_t start,
+                         std::vector<std::vector<Edge>>& found);
   void to_source(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void components(const Choice& choice, std::size_t check, std::vector<std::vector<Edge>>& found);
 
