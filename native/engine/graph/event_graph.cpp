@@ -244,6 +244,12 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add(wr_, m.of(Relation::wr), of_each(Relation::wr), false, true);
     add(ww_, m.of(Relation::ww), of_each(Relation::ww), false, m.by_operation());
     add(rw_, m.of(Relation::rw), of_each(Relation::rw), true, false);
+    // mutant: times-always-say-wr
+    times_say_wr_ = (c == 0 || times_say_wr_) && !p.read_sent.empty() &&
+                    std::ranges::all_of(m.of(Relation::wr), [&](const Automaton::Step& step) {
+                      return std::ranges::find(m.of(Relation::committed_before), step) !=
+                             m.of(Relation::committed_before).end();
+                    });
     add(back_, m.back.by_rw, [&](std::size_t) { return m.back.rw_pairs; }, true, false);
   }
   auxiliary_base_ = node_count_;
@@ -378,14 +384,16 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
 // All pairs of a tail and a later head in O(n) edges: a chain of events; T enters at its tail, S
 // leaves from the last tail strictly before its head. The tail of `initial`, if it is one, is before
 // everything.
-void EventGraph::add_timeline(std::size_t c, Relation relation, const Automaton::Step& step,
-                              std::vector<Moment>& tails, std::vector<Moment>& heads,
-                              std::int32_t initial) {
-  const auto [q, r] = step;
+void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Moment>& tails,
+                              std::vector<Moment>& heads, std::int32_t initial) {
+  const auto of_statement = [&](std::int32_t place) { return place > problem.n; };
+  const auto tail = [&](std::int32_t place) {
+    return node(c, place, (of_statement(place) ? line.statement : line.transaction).first);
+  };
   std::ranges::stable_sort(tails, {}, &Moment::time);
   std::ranges::stable_sort(heads, {}, &Moment::time);
   Node event = fresh(c);
-  if (initial != kNobody) edges.push_back({node(c, initial, q), event, relation});
+  if (initial != kNobody) edges.push_back({tail(initial), event, line.to_transaction});
   std::size_t ended = 0;
   bool left =
       false;  // has someone left from `event`? only then the next tail needs an event of its own
@@ -400,23 +408,24 @@ void EventGraph::add_timeline(std::size_t c, Relation relation, const Automaton:
         event = next;
         left = false;
       }
-      edges.push_back({node(c, tails[ended++].place, q), event, relation});
+      edges.push_back({tail(tails[ended++].place), event, line.to_transaction});
     }
     if (ended == 0 && initial == kNobody) continue;
-    edges.push_back({event, node(c, place, r), relation});
+    const bool statement = of_statement(place);
+    edges.push_back({event, node(c, place, (statement ? line.statement : line.transaction).second),
+                     statement ? line.to_statement : line.to_transaction});
     left = true;
   }
 }
 
 // The same where clocks may be wrong: what is widened says less of two moments of one session than
 // their one clock does, so that each session has a chain of its own, too.
-void EventGraph::add_times(std::size_t c, Relation relation, const Automaton::Step& step,
-                           std::vector<Moment>& tails, std::vector<Moment>& heads,
-                           std::int32_t initial) {
-  add_timeline(c, relation, step, tails, heads, initial);
+void EventGraph::add_times(std::size_t c, const Line& line, std::vector<Moment>& tails,
+                           std::vector<Moment>& heads, std::int32_t initial) {
+  add_timeline(c, line, tails, heads, initial);
   each_clock(c, tails, heads, [&](std::int64_t, auto& of_tails, auto& of_heads) {
     // mutant: widened-inside-a-session
-    add_timeline(c, relation, step, of_tails, of_heads, kNobody);
+    add_timeline(c, line, of_tails, of_heads, kNobody);
   });
 }
 
@@ -439,7 +448,7 @@ void EventGraph::each_clock(std::size_t c, const std::vector<Moment>& tails,
 
 void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const Automaton& m = automata[c];
-  if (m.of(Relation::rt).empty()) return;
+  if (m.of(Relation::rt).empty() || done_says_real_time(m)) return;
   const Places& places = places_of(c);
   const auto& begin = m.rt_is_assumed ? assumed.times.begin : problem.begin;
   const auto& end = m.rt_is_assumed ? assumed.times.end : problem.end;
@@ -457,10 +466,23 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
     }
     for (const auto& step : m.of(Relation::rt))
       if (m.rt_is_assumed)
-        add_timeline(c, Relation::rt, step, tails, heads, kNobody);
+        add_timeline(c, {Relation::rt, step}, tails, heads, kNobody);
       else
-        add_times(c, Relation::rt, step, tails, heads, t0);
+        add_times(c, {Relation::rt, step}, tails, heads, t0);
   }
+}
+
+// Who ends before another begins has its COMMIT answered before the other sends its own. T0 is left
+// out, as no cycle passes it.
+bool EventGraph::done_says_real_time(const Automaton& m) const {
+  const Problem& p = problem;
+  const auto says = [&](const Automaton::Step& step) { return done_says(m, step); };
+  if (m.rt_is_assumed || p.commit_begin.empty() || !std::ranges::all_of(m.of(Relation::rt), says))
+    return false;
+  for (std::int32_t t = 0; t < p.n; ++t)
+    // mutant: real-time-as-done
+    if (included(p, t) && (p.commit_begin[t] < p.begin[t] || p.commit_end[t] > p.end[t])) return false;
+  return true;
 }
 
 // A timeline for each group.
@@ -490,7 +512,7 @@ void EventGraph::add_real_time_of_groups(std::size_t c) {
           tails.push_back({p.end[t], *first});
       }
       for (const auto& step : m.of(Relation::group_rt))
-        add_times(c, Relation::group_rt, step, tails, heads, kNobody);
+        add_times(c, {Relation::group_rt, step}, tails, heads, kNobody);
     }
   }
 }
@@ -520,12 +542,12 @@ void EventGraph::add_moments(std::size_t c) {
   }
   for (const auto& step : m.of(Relation::done))
     // mutant: no-done
-    add_times(c, Relation::done, step, tails, heads, kNobody);
+    if (!shared_line(m)) add_times(c, {Relation::done, step}, tails, heads, kNobody);
   for (const auto& step : m.of(Relation::late)) {
     if (m.is_move(step)) {
-      add_times(c, Relation::late, step, first, heads, kNobody);
+      add_times(c, {Relation::late, step}, first, heads, kNobody);
     } else {
-      add_times(c, Relation::late, step, tails, heads, kNobody);
+      if (!done_says(m, step)) add_times(c, {Relation::late, step}, tails, heads, kNobody);
       // mutant: late-after-commit-only
       add_between(c, Relation::late, step, first, heads);
     }
@@ -542,7 +564,7 @@ void EventGraph::add_moments(std::size_t c) {
       }
       if (heads.size() < 2) continue;
       // mutant: no-lock-chain
-      add_times(c, Relation::locked, step, tails, heads, kNobody);
+      if (!done_says(m, step)) add_times(c, {Relation::locked, step}, tails, heads, kNobody);
       first.clear();
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
         if (const std::int32_t t = p.writer_txn[w];
@@ -553,11 +575,11 @@ void EventGraph::add_moments(std::size_t c) {
     }
 }
 
-// To those who sent COMMIT after a moment of `first`, and before that one's own was answered; `heads`
-// are sorted.
+// To those who sent COMMIT after a moment of `first`, and before that one's own was answered.
 void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::Step& step,
-                             const std::vector<Moment>& first, const std::vector<Moment>& heads) {
+                             const std::vector<Moment>& first, std::vector<Moment>& heads) {
   const auto [q, r] = step;
+  std::ranges::stable_sort(heads, {}, &Moment::time);
   const auto add = [&, q = q, r = r](std::int64_t slack, const std::vector<Moment>& tails,
                                      const std::vector<Moment>& later) {
     for (const Moment& from : tails) {
@@ -602,7 +624,7 @@ void EventGraph::add_filtered(std::size_t c) {
       for (; j < to.size() && p.session[to[j]] <= session; ++j)
         if (p.session[to[j]] == session) heads.push_back({to[j], to[j]});
       if (!tails.empty() && !heads.empty())
-        add_timeline(c, f.letter, step, tails, heads, kNobody);
+        add_timeline(c, {f.letter, step}, tails, heads, kNobody);
     }
   };
   const auto times = [&](const Filtered& f, const Automaton::Step& step) {
@@ -622,7 +644,7 @@ void EventGraph::add_filtered(std::size_t c) {
         first.push_back({p.first_answer[t], t});
     }
     if (heads.empty() || (tails.empty() && first.empty())) return;
-    add_times(c, f.letter, step, tails, heads, kNobody);
+    add_times(c, {f.letter, step}, tails, heads, kNobody);
     add_between(c, f.letter, step, first, heads);
   };
   for (std::int32_t key = 0; key < p.keys; ++key) {
@@ -713,16 +735,41 @@ void EventGraph::add_statements(std::size_t c, bool together) {
       rail = next;
     }
   }
+  if (const auto line = shared_line(m)) {
+    committed.insert(committed.end(), answered.begin(), answered.end());
+    sent.insert(sent.end(), commits.begin(), commits.end());
+    // mutant: no-shared-line
+    add_times(c, *line, committed, sent, kNobody);
+    return;
+  }
   for (const auto& step : m.of(Relation::committed_before))
     // mutant: stale-statement
-    add_times(c, Relation::committed_before, step, committed, sent, kNobody);
+    add_times(c, {Relation::committed_before, step}, committed, sent, kNobody);
   for (const auto& step : m.of(Relation::answered_before))
     // mutant: statements-of-no-time
-    add_times(c, Relation::answered_before, step, answered, sent, kNobody);
+    add_times(c, {Relation::answered_before, step}, answered, sent, kNobody);
   // That of its own transaction is among them, which own_commit says, too.
   for (const auto& step : m.of(Relation::committed_after))
     // mutant: statement-of-the-future
-    add_times(c, Relation::committed_after, step, answered, commits, kNobody);
+    add_times(c, {Relation::committed_after, step}, answered, commits, kNobody);
+}
+
+// Four relations of one step each, which begin alike where they begin at the same, and end alike.
+std::optional<EventGraph::Line> EventGraph::shared_line(const Automaton& m) {
+  if (m.sites != Sites::statements) return std::nullopt;
+  const auto step = [&](Relation relation) {
+    return m.of(relation).size() == 1 ? m.of(relation).front() : Automaton::Step{-1, -1};
+  };
+  const auto [q, r] = step(Relation::done);
+  const auto [at, on] = step(Relation::answered_before);
+  // mutant: lines-always-shared
+  if (q < 0 || at < 0 || step(Relation::committed_before) != std::pair(q, on) ||
+      step(Relation::committed_after) != std::pair(at, r))
+    return std::nullopt;
+  Line line(Relation::done, {q, r});
+  line.statement = {at, on};
+  line.to_statement = Relation::committed_before;
+  return line;
 }
 
 std::int32_t EventGraph::read_at(Node v) const {

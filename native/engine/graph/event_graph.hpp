@@ -6,9 +6,11 @@
 // orders versions by itself, one node per writer of a key. Several checks are a disjoint union over
 // the same choices.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -148,6 +150,7 @@ class EventGraph {
   // All product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
+    if (times_say_wr_ && committed_before(a, read)) return;
     each(wr_, pairs_of_read(read), of_writer(a), of_read(read), [&](Node from, Node to) {
       // mutant: no-wr-edges
       visit(Edge{from, to, Relation::wr, read, a, -1});
@@ -241,16 +244,36 @@ class EventGraph {
     std::int64_t time;
     std::int32_t place;
   };
+  // What a timeline says: the states of its tails and heads, and the relation, by what the head is.
+  struct Line {
+    Line(Relation relation, const Automaton::Step& step)
+        : transaction(step), statement(step), to_transaction(relation), to_statement(relation) {}
+    Automaton::Step transaction, statement;
+    Relation to_transaction, to_statement;
+  };
+  // Whether COMMITs and statements stand on one timeline: what was answered before something was sent
+  // precedes it, whichever they are. A head's relation is then the one with COMMITs.
+  static std::optional<Line> shared_line(const Automaton& m);
+  static bool done_says(const Automaton& m, const Automaton::Step& step) {
+    return std::ranges::find(m.of(Relation::done), step) != m.of(Relation::done).end();
+  }
+  bool done_says_real_time(const Automaton& m) const;
+  // Whether the writer's COMMIT was answered before the statement of the read was sent.
+  bool committed_before(std::int32_t writer, std::int32_t read) const {
+    const std::int32_t t = problem.writer_txn[writer];
+    // mutant: always-committed-before
+    return t != problem.n && problem.commit_end[t] < problem.read_sent[read];
+  }
   void add_between(std::size_t check, Relation relation, const Automaton::Step& step,
-                   const std::vector<Moment>& first, const std::vector<Moment>& heads);
-  void add_times(std::size_t check, Relation relation, const Automaton::Step& step,
-                 std::vector<Moment>& tails, std::vector<Moment>& heads, std::int32_t initial);
+                   const std::vector<Moment>& first, std::vector<Moment>& heads);
+  void add_times(std::size_t check, const Line& line, std::vector<Moment>& tails,
+                 std::vector<Moment>& heads, std::int32_t initial);
   // Of each session with a wrong clock: its slack, its tails by its own clock, its heads.
   template <typename Visit>
   void each_clock(std::size_t check, const std::vector<Moment>& tails,
                   const std::vector<Moment>& heads, Visit visit);
-  void add_timeline(std::size_t check, Relation relation, const Automaton::Step& step,
-                    std::vector<Moment>& tails, std::vector<Moment>& heads, std::int32_t initial);
+  void add_timeline(std::size_t check, const Line& line, std::vector<Moment>& tails,
+                    std::vector<Moment>& heads, std::int32_t initial);
   void set_priorities(const AssumedOrders& assumed);
   void set_priorities(std::span<const std::int64_t> when);  // per transaction, T0 too
   Node fresh(std::size_t check);
@@ -262,6 +285,7 @@ class EventGraph {
   // transactions have all states and come first.
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
+  bool times_say_wr_ = false;  // a read that was sent after the writer's COMMIT adds nothing
   std::shared_ptr<const Kinds> kinds_;     // null: items and predicates alone are told apart
   std::vector<std::uint8_t> writer_kind_;  // of the key of each writer, where there are kinds
   std::vector<std::int32_t> transaction_;      // of each node, or -1

@@ -354,6 +354,10 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     const Node start = graph_.transaction_of(e.from) < 0 ? entered : e.from;
     Relation relation = overwrites(e.relation) ? Relation::rw : e.relation;
     const std::int32_t from = graph_.transaction_of(start);
+    if (graph_.transaction_of(e.from) < 0 && graph_.read_at(start) >= 0) {  // on a shared timeline
+      if (relation == Relation::committed_before) relation = Relation::answered_before;
+      if (relation == Relation::done) relation = Relation::committed_after;
+    }
     if (relation == Relation::committed_after && from == to) relation = Relation::own_commit;
     ProofEdge out{relation, from, to, -1, -1, -1};
     if (relation == Relation::committed_before || relation == Relation::answered_before ||
