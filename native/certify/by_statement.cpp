@@ -38,7 +38,7 @@ std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
 
 }  // namespace
 
-Choice by_statement(const History& h, const Choice& c, bool together) {
+Choice by_statement(const History& h, const Choice& c, bool writes, bool together) {
   Choice result = c;
   Statements& apart = result.apart;
   const Moments moments(h);
@@ -69,7 +69,7 @@ Choice by_statement(const History& h, const Choice& c, bool together) {
     // mutant: checker-own-of-statement
     result.reads[i].own = -1;
   }
-  apart.behind = behind_writes(h, c, start);
+  if (writes) apart.behind = behind_writes(h, c, start);
   return result;
 }
 

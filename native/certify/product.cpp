@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "certify/moments.hpp"
@@ -32,6 +33,7 @@ class Product {
   Product(const History& history, const Choice& choice, const Machine& machine, Budget& budget,
           const Snapshots* snapshots = nullptr)
       : h_(history), c_(choice), apart_(choice.apart), m_(machine), budget_(budget), snapshots_(snapshots) {
+    share_steps_of_statements();
     sort_members();
     lay_out();
     build();
@@ -44,7 +46,8 @@ class Product {
   const History& h_;
   const Choice& c_;
   const Statements& apart_;
-  const Machine& m_;
+  Machine m_;
+  std::vector<Step> inside_;  // of each statement, from one state to another
   Budget& budget_;
   const Snapshots* const snapshots_;
   // Of each step of wr or pwr, and of rw or prw, its chain over the commits.
@@ -100,6 +103,50 @@ class Product {
     return h_.txn_session[apart_.transaction(place)];
   }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
+
+  // Where all that leads from a statement in one state leads from it in another, too, the other moves
+  // on to the one, and has only the rest of its steps. What leads to writes is left by them as well.
+  void share_steps_of_statements() {
+    if (apart_.count() == 0 || !m_.of(Relation::to_write).empty()) return;
+    constexpr Relation kLeaving[] = {Relation::rw, Relation::irw, Relation::prw, Relation::own_commit,
+                                     Relation::committed_after, Relation::answered_before, Relation::po};
+    std::vector<std::set<std::pair<Relation, int>>> out(idx(m_.states));
+    for (const Relation r : kLeaving)
+      for (const auto& [q, to] : m_.of(r)) out[idx(q)].emplace(r, to);
+    const auto ends = [&](int q) { return std::ranges::find(m_.accepting, q) != m_.accepting.end(); };
+    for (int p = 1; p < m_.states; ++p) {
+      int best = -1;
+      for (int q = 1; q < m_.states; ++q)
+        // mutant: checker-shares-too-much
+        if (const auto &all = out[idx(p)], &some = out[idx(q)];
+            p != q && !some.empty() && (ends(p) || !ends(q)) && std::ranges::includes(all, some) &&
+            (some.size() < all.size() || ends(p) != ends(q) || q < p) &&
+            (best < 0 || some.size() > out[idx(best)].size()))
+          best = q;
+      if (best < 0) continue;
+      inside_.emplace_back(p, best);
+      for (const Relation r : kLeaving) {
+        auto& steps = m_.steps[idx(r)];
+        auto& only = m_.only[idx(r)];
+        for (std::size_t i = steps.size(); i-- > 0;) {
+          if (steps[i].first != p || !out[idx(best)].contains({r, steps[i].second})) continue;
+          steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
+          if (!only.empty()) only.erase(only.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+      }
+    }
+  }
+
+  // Whether a step leads to a transaction in that state.
+  bool is_entered(int q) const {
+    constexpr Relation kToStatements[] = {Relation::wr, Relation::iwr, Relation::pwr, Relation::committed_before,
+                                          Relation::answered_before, Relation::po, Relation::to_write};
+    for (int r = 0; r < kRelations; ++r)
+      if (std::ranges::find(kToStatements, static_cast<Relation>(r)) == std::end(kToStatements) &&
+          std::ranges::find(m_.steps[idx(r)], q, &Step::second) != m_.steps[idx(r)].end())
+        return true;
+    return false;
+  }
 
   bool compares_commits() const {
     for (const Relation r : {Relation::done, Relation::late, Relation::locked, Relation::committed_after})
@@ -398,7 +445,8 @@ class Product {
       reserve(next_tail_[s.second], apart_.count());
     for (const Step& s : m_.of(Relation::to_write)) reserve(write_tail_[s.second], c_.order.size());
     for (const Step& s : m_.of(Relation::locked))
-      reserve(lock_tail_[s.second], sent_of_key_.size());
+      // mutant: checker-done-says-all
+      if (!done_says(s)) reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
     for (Timeline& line : timelines_) reserve(line.chain, line.heads.size());
     for (const Step& s : m_.of(Relation::ww))
@@ -576,7 +624,8 @@ class Product {
   }
 
   // From each transaction to those of a stretch of `sent` that sent COMMIT later: edges of their own
-  // up to its own place, which is no pair, the chain behind it.
+  // up to its own place, which is no pair, the chain behind it. Without a chain: `done` leads to those
+  // that sent it after the answer.
   template <typename F>
   void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
                 std::size_t first, std::size_t last, Node chain, F&& edge) {
@@ -584,11 +633,26 @@ class Product {
     const auto later = [](std::int64_t time, const Sent& one) { return time < one.time; };
     auto at = std::upper_bound(sent.begin() + static_cast<std::ptrdiff_t>(first),
                                sent.begin() + static_cast<std::ptrdiff_t>(last), answered, later);
-    const std::int64_t own = commit_sent_[t];
+    const std::int64_t own = chain < 0 ? Moments(h_).commit_answered(t) : commit_sent_[t];
     const auto end = sent.begin() + static_cast<std::ptrdiff_t>(last);
     for (; at != end && at->time <= own; ++at)
       if (at->txn != t) edge(node(t, s.first), node(at->txn, s.second));
-    if (at != end) edge(node(t, s.first), chain + static_cast<Node>(at - sent.begin()));
+    if (chain >= 0 && at != end) edge(node(t, s.first), chain + static_cast<Node>(at - sent.begin()));
+  }
+  bool done_says(const Step& s) const {
+    return std::ranges::find(m_.of(Relation::done), s) != m_.of(Relation::done).end();
+  }
+
+  // The first that was sent later. It is looked for from where another one was: what follows in the
+  // history follows soon in time.
+  static std::size_t first_later(const std::vector<Sent>& sent, std::int64_t time, std::size_t near) {
+    std::size_t low = near, high = near;  // all before low are not later, those from high on are
+    for (std::size_t step = 1; low > 0 && sent[low - 1].time > time; step *= 2)
+      high = low - 1, low -= std::min(low, step);
+    for (std::size_t step = 1; high < sent.size() && sent[high].time <= time; step *= 2)
+      low = high + 1, high += std::min(sent.size() - high, step);
+    const auto at = [&](std::size_t i) { return sent.begin() + static_cast<std::ptrdiff_t>(i); };
+    return idx(std::ranges::upper_bound(at(low), at(high), time, {}, &Sent::time) - sent.begin());
   }
 
   // From COMMIT, and from a statement, to each statement that was sent later; from a statement to each
@@ -598,20 +662,24 @@ class Product {
     if (m_.of(Relation::own_commit).empty() && m_.of(Relation::po).empty()) return;
     const Moments moments(h_);
     for (const Step& s : m_.of(Relation::to_write)) to_writes(s, edge);
+    std::size_t near = 0, near_commits = 0;
     const auto lead = [&](const Step& s, std::int32_t place, std::int64_t answered,
-                          const std::vector<Sent>& sent, const std::vector<Node>& chain) {
-      const auto at = std::ranges::upper_bound(sent, answered, {}, &Sent::time);
-      if (answered != kTimeUnknownEnd && at != sent.end())
-        edge(node(place, s.first), chain[s.second] + static_cast<Node>(at - sent.begin()));
+                          const std::vector<Sent>& sent, const std::vector<Node>& chain, std::size_t& from) {
+      if (answered == kTimeUnknownEnd) return;
+      from = first_later(sent, answered, from);
+      if (from < sent.size()) edge(node(place, s.first), chain[s.second] + static_cast<Node>(from));
     };
+    std::vector<int> entered;
+    for (int q = 1; q < m_.states; ++q)
+      if (is_entered(q)) entered.push_back(q);
     for (const Step& s : m_.of(Relation::committed_before))
       for (const std::int32_t t : by_session_)
-        lead(s, t, moments.commit_answered(t), asked_, asked_tail_);
+        lead(s, t, moments.commit_answered(t), asked_, asked_tail_, near);
     for (std::size_t i = 0; i < apart_.count(); ++i) {
       budget_.poll();
       const std::int32_t place = apart_.place(i), owner = apart_.owner[i];
       for (const Step& s : m_.of(Relation::answered_before))
-        lead(s, place, apart_.answered[i], asked_, asked_tail_);
+        lead(s, place, apart_.answered[i], asked_, asked_tail_, near);
       const bool followed = i + 1 < apart_.count() && apart_.owner[i + 1] == owner;
       // mutant: checker-one-of-several
       for (const Step& s : m_.of(Relation::po))
@@ -627,11 +695,12 @@ class Product {
         if (followed) edge(link, link + 1);
       }
       for (const Step& s : m_.of(Relation::committed_after))
-        lead(s, place, apart_.answered[i], sent_, sent_tail_);
+        lead(s, place, apart_.answered[i], sent_, sent_tail_, near_commits);
       // What leads to a transaction as one that reads leads to each of its statements.
       // mutant: checker-no-statement-of-reader
-      for (int q = 1; q < m_.states; ++q)
-        edge(node(owner, q), node(place, q));
+      for (const int q : entered) edge(node(owner, q), node(place, q));
+      // mutant: checker-shares-nothing
+      for (const auto& [q, r] : inside_) edge(node(place, q), node(place, r));
       for (const Step& s : m_.of(Relation::own_commit))
         edge(node(place, s.first), node(owner, s.second));
     }
@@ -672,7 +741,7 @@ class Product {
         budget_.poll();
         const std::int32_t t = c_.order[i];
         to_later(s, t, write_answered_[idx(i)], sent_of_key_, idx(sent_start_[key]),
-                 idx(sent_start_[key + 1]), lock_tail_[s.second], edge);
+                 idx(sent_start_[key + 1]), done_says(s) ? -1 : lock_tail_[s.second], edge);
       }
   }
 

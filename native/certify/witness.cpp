@@ -25,12 +25,14 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
   const bool by_key = std::any_of(checks.begin(), checks.end(),
                                   [](const ReadCheck& check) { return check.of_one_key(); });
   const Accesses parts = by_key ? accesses(history, choice) : Accesses{};
-  const Choice together = apart ? by_statement(history, choice, true) : Choice{};
+  const bool writes = std::ranges::any_of(
+      checks, [](const ReadCheck& check) { return check.positions.mentions(Relation::to_write); });
+  const Choice together = apart ? by_statement(history, choice, writes, true) : Choice{};
   const bool merged = std::ranges::find(together.apart.several, 1) != together.apart.several.end();
   std::optional<Choice> one_by_one;
   const auto statements = [&]() -> const Choice& {
     if (!merged) return together;
-    if (!one_by_one) one_by_one = by_statement(history, choice);
+    if (!one_by_one) one_by_one = by_statement(history, choice, writes, false);
     return *one_by_one;
   };
   // return paths last: they may need other checks to have no cycles.

@@ -155,6 +155,7 @@ struct Automaton {
   bool forbids_return_paths() const { return direct() || of_product(); }
 
   const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }
+  bool has(Relation r, const Step& step) const { return std::ranges::find(of(r), step) != of(r).end(); }
 
   // Does a move inside a transaction do what this step does, and none the opposite?
   bool is_move(const Step& step) const {

@@ -63,9 +63,6 @@ bool statements_are_in_time(const Problem& p) {
 // state behind that step, and what leads away from one of them leads away from all.
 Automaton joined(const Automaton& m) {
   using Step = Automaton::Step;
-  const auto has = [&](Relation relation, const Step& step) {
-    return std::ranges::find(m.of(relation), step) != m.of(relation).end();
-  };
   std::vector<bool> reads(idx(m.states), false);
   for (const auto& [q, r] : m.of(Relation::own_commit)) reads[q] = true;
   const auto& on = m.of(Relation::po);
@@ -73,18 +70,18 @@ Automaton joined(const Automaton& m) {
   const std::int32_t last = on.front().second;
   if (!reads[last]) return m;
   for (std::int32_t q = 0; q < m.states; ++q)
-    if (has(Relation::po, {q, last}) != (reads[q] && q != last)) return m;
+    if (m.has(Relation::po, {q, last}) != (reads[q] && q != last)) return m;
   for (std::size_t i = 0; i < kRelations; ++i) {
     const auto relation = static_cast<Relation>(i);
     const bool leaves = relation == Relation::rw || relation == Relation::own_commit ||
                         relation == Relation::committed_after;
     const bool goes_on = relation == Relation::po || relation == Relation::answered_before;
     for (const auto& [q, r] : m.of(relation)) {
-      if (goes_on ? r != last || !has(Relation::po, {q, r}) || !has(Relation::answered_before, {q, r})
+      if (goes_on ? r != last || !m.has(Relation::po, {q, r}) || !m.has(Relation::answered_before, {q, r})
                   : r == last || leaves != reads[q])
         return m;
       for (std::int32_t other = 0; other < m.states; ++other)
-        if (leaves && reads[other] && !has(relation, {other, r})) return m;
+        if (leaves && reads[other] && !m.has(relation, {other, r})) return m;
     }
   }
   if (std::ranges::find(m.epsilon, last, &Step::second) != m.epsilon.end()) return m;
@@ -244,11 +241,11 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add(wr_, m.of(Relation::wr), of_each(Relation::wr), false, true);
     add(ww_, m.of(Relation::ww), of_each(Relation::ww), false, m.by_operation());
     add(rw_, m.of(Relation::rw), of_each(Relation::rw), true, false);
+    // SOUND BECAUSE the timeline has the pair of the two, from the same state to the same.
     // mutant: times-always-say-wr
     times_say_wr_ = (c == 0 || times_say_wr_) && !p.read_sent.empty() &&
                     std::ranges::all_of(m.of(Relation::wr), [&](const Automaton::Step& step) {
-                      return std::ranges::find(m.of(Relation::committed_before), step) !=
-                             m.of(Relation::committed_before).end();
+                      return m.has(Relation::committed_before, step);
                     });
     add(back_, m.back.by_rw, [&](std::size_t) { return m.back.rw_pairs; }, true, false);
   }
@@ -476,7 +473,7 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
 // out, as no cycle passes it.
 bool EventGraph::done_says_real_time(const Automaton& m) const {
   const Problem& p = problem;
-  const auto says = [&](const Automaton::Step& step) { return done_says(m, step); };
+  const auto says = [&](const Automaton::Step& step) { return m.has(Relation::done, step); };
   if (m.rt_is_assumed || p.commit_begin.empty() || !std::ranges::all_of(m.of(Relation::rt), says))
     return false;
   for (std::int32_t t = 0; t < p.n; ++t)
@@ -547,7 +544,7 @@ void EventGraph::add_moments(std::size_t c) {
     if (m.is_move(step)) {
       add_times(c, {Relation::late, step}, first, heads, kNobody);
     } else {
-      if (!done_says(m, step)) add_times(c, {Relation::late, step}, tails, heads, kNobody);
+      if (!m.has(Relation::done, step)) add_times(c, {Relation::late, step}, tails, heads, kNobody);
       // mutant: late-after-commit-only
       add_between(c, Relation::late, step, first, heads);
     }
@@ -564,7 +561,7 @@ void EventGraph::add_moments(std::size_t c) {
       }
       if (heads.size() < 2) continue;
       // mutant: no-lock-chain
-      if (!done_says(m, step)) add_times(c, {Relation::locked, step}, tails, heads, kNobody);
+      if (!m.has(Relation::done, step)) add_times(c, {Relation::locked, step}, tails, heads, kNobody);
       first.clear();
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
         if (const std::int32_t t = p.writer_txn[w];
@@ -762,10 +759,9 @@ std::optional<EventGraph::Line> EventGraph::shared_line(const Automaton& m) {
   };
   const auto [q, r] = step(Relation::done);
   const auto [at, on] = step(Relation::answered_before);
+  if (q < 0 || at < 0 || step(Relation::committed_before) != std::pair(q, on)) return std::nullopt;
   // mutant: lines-always-shared
-  if (q < 0 || at < 0 || step(Relation::committed_before) != std::pair(q, on) ||
-      step(Relation::committed_after) != std::pair(at, r))
-    return std::nullopt;
+  if (step(Relation::committed_after) != std::pair(at, r)) return std::nullopt;
   Line line(Relation::done, {q, r});
   line.statement = {at, on};
   line.to_statement = Relation::committed_before;

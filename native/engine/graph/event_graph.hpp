@@ -254,14 +254,11 @@ class EventGraph {
   // Whether COMMITs and statements stand on one timeline: what was answered before something was sent
   // precedes it, whichever they are. A head's relation is then the one with COMMITs.
   static std::optional<Line> shared_line(const Automaton& m);
-  static bool done_says(const Automaton& m, const Automaton::Step& step) {
-    return std::ranges::find(m.of(Relation::done), step) != m.of(Relation::done).end();
-  }
   bool done_says_real_time(const Automaton& m) const;
   // Whether the writer's COMMIT was answered before the statement of the read was sent.
   bool committed_before(std::int32_t writer, std::int32_t read) const {
     const std::int32_t t = problem.writer_txn[writer];
-    // mutant: always-committed-before
+    // mutant: committed-in-any-case
     return t != problem.n && problem.commit_end[t] < problem.read_sent[read];
   }
   void add_between(std::size_t check, Relation relation, const Automaton::Step& step,
