@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
@@ -102,7 +103,6 @@ class _Builder:
         self.given_initial = initial
         self.used: set[tuple[int, Any]] = set()
         self.keys: dict[tuple[int, Any], int] = {}
-        self.scans: dict[tuple[int, int], int] = {}  # number of a predicate read
         self.sources: list[tuple[int, str, int, Any]] = []
         self.initial_at: int | None = None
         if isinstance(initial, Mapping):
@@ -154,7 +154,6 @@ class _Builder:
             if _is_sequence(op) and op and op[0] == "scan":
                 if status == c.INITIAL:
                     raise HistoryError(f"{at}: a predicate read in the initial transaction")
-                self.scans[index, i] = len(self.scans)
                 self.scan(op, at, i + 1, ok=i not in failed)
                 continue
             kind, key, value = self.op(op, at)
@@ -239,6 +238,8 @@ class _Builder:
                 f"{where}: times (got {len(intervals)}, expected one pair for each of "
                 f"{len(transaction.ops)} operations, or None in its place)"
             )
+        scans = [i for i, op in enumerate(transaction.ops) if op[0] == "scan"]
+        number = dict(zip(reversed(scans), count(self.columns.statements() - 1, -1), strict=False))
         for i, interval in enumerate(intervals):
             at = f"{where}: the times of operation {i + 1}"
             if interval is None:
@@ -253,8 +254,8 @@ class _Builder:
                     f"{at}: out of order (got {shown(interval)}, expected within begin "
                     f"{transaction.begin} and end {transaction.end})"
                 )
-            if (index, i) in self.scans:
-                self.columns.set_statement_times(self.scans[index, i], sent, answered)
+            if i in number:
+                self.columns.set_statement_times(number[i], sent, answered)
             else:
                 self.columns.set_operation_times(
                     self.columns.operation_at(index, i + 1), sent, answered

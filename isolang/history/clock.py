@@ -10,6 +10,7 @@ from isolang.history import columns as c
 from isolang.history.values import shown
 
 _EPOCH = dt.datetime(1970, 1, 1)
+_INTEGER = "an integer"
 
 
 class Clock:
@@ -35,7 +36,7 @@ class Clock:
         """
         if given is None:
             return unknown
-        kind, number = self._read(given, where)
+        kind, number = (_INTEGER, given) if type(given) is int else self._read(given, where)
         self._kind = self._kind or kind
         if kind != self._kind:
             msg = f"{where}: times of two kinds (got {kind}, before {self._kind}); use one clock"
@@ -53,9 +54,9 @@ class Clock:
         if isinstance(given, float) and math.isfinite(given):
             return "a float", round(given * 1e9)
         if isinstance(given, int) and not isinstance(given, bool):
-            return "an integer", given
+            return _INTEGER, given
         if hasattr(given, "__index__") and not isinstance(given, bool):  # numpy's
-            return "an integer", int(given.__index__())
+            return _INTEGER, int(given.__index__())
         msg = (
             f"{where}: not a time (got {shown(given)}, expected an integer of nanoseconds, a float "
             "of seconds or a datetime)"

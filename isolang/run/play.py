@@ -202,6 +202,15 @@ def perform(
             else:
                 t.read(key, absent)
             return there
+        case Select(low, high):
+            found = client.select(low, high)
+            t.select(low, high, found)
+            return found
+        case Change(low, high, value):
+            changed = client.change(low, high, value)
+            for key in changed:
+                t.write(key, value)
+            return changed
         case Append(key, value):
             if not client.append(key, value):
                 raise TargetError(f"the list {key} is gone: somebody else has removed its row")
@@ -218,15 +227,6 @@ def perform(
             else:
                 (t.write if there else t.read)(key, absent)
             return there
-        case Select(low, high):
-            found = client.select(low, high)
-            t.select(low, high, found)
-            return found
-        case Change(low, high, value):
-            changed = client.change(low, high, value)
-            for key in changed:
-                t.write(key, value)
-            return changed
         case Scan(keys):
             found = client.scan(keys[0], keys[-1])
             for key in keys:

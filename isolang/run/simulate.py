@@ -53,7 +53,7 @@ def simulate(
     workload = workload_named(name, shape)
     target = Memory(Address(kind="memory"), "")
     target.setup(workload.registers, workload.lists)
-    random, values, clock = Random(f"{seed}/order"), count(1), count()
+    draw, values, clock = Random(f"{seed}/order").random, count(1), count()
     clients = [
         _Client(number, target.connect(), Source(seed, number, values))
         for number in range(sessions)
@@ -61,16 +61,16 @@ def simulate(
     ended: list[Transaction] = []
     begun = 0
     while len(ended) < transactions:
-        client = random.choice(clients)
-        if client.steps is None and begun < transactions:
-            client.start(workload, RULES[rule], next(clock))
-            begun += 1
+        client = clients[int(draw() * sessions)]
+        if client.steps is None:
+            if begun < transactions:
+                client.start(workload, RULES[rule], next(clock))
+                begun += 1
         # Where all that are open wait for others, as nobody begins any more, they go on.
-        elif client.steps is not None and (
-            client.until <= len(ended)
-            or not any(one.steps is not None and one.until <= len(ended) for one in clients)
+        elif client.until <= len(ended) or not any(
+            one.steps is not None and one.until <= len(ended) for one in clients
         ):
-            ended += client.step(len(ended), clock)
+            client.step(ended, clock)
     return History.from_transactions(ended, name=f"<simulated {name}>")
 
 
@@ -91,20 +91,21 @@ class _Client:
         self._begin, self._result, self._operations = now, None, list[Any]()
         self._client.begin(level)
 
-    def step(self, ended: int, clock: Iterator[int]) -> list[Transaction]:
-        """Do the next operation; gives the transaction if it has ended."""
+    def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
+        """Do the next operation; a transaction that has ended then goes to the others."""
         assert self.steps is not None
+        self.until = len(ended)
         try:
             operation = self.steps.send(self._result)
-            if isinstance(operation, Wait):
-                self.until = ended + operation.transactions
-            self._result = perform(operation, self, self._client, rows=self._rows)
+            self._result = perform(operation, self, self._client, self._wait, rows=self._rows)
         except StopIteration:
-            return [self._end(clock)]
+            ended.append(self._end(clock))
         except RolledBack:
             self._client.rollback()
-            return [self._ended("aborted", clock)]
-        return []
+            ended.append(self._ended("aborted", clock))
+
+    def _wait(self, operation: Wait) -> None:
+        self.until += operation.transactions
 
     def _end(self, clock: Iterator[int]) -> Transaction:
         try:

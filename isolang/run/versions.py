@@ -11,7 +11,7 @@ is so in the order of COMMIT, which is real time.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 from typing import Any, Final
 
 from isolang.run.operation import DELETED
@@ -64,11 +64,10 @@ class Versions:
             self._replaced.append((key, old))
         self._behind.append(len(self._replaced))
 
-    def newest(self, low: int, high: int) -> dict[str, int]:
-        """The newest versions that are numbers from ``low`` to ``high``."""
-        first = bisect_left(self._numbers, (low, ""))
-        last = bisect_right(self._numbers, (high, _LAST))
-        return {key: value for value, key in self._numbers[first:last]}
+    def newest(self, low: int, high: int) -> list[tuple[int, str]]:
+        """The newest versions that are numbers from ``low`` to ``high``, with their keys."""
+        numbers = self._numbers
+        return numbers[bisect_left(numbers, (low, "")) : bisect_right(numbers, (high, _LAST))]
 
     def keys(self, low: str, high: str) -> list[str]:
         """The keys from ``low`` to ``high`` that were written, ascending."""
@@ -76,9 +75,8 @@ class Versions:
 
     def replaced_since(self, time: int) -> dict[str, Any]:
         """The keys that were written after a time, with what they held then."""
-        replaced = self._replaced[self._behind[time] :]
-        replaced.reverse()  # the first change of a key says what it held
-        return dict(replaced)
+        # The first change of a key says what it held.
+        return dict(self._replaced[: self._behind[time] - len(self._replaced) - 1 : -1])
 
 
 class Changes:
@@ -86,6 +84,8 @@ class Changes:
 
     def __init__(self, versions: Versions, level: str) -> None:
         self._versions, self._level, self._began = versions, level, versions.now
+        self._of_begin = level in _OF_BEGIN
+        self._looked, self._old = self._began, dict[str, Any]()  # see `_replaced`
         self._seen: set[str] = set()
         self._ranges: list[tuple[str, str]] = []  # of keys, whose rows were all read
         self._written: dict[str, Any] = {}
@@ -103,10 +103,17 @@ class Changes:
             return dirty[-1][1]
         versions = self._versions.of.get(key, _UNWRITTEN)
         last = -1
-        if self._level in _OF_BEGIN:
+        if self._of_begin:
             while versions[last][0] > self._began:
                 last -= 1
         return versions[last][1]
+
+    def _replaced(self) -> dict[str, Any]:
+        """The keys that others have written since BEGIN, with what they held then."""
+        if self._looked < self._versions.now:
+            self._old = self._versions.replaced_since(self._looked) | self._old
+            self._looked = self._versions.now
+        return self._old
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Give the versions that the level shows of the keys from ``low`` to ``high``."""
@@ -119,24 +126,26 @@ class Changes:
     def select(self, low: int, high: int) -> dict[str, int]:
         """Give the versions that the level shows and that are numbers in a range, key by key."""
         self._ranges.append(("", _LAST))
-        found = self._versions.newest(low, high)
         others: dict[str, Any] = {}  # that show another version than the newest
-        if self._level in _OF_BEGIN:
-            others = self._versions.replaced_since(self._began)
+        if self._of_begin:
+            others = self._replaced()
         elif self._level == "read uncommitted":
             others = {key: self._shown(key) for key in self._versions.dirty}
-        others.update(self._written)
-        for key, value in others.items():
-            if isinstance(value, int) and low <= value <= high:
-                found[key] = value
-            elif key in found:
-                del found[key]
-        return dict(sorted(found.items()))
+        if self._written:
+            others = others | self._written
+        newest = self._versions.newest(low, high)
+        found = [(key, value) for value, key in newest if key not in others]
+        found += [
+            (key, value)
+            for key, value in others.items()
+            if isinstance(value, int) and low <= value <= high
+        ]
+        found.sort()
+        return dict(found)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Write a value where the level shows numbers in a range; gives the keys, ascending."""
         keys = list(self.select(low, high))
-        self._seen.update(keys)
         for key in keys:
             self.write(key, value)
         return keys
@@ -161,17 +170,20 @@ class Changes:
             RolledBack: the level would not be kept.
         """
         self.roll_back()
-        replaced = self._versions.replaced_since(self._began)
-        if self._level == "serializable":
-            used = self._seen | self._written.keys()
-            used.update(key for low, high in self._ranges for key in replaced if low <= key <= high)
-        elif self._level == "snapshot":
-            used = set(self._written)
-        else:
-            used = {key for key, value in self._written.items() if isinstance(value, list)}
-        if not used.isdisjoint(replaced):
+        if self._is_lost(self._replaced().keys()):
             raise RolledBack("another transaction has changed what this one used")
         self._versions.commit(self._written)
+
+    def _is_lost(self, changed: KeysView[str]) -> bool:
+        """Whether the level does not let others have changed these keys."""
+        if not self._of_begin:
+            return any(isinstance(self._written.get(key), list) for key in changed)
+        if not changed.isdisjoint(self._written):
+            return True
+        return self._level == "serializable" and (
+            not changed.isdisjoint(self._seen)
+            or any(low <= key <= high for low, high in self._ranges for key in changed)
+        )
 
     def roll_back(self) -> None:
         """Have nobody see what was written."""

@@ -205,6 +205,8 @@ void register_history(nb::module_& m) {
       nb::class_<History>(m, "Columns", "The columns of a history; see native/core/history.hpp.");
   c.def(nb::init<>());
   c.def("transactions", &History::transactions).def("operations", &History::operations);
+  c.def("statements", [](const History& h) { return h.statement_start.size(); },
+        "How many predicate reads there are.");
   c.def("n_keys", &History::n_keys);
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
   c.def_prop_ro("has_operation_times", &History::has_operation_times);

@@ -3,11 +3,15 @@
 #include <Python.h>
 
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
 #include "core/history.hpp"
+#include "readers/predicates.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -52,7 +56,40 @@ std::optional<std::int32_t> plain_list(History& h, PyObject* o) {
   return h.add_list(atoms);
 }
 
-// ("r", key, value or list), ("w" | "insert" | "append", key, value), ("delete", key).
+// The rows that a predicate read returned, if all are plain: key and value of each.
+using Rows = std::vector<std::pair<std::int32_t, std::int32_t>>;
+std::optional<Rows> plain_rows(History& h, PyObject* rows, std::int32_t initial) {
+  Rows found;
+  PyObject *key = nullptr, *row = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(rows, &at, &key, &row) != 0;) {
+    const auto number = plain_atom(h.key_atoms, key);
+    const auto value = row == Py_None ? std::nullopt : plain_atom(h.values, row);
+    if (!number || !value) return std::nullopt;
+    found.emplace_back(h.key_of(*number, initial), *value);
+  }
+  return found;
+}
+
+// ("scan", text of a predicate, rows).
+bool add_plain_scan(History& h, PyObject* predicate, PyObject* rows, std::int64_t position,
+                    std::int32_t initial) {
+  const auto text = text_of(predicate);
+  if (!text || text->empty() || !PyDict_CheckExact(rows)) return false;
+  std::string canonical;
+  try {
+    canonical = canonical_predicate(*text);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  const auto found = plain_rows(h, rows, initial);
+  if (!found) return false;
+  h.begin_statement(canonical, position, 1);
+  for (const auto& [key, value] : *found) h.add_op(OpKind::read, key, value, position);
+  h.end_statement();
+  return true;
+}
+
+// ("r", key, value or list), ("w" | "insert" | "append", key, value), ("delete", key), and those.
 bool add_plain(History& h, PyObject* op, std::int64_t position, std::int32_t initial) {
   if (!is_sequence(op)) return false;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(op);
@@ -67,6 +104,7 @@ bool add_plain(History& h, PyObject* op, std::int64_t position, std::int32_t ini
     h.add_op(OpKind::write, number, h.deleted_atom(), position);
     return true;
   }
+  if (name == "scan") return add_plain_scan(h, parts[1], parts[2], position, initial);
   OpKind kind = OpKind::write;
   if (name == "r") {
     kind = PyList_CheckExact(parts[2]) ? OpKind::read_list : OpKind::read;
@@ -106,15 +144,9 @@ void register_plain(nb::module_& m) {
       "add_plain_rows",
       [](History& h, const nb::dict& rows, std::int64_t position, std::int32_t initial) {
         if (h.transactions() == 0) throw nb::value_error("no transaction begun");
-        std::vector<std::pair<std::int32_t, std::int32_t>> found;
-        for (const auto [key, row] : rows) {
-          const auto number = plain_atom(h.key_atoms, key.ptr());
-          const auto value = row.is_none() ? std::nullopt : plain_atom(h.values, row.ptr());
-          if (!number || !value) return false;
-          found.emplace_back(h.key_of(*number, initial), *value);
-        }
-        for (const auto& [key, value] : found) h.add_op(OpKind::read, key, value, position);
-        return true;
+        const auto found = plain_rows(h, rows.ptr(), initial);
+        for (const auto& [key, value] : found.value_or(Rows{})) h.add_op(OpKind::read, key, value, position);
+        return found.has_value();
       },
       "columns"_a, "rows"_a, "position"_a, "initial"_a,
       "Adds the rows that a predicate read returned, if all are plain; else none.");

@@ -37,16 +37,21 @@ class _Groups(Workload):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self.pairs = max(1, self.keys // _ROWS)
-        self.registers = self._names = numbered("row", self.keys)
+        self.registers = names = numbered("row", self.keys)
+        self._rows = [names[pair :: self.pairs] for pair in range(self.pairs)]
+        self._selects = [
+            Select(group * _WIDTH, (group + 1) * _WIDTH - 1) for group in range(2 * self.pairs)
+        ]
 
     def groups(self, source: Source) -> tuple[int, int]:
         """The groups of a pair, either first."""
-        pair, first = self.key(source) % self.pairs, source.random.randrange(2)
-        return 2 * pair + first, 2 * pair + 1 - first
+        first = 2 * (self.key(source) % self.pairs)
+        return (first, first + 1) if source.random.random() < 0.5 else (first + 1, first)
 
     def row(self, source: Source, group: int) -> str:
         """A row that belongs to the pair of a group."""
-        return source.random.choice(self._names[group // 2 :: self.pairs])
+        rows = self._rows[group // 2]
+        return rows[int(source.random.random() * len(rows))]
 
     def value(self, source: Source, group: int) -> int:
         """A value of a group that nobody else writes."""
@@ -54,7 +59,7 @@ class _Groups(Workload):
 
     def select(self, group: int) -> Select:
         """Read the rows of a group."""
-        return Select(group * _WIDTH, (group + 1) * _WIDTH - 1)
+        return self._selects[group]
 
 
 class PairsPred(_Groups):
