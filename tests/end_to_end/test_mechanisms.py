@@ -9,7 +9,8 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from operation_times import PROFILES, blindw_rw_plus, play, smallbank
 
-from isolang.api import check
+from isolang.api import check, load_spec
+from isolang.history import History, Transaction
 
 SIZES = {"transactions": 150, "sessions": 12, "keys": 30}
 #: What a store of each kind of snapshots may lack, and what finds it.
@@ -39,3 +40,41 @@ def test_a_store_that_lacks_one_is_found_by_it(snapshots, fault, mechanism):
     history = play(blindw_rw_plus, snapshots, fault=fault, **SIZES)
     verdict = check(history, mechanism)
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
+
+
+T0 = Transaction([("w", "x", 0)], status="initial")
+
+
+def judged(spec, *transactions):
+    verdict = check(History.from_transactions(transactions), load_spec(spec))
+    assert verdict.certified
+    return verdict.outcome
+
+
+def test_locks_say_by_themselves_that_one_committed_before_the_other():
+    """Where nothing else orders COMMITs: reads show an order that the locks contradict."""
+    first = Transaction([("w", "x", 1)], "a", begin=0, end=10, times=[(1, 2)], commit=3)
+    second = Transaction([("w", "x", 2)], "b", begin=20, end=30, times=[(21, 22)], commit=23)
+    earlier = Transaction([("r", "x", 2)], "c", begin=40, end=50, times=[(41, 42)], commit=43)
+    later = Transaction([("r", "x", 1)], "c", begin=60, end=70, times=[(61, 62)], commit=63)
+    spec = 'spec locks\ninclude "adya.iso"\nacyclic so | locked | wr | ww | rw as locks'
+    assert judged(spec, first, second, earlier, later) == "invalid"
+    assert judged(spec.replace("| locked ", ""), first, second, earlier, later) == "valid"
+
+
+def test_real_time_is_more_than_the_moments_of_commits():
+    """Nobody knows when the second one sent COMMIT; but it began after the first had ended."""
+    writer = Transaction([("w", "x", 1)], "a", begin=0, end=10, times=[(1, 2)], commit=3)
+    other = Transaction([("w", "y", 1), ("r", "x", 0)], "b", begin=20, end=30, times=[None, None])
+    spec = 'spec times\ninclude "adya.iso"\nacyclic so | {} | wr | ww | rw as times'
+    assert judged(spec.format("rt | done"), T0, writer, other) == "invalid"
+    assert judged(spec.format("done"), T0, writer, other) == "valid"
+
+
+def test_a_read_from_what_had_committed_adds_nothing():
+    """COMMITs and statements are on one timeline, which says so: an edge in and out for each."""
+    history = play(blindw_rw_plus, "statement", transactions=600, sessions=12, keys=100)
+    reads = sum(op[0] == "r" for t in history.transactions() for op in t.ops)
+    for profile in ("consistent-read-by-statement", "postgresql-read-committed"):
+        edges = check(history, profile).statistics["edges_after_pruning"]
+        assert edges < 1.25 * reads, (profile, edges, reads)
