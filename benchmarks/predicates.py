@@ -6,8 +6,8 @@
     python benchmarks/predicates.py --shapes BlindW-Pred --levels ser si --recorded overlapping
 
 Tables that stay: half of the transactions read a random range of one column, the other half write
-a few rows. A shape says how many rows there are, how many of them a range matches, and how many a
-writer writes. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
+a few rows. A shape says how many rows there are, how many of them a range matches, how many a
+writer writes, and perhaps how many different ranges there are. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
 rows, and writers write what they find. ``Elle`` and ``Viper`` are tables as their workloads have
 them: closed predicates ``[:mod m r]`` over rows that ``:init`` declares; ranges of keys, some of
 which are deleted. With ``--phantom`` one predicate read misses a row that its transaction then
@@ -73,18 +73,23 @@ class Shape(NamedTuple):
     """A table: its rows (0: one for each transaction), those that a range matches, and writes.
 
     ``writes`` is the number of rows that a writer writes; 0 for those that its own read finds.
+    ``ranges`` is the number of different ones; 0: each read has one of its own.
     """
 
     rows: int
     matching: int
     writes: int
     columns: int = 1
+    ranges: int = 0
 
 
 SHAPES = {
     "1000 rows, 1 %, 2 writes": Shape(1_000, 10, 2),
     "1000 rows, 1 %, 10 writes": Shape(1_000, 10, 10),
     "100 rows, 10 %, 2 writes": Shape(100, 10, 2),
+    "1000 rows, 1 %, 2 writes, 1 range": Shape(1_000, 10, 2, ranges=1),
+    "1000 rows, 1 %, 2 writes, 20 ranges": Shape(1_000, 10, 2, ranges=20),
+    "1000 rows, 1 %, 2 writes, 200 ranges": Shape(1_000, 10, 2, ranges=200),
     "BlindW-Pred": Shape(0, 10, 0, columns=2),
 }
 
@@ -142,7 +147,10 @@ def play(transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 
         found: list[int] = []
         if not (writes and shape.writes):
             column = int(rng.random() * shape.columns)
-            low = int(rng.random() * (_DOMAIN - width))
+            at = rng.random()
+            if shape.ranges:
+                at = (int(at * shape.ranges) + 0.5) / shape.ranges
+            low = int(at * (_DOMAIN - width))
             found = now.find(column, low, low + width - 1)
             missed = ""
             if phantom and number > transactions // 2 and len(found) > 1:
