@@ -7,11 +7,11 @@
 
 Tables that stay: half of the transactions read a random range of one column, the other half write
 a few rows. A shape says how many rows there are, how many of them a range matches, how many a
-writer writes, and perhaps how many different ranges there are. ``BlindW-Pred`` is Vbox's: a row for each transaction, two columns, ranges of ten
-rows, and writers write what they find. ``Elle`` and ``Viper`` are tables as their workloads have
-them: closed predicates ``[:mod m r]`` over rows that ``:init`` declares; ranges of keys, some of
-which are deleted. With ``--phantom`` one predicate read misses a row that its transaction then
-reads by key.
+writer writes, and perhaps how many different ranges there are. ``BlindW-Pred`` is Vbox's: a row for
+each transaction, two columns, ranges of ten rows, and writers write what they find. ``Elle`` and
+``Viper`` are tables as their workloads have them: closed predicates ``[:mod m r]`` over rows that
+``:init`` declares; ranges of keys, some of which are deleted. With ``--phantom`` one predicate read
+misses a row that its transaction then reads by key.
 
 Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
 that: their order (``in turn``), invocations and answers between which others take place
