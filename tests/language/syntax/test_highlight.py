@@ -26,13 +26,14 @@ def test_the_textmate_grammar_is_of_the_table():
 
 def test_the_extension_of_vs_code_has_what_it_names():
     """Its files are there, the grammar is the table's, and a word is a name of the language."""
-    manifest = json.loads((EDITOR.parent / "package.json").read_text())
+    folder = ROOT / "editors" / "vscode"
+    manifest = json.loads((folder / "package.json").read_text())
     (language,), (grammar,) = (manifest["contributes"][k] for k in ("languages", "grammars"))
     assert grammar["scopeName"] == json.loads(text())["scopeName"]
     assert language["extensions"] == [".iso"]
     for name in (manifest["main"], grammar["path"], language["configuration"]):
-        assert (EDITOR.parent / name).is_file()
-    configured = json.loads((EDITOR.parent / language["configuration"]).read_text())
+        assert (folder / name).is_file()
+    configured = json.loads((folder / language["configuration"]).read_text())
     assert configured["wordPattern"] in {one.pattern for one in COLOURS if one.token == "Name"}
 
 
