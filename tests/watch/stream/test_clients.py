@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.streams import random_log
@@ -26,12 +27,15 @@ def done(batch: Batch) -> list[str]:
     return [history.session_names[s] for s, f in zip(of, flying, strict=True) if not f]
 
 
-def test_a_silent_client_holds_the_watermark_until_the_grace_is_over(tmp_path):
+def test_a_silent_client_holds_the_watermark_until_the_grace_is_over(tmp_path, monkeypatch):
     """It is named as what holds it, then as idle; what it brings after that is late."""
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep)
+    monkeypatch.setattr("isolang.watch.stream.stream.time", clock)
     a, b = tmp_path / "a.log", tmp_path / "b.log"
     add(a, 0, 10, 20)
     add(b, 1, 11, 21)
-    stream = Stream([tmp_path], grace=0.3)
+    stream = Stream([tmp_path], grace=30)
     batch = stream.next(0)
     assert (done(batch), batch.watermark, batch.holding) == ([], 20, str(a))
     add(a, 0, 100, 200)
@@ -40,10 +44,10 @@ def test_a_silent_client_holds_the_watermark_until_the_grace_is_over(tmp_path):
     assert batch.watermark == 21
     assert batch.idle == ()
     assert batch.waiting > 0
-    time.sleep(0.2)
+    now[0] += 20
     add(a, 0, 300, 400)
     stream.next(0)
-    time.sleep(0.2)
+    now[0] += 20
     batch = stream.next(0)
     assert batch.idle == (str(b),)
     assert batch.watermark == 400
