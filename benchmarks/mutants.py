@@ -126,6 +126,11 @@ TESTS = {
         "tests/certify/test_one_key.py",
         *_ENGINE,
     ],
+    "native/engine/search/return_paths": [
+        "tests/pipeline/test_implicit.py",
+        "tests/native/engine/test_return_paths.py",
+        *_ENGINE,
+    ],
     "native/engine/graph/clocks": ["tests/end_to_end/test_many_sessions.py", *_ENGINE],
     "native/engine": [*_SESSIONS, *_ENGINE, "tests/end_to_end/test_literature.py"],
 }

@@ -66,14 +66,21 @@ def random_history(rng):
         status = "maybe" if rng.random() < 0.15 else "committed"
         group = rng.choice((None, "a", "b"))
         transactions.append((ops, session, status, begin, end, group))
-    rows, source, included = [], [], {n for n in range(7) if transactions[n][2] == "committed"}
+    # An indeterminate one took effect if somebody read from it.
+    read = [
+        n
+        for n, (ops, _, status, *_) in enumerate(transactions)
+        if status == "maybe" and any(kind == "w" for kind, *_ in ops) and rng.random() < 0.7
+    ]
+    included = {n for n in range(7) if transactions[n][2] == "committed" or n in read}
+    rows, source, t0 = [], [], 7 + len(read)
     for n, (ops, session, status, begin, end, group) in enumerate(transactions):
         made = []
         for kind, key, wrote in ops:
             if kind == "r":
                 others = [w for w in writers[key] if w != n and (w in included)]
                 value = rng.choice((None, *(w + 1 for w in others)))
-                source.append(7 if value is None else value - 1)
+                source.append(t0 if value is None else value - 1)
             else:
                 value = wrote
                 source.append(-1)
@@ -92,6 +99,11 @@ def random_history(rng):
                 label=label,
             )
         )
+    for extra, n in enumerate(read):
+        key = next(key for kind, key, _ in transactions[n][0] if kind == "w")
+        begin = rng.choice(times)
+        rows.append(Transaction([("r", key, n + 1)], session=3 + extra, begin=begin, end=begin + 5))
+        source.append(n)
     history = History.from_transactions(rows)
     start, order = [0], []
     for key in range(history.columns.n_keys()):

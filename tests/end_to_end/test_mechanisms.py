@@ -78,3 +78,35 @@ def test_a_read_from_what_had_committed_adds_nothing():
     for profile in ("consistent-read-by-statement", "postgresql-read-committed"):
         edges = check(history, profile).statistics["edges_after_pruning"]
         assert edges < 1.25 * reads, (profile, edges, reads)
+
+
+STATEMENTS = """spec statements
+include "adya.iso"
+let seen = {}(tx^-1 ; rf)
+let unseen = {}tx | (for x: (rf[x]^-1 ; tx ; ww[x]))
+acyclic seen ; statement ; ((answered-before | po) ; statement)? ; unseen | ww | done as statements
+"""
+BEFORE, AFTER = "committed-before | ", "committed-after | "
+
+
+def test_a_statement_that_sees_what_sends_commit_later():
+    """Only what speaks of COMMITs after answers forbids it."""
+    writer = Transaction([("w", "x", 1)], "a", begin=0, end=30, times=[(1, 2)], commit=20)
+    reader = Transaction([("r", "x", 1)], "b", begin=0, end=40, times=[(3, 4)], commit=35)
+    assert judged(STATEMENTS.format(BEFORE, AFTER), T0, writer, reader) == "invalid"
+    assert judged(STATEMENTS.format(BEFORE, ""), T0, writer, reader) == "valid"
+
+
+def test_a_read_from_what_had_committed_counts_where_times_do_not():
+    """The first statement returns what the second one misses; no COMMIT before a statement is
+    spoken of.
+    """
+    writer = Transaction(
+        [("w", "x", 1), ("w", "y", 1)], "a", begin=0, end=10, times=[(1, 2), (3, 4)], commit=5
+    )
+    reads = [("r", "x", 1), ("r", "y", None)]
+    reader = Transaction(reads, "b", begin=20, end=30, times=[(21, 22), (23, 24)], commit=25)
+    back = Transaction(reads[::-1], "b", begin=20, end=30, times=[(21, 22), (23, 24)], commit=25)
+    for after in ("", AFTER):
+        assert judged(STATEMENTS.format("", after), writer, reader) == "invalid"
+        assert judged(STATEMENTS.format("", after), writer, back) == "valid"
