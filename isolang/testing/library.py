@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from isolang.testing.hooks import Hooks, Steps
+
+if TYPE_CHECKING:
+    from isolang.testing.driver import DriverWatch
 
 State: TypeAlias = Literal["idle", "open", "failed", "unknown"]
 """Of the transaction of a connection; ``unknown``: it is closed, or has not been answered."""
@@ -62,42 +65,6 @@ class Sent(Protocol):
         ...
 
 
-class Watching(Protocol):
-    """What a library tells."""
-
-    def statement(self, sent: Sent) -> Steps:
-        """The application sends a statement."""
-        ...
-
-    def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
-        """The application ends its transaction by a call."""
-        ...
-
-    def passed(self, connection: Any, kind: str, text: str = "") -> None:
-        """The application does something that is not looked into."""
-        ...
-
-    def block(
-        self, connection: Any, savepoint: Callable[[], str], send: Callable[[], Any]
-    ) -> Steps:
-        """The application begins a block: a transaction, or within one a savepoint.
-
-        Returns:
-            What the call gave, and whether it began a transaction.
-        """
-        ...
-
-    def end_block(
-        self, connection: Any, savepoint: str, *, commit: bool, send: Callable[[], Any]
-    ) -> Steps:
-        """The block of a savepoint ends."""
-        ...
-
-    def closed(self, connection: Any) -> None:
-        """A connection was closed at once."""
-        ...
-
-
 class Library(Protocol):
     """One of the libraries that are watched.
 
@@ -107,7 +74,7 @@ class Library(Protocol):
 
     name: str
 
-    def hook(self, hooks: Hooks, watch: Watching) -> None:
+    def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
         """Have its public methods tell the watch."""
         ...
 

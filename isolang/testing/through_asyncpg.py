@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 from weakref import WeakSet
 
@@ -19,7 +19,10 @@ from msgspec import Struct
 
 from isolang.errors import IsolangError
 from isolang.testing.hooks import Hooks, Steps
-from isolang.testing.library import State, Watching
+from isolang.testing.library import State
+
+if TYPE_CHECKING:
+    from isolang.testing.driver import DriverWatch
 
 _ONE: Final = ("fetchrow", "fetchval")
 _CALLS: Final = ("execute", "fetch", *_ONE)
@@ -41,7 +44,7 @@ class Asyncpg:
     def __init__(self) -> None:
         self.failed: WeakSet[Any] = WeakSet()  # connections whose transaction has failed
 
-    def hook(self, hooks: Hooks, watch: Watching) -> None:
+    def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
         """Have its public methods tell the watch.
 
         Raises:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isolang.testing.hooks import Hooks, Steps
-from isolang.testing.library import State, Watching
+from isolang.testing.library import State
+
+if TYPE_CHECKING:
+    from isolang.testing.driver import DriverWatch
 
 _STATES: Final[Mapping[str, State]] = {"IDLE": "idle", "INTRANS": "open", "INERROR": "failed"}
 _LATER: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
@@ -18,7 +21,7 @@ class Psycopg:
 
     name = "watch_psycopg"
 
-    def hook(self, hooks: Hooks, watch: Watching) -> None:
+    def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
         """Have its public methods tell the watch."""
         import psycopg
 
@@ -67,7 +70,7 @@ class Psycopg:
 
     def _execute(
         self,
-        watch: Watching,
+        watch: DriverWatch,
         original: Any,
         cursor: Any,
         query: Any,
@@ -78,22 +81,22 @@ class Psycopg:
         return (yield from watch.statement(_Sent(original, cursor, query, given, options)))
 
     def _pass(
-        self, watch: Watching, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
+        self, watch: DriverWatch, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
     ) -> None:
         watch.passed(cursor.connection, kind, _text_of(query, cursor.connection))
 
-    def _finish(self, watch: Watching, commit: bool, original: Any, connection: Any) -> Steps:
+    def _finish(self, watch: DriverWatch, commit: bool, original: Any, connection: Any) -> Steps:
         send = partial(original, connection)
         return (yield from watch.ending(connection, commit=commit, send=send))
 
-    def _enter(self, watch: Watching, original: Any, block: Any) -> Steps:
+    def _enter(self, watch: DriverWatch, original: Any, block: Any) -> Steps:
         send = partial(original, block)
         result, block.isolang_outer = yield from watch.block(
             block.connection, lambda: block.savepoint_name, send
         )
         return result
 
-    def _exit(self, watch: Watching, original: Any, block: Any, *raised: Any) -> Steps:
+    def _exit(self, watch: DriverWatch, original: Any, block: Any, *raised: Any) -> Steps:
         send = partial(original, block, *raised)
         commit = not any(raised) and not block.force_rollback
         if getattr(block, "isolang_outer", False):

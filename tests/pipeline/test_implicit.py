@@ -76,11 +76,15 @@ PHANTOM = rows(
 )
 
 
+def proves(history, spec, proof):
+    """By both checkers."""
+    for judge in (check_natively, check_proof):
+        judge(history, spec, proof)
+
+
 def accepted(verdict, spec):
     """Natively, and by definition."""
-    proof = verdict.certificate().proof
-    check_natively(verdict.history, load_spec(spec), proof)
-    check_proof(verdict.history, load_spec(spec), proof)
+    proves(verdict.history, load_spec(spec), verdict.certificate().proof)
 
 
 @pytest.mark.parametrize("spec", LEVELS)
@@ -243,8 +247,7 @@ def test_a_row_that_was_seen_and_matches_is_refused_by_both(where, value, matche
     if matches:
         refused(history, load_spec("ser"), proof, "matches, and did not return it")
     else:
-        check_natively(history, load_spec("ser"), proof)
-        check_proof(history, load_spec("ser"), proof)
+        proves(history, load_spec("ser"), proof)
 
 
 def test_the_version_that_is_seen_last_decides():
@@ -259,8 +262,7 @@ def test_the_version_that_is_seen_last_decides():
         if missed:
             refused(history, load_spec("ser-nosession"), proof, "matches, and did not return it")
         else:
-            check_natively(history, load_spec("ser-nosession"), proof)
-            check_proof(history, load_spec("ser-nosession"), proof)
+            proves(history, load_spec("ser-nosession"), proof)
 
 
 def test_a_row_of_which_it_stays_open_whether_it_matches_is_certified_by_nobody():

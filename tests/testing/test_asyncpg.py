@@ -1,9 +1,9 @@
 """What applications do through asyncpg, recorded by ``xmin`` without a change."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
+from support.source_lines import names_lines
 
 import isolang
 from isolang.errors import IsolangError
@@ -78,10 +78,8 @@ def test_a_lost_update_is_found_with_its_lines(url, tmp_path):
     with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
     isolation.close()
-    lines = Path(__file__).read_text().splitlines()
-    for what in ("balance = await connection.fetchval(read", "await connection.execute(SET"):
-        number = next(n for n, line in enumerate(lines, 1) if line.strip().startswith(what))
-        assert f"test_asyncpg.py:{number} " in str(error.value)
+    begins = ("balance = await connection.fetchval(read", "await connection.execute(SET")
+    names_lines(str(error.value), __file__, *begins)
     assert "site-packages" not in str(error.value)
 
 

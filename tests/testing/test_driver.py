@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.source_lines import names_lines
 
 import isolang
 from isolang.errors import IsolangError
@@ -175,10 +176,8 @@ def test_threads_that_lose_updates_are_found(url, tmp_path):
     with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
     isolation.close()
-    lines = Path(__file__).read_text().splitlines()
-    for what in ("(balance,) = connection.execute(read", "connection.execute(SET, (balance + 1"):
-        number = next(n for n, line in enumerate(lines, 1) if line.strip().startswith(what))
-        assert f"test_driver.py:{number} " in str(error.value)
+    begins = ("(balance,) = connection.execute(read", "connection.execute(SET, (balance + 1")
+    names_lines(str(error.value), __file__, *begins)
 
 
 def test_blocks_savepoints_and_statements_of_the_application(url, recorder):

@@ -2,9 +2,9 @@
 
 import asyncio
 import re
-from pathlib import Path
 
 import pytest
+from support.source_lines import names_lines
 
 import isolang
 from isolang.testing.isolation import Isolation
@@ -82,9 +82,7 @@ def test_requests_at_the_same_time(server, tmp_path, lock, driver):
         assert answers.count(200) > 3
         with pytest.raises(isolang.IsolationError, match="lost update") as error:
             isolation.assert_level("ser")
-        lines = Path(__file__).read_text().splitlines()
-        for what in ("item = await session.get(", "await session.commit()"):
-            number = next(n for n, line in enumerate(lines, 1) if line.strip().startswith(what))
-            assert f"test_fastapi.py:{number} " in str(error.value)
+        begins = ("item = await session.get(", "await session.commit()")
+        names_lines(str(error.value), __file__, *begins)
         assert re.search(r"w\(item/1 \{stock: \d → \d\}\)", str(error.value))
     isolation.close()
