@@ -2,8 +2,8 @@
 
 A driver may hang in a call, or hold the interpreter's lock in it; a server may stop; a program may
 be silent. So the target, its clients and their processes live in a child that leads a process
-group. This process keeps the time: it tells the child to end, kills the group if it does not, and
-goes on with what was recorded.
+group (:mod:`isolang.run.child`). This process keeps the time: it tells the child to end, kills the
+group if it does not, and goes on with what was recorded.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -31,6 +29,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.run.blame import blamed, hung_process
+from isolang.run.child import Child
 from isolang.run.clients import ENDING
 from isolang.run.recorder import cut_torn_line
 from isolang.run.runner import Runner
@@ -41,6 +40,7 @@ from isolang.run.target import Serving, Target, TargetError
 from isolang.run.targets import target_named
 
 LATE: Final = ENDING + 2.5  # seconds that a run may take longer than it was to
+_LOADING: Final = 20.0  # seconds for a new interpreter to begin, on a busy machine
 _REACHING: Final = 8.0  # seconds to reach a server, or to make the tables
 _STARTING: Final = 90.0  # seconds to start one
 _KEYS: Final = 50  # keys that are put there in a second, at least
@@ -130,7 +130,7 @@ class Player:
             prefix: how the names of the tables begin.
         """
         self._named, self._prefix = target, prefix
-        self._pid = 0
+        self._child: Child | None = None
         self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
         self._scratch = ""
         self._cleaning = self._made = False
@@ -148,14 +148,14 @@ class Player:
             RuntimeError: because of a bug of ours.
         """
         self._await_clean()
-        if not self._pid:
-            self._fork()
+        child = self._child or self._start()
         runner = Runner(settings, target_named(self._named, prefix=self._prefix))
         self._made = False
         try:
             with _Interrupts() as interrupts:
-                self._pipe.send(settings)
-                run = self._listen(runner, show, interrupts)
+                with contextlib.suppress(OSError):  # it has ended, as is heard then
+                    child.pipe.send(settings)
+                run = self._listen(child, runner, show, interrupts)
             return replace(run, interrupted=True) if interrupts.noted else run
         except BaseException:
             if not self._cleaning:  # the child has not said that it goes on
@@ -163,15 +163,19 @@ class Player:
             raise
 
     def _listen(
-        self, runner: Runner, show: Callable[[State], None], interrupts: _Interrupts
+        self,
+        child: Child,
+        runner: Runner,
+        show: Callable[[State], None],
+        interrupts: _Interrupts,
     ) -> Run:
-        step, until = Step(doing="to begin", seconds=_REACHING), time.monotonic() + _REACHING
+        step, until = Step(doing="to begin", seconds=_LOADING), time.monotonic() + _LOADING
         state: State | None = None
         path: Path | None = None
         stopped = ended = False
         while True:
             try:
-                what: Any = self._pipe.recv() if self._pipe.poll(_TICK) else None
+                what: Any = child.pipe.recv() if child.pipe.poll(_TICK) else None
             except (EOFError, OSError):  # its process was ended
                 what, ended = None, True
             now = time.monotonic()
@@ -179,7 +183,7 @@ class Player:
                 stopped = True
                 until = min(until, now + (LATE if state else 0.0))
                 with contextlib.suppress(OSError):
-                    self._pipe.send("stop")
+                    child.pipe.send("stop")
             if isinstance(what, Step):
                 ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
                 step, until = what, min(until, now) if ends else now + what.seconds
@@ -199,7 +203,7 @@ class Player:
                 state.hear(now)
                 show(state)
             if now > until or ended:
-                hung = ("a process that has ended by itself",) if ended else self._hung()
+                hung = ("a process that has ended by itself",) if ended else self._hung(child)
                 if path is None or state is None:
                     if stopped:
                         raise KeyboardInterrupt
@@ -218,40 +222,31 @@ class Player:
         cut_torn_line(run.path)
         return replace(run, left=self.left)
 
-    def _hung(self) -> tuple[str, ...]:
+    def _hung(self, child: Child) -> tuple[str, ...]:
         """What the clients are in: said by the child's signal handler, which needs no lock."""
         self._dump.seek(0)
         self._dump.truncate()
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGUSR1)
+            os.kill(child.pid, signal.SIGUSR1)
         time.sleep(2 * _TICK)
         self._dump.seek(0)
         return hung_process(self._dump.read().decode(errors="replace"))
 
-    def _fork(self) -> None:
+    def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
         os.chmod(self._scratch, 0o711)  # a server in it may run as another user
-        self._pipe, theirs = Pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        parent, self.left = os.getpid(), ""
-        self._pid = os.fork()
-        if self._pid:
-            theirs.close()
-            return
-        try:
-            self._pipe.close()
-            os.setsid()
-            os.dup2(2, 1)  # what drivers and engines print is no report
-            sys.stdout = sys.stderr
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            faulthandler.register(signal.SIGUSR1, file=self._dump, all_threads=True)
-            tempfile.tempdir = self._scratch
-            threading.Thread(target=_outlive, args=(parent,), daemon=True).start()
-            _serve(theirs, target_named(self._named, prefix=self._prefix), parent)
-        finally:
-            os._exit(0)
+        self.left = ""
+        dump = self._dump.fileno()
+        self._child = Child(
+            _serve,
+            named=self._named,
+            prefix=self._prefix,
+            scratch=self._scratch,
+            parent=os.getpid(),
+            dump=dump,
+            files=(dump,),
+        )
+        return self._child
 
     def _await_clean(self) -> None:
         """Wait until the child has removed the tables of its last run."""
@@ -260,8 +255,8 @@ class Player:
         self._cleaning = False
         until = time.monotonic() + _CLEANING
         with contextlib.suppress(EOFError, OSError):
-            while self._pid and self._pipe.poll(max(0.0, until - time.monotonic())):
-                said = self._pipe.recv()
+            while self._child and self._child.pipe.poll(max(0.0, until - time.monotonic())):
+                said = self._child.pipe.recv()
                 if isinstance(said, Ready):
                     self.left = said.left
                     return
@@ -269,15 +264,10 @@ class Player:
 
     def _kill(self) -> None:
         """Kill the child with all its children, and remove the tables that it has left."""
-        if not self._pid:
+        if self._child is None:
             return
-        pid, self._pid = self._pid, 0
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        self._pipe.close()
+        child, self._child = self._child, None
+        child.kill()
         self._cleaning = False
         if self._made:
             self.left = clean(self._named, self._prefix)[1]
@@ -295,25 +285,22 @@ class Player:
 
     def finish(self) -> None:
         """Have the child end, without waiting for it."""
-        if self._pid:
+        if self._child:
             with contextlib.suppress(OSError):
-                self._pipe.send(None)
+                self._child.pipe.send(None)
 
     def close(self) -> None:
         """End the child, and what it has started."""
         self.finish()
         until = time.monotonic() + _STOPPING
-        while self._pid and time.monotonic() < until:
-            ended, _ = os.waitpid(self._pid, os.WNOHANG)
-            if ended:
+        while self._child and time.monotonic() < until:
+            if self._child.ended():
                 with contextlib.suppress(EOFError, OSError):
-                    while self._pipe.poll():
-                        said = self._pipe.recv()
+                    while self._child.pipe.poll():
+                        said = self._child.pipe.recv()
                         self.left = said.left if isinstance(said, Ready) else self.left
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._pid, signal.SIGKILL)  # what programs have left behind
-                self._pid = 0
-                self._pipe.close()
+                self._child.kill()  # what programs have left behind
+                self._child = None
                 shutil.rmtree(self._scratch, ignore_errors=True)
             else:
                 time.sleep(0.01)
@@ -369,7 +356,7 @@ def clean(target: str, prefix: str) -> tuple[tuple[str, ...], str]:
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, Serving) or not named.address.database):
         return (), ""  # it was a server of our own, or a file in a folder of ours
-    return _in_a_process(lambda: target_named(target, prefix=prefix).clean(), _CLEANING)
+    return _in_a_process(_cleaned, target, prefix, seconds=_LOADING + _CLEANING)
 
 
 def test_adapter(settings: Settings) -> tuple[Checked, ...]:
@@ -381,58 +368,55 @@ def test_adapter(settings: Settings) -> tuple[Checked, ...]:
     Raises:
         TargetError: it cannot be tested; the message says why.
     """
-    runner = Runner(settings)
-
-    def test() -> tuple[Checked, ...]:
-        target = runner.target
-        target.lists = frozenset(LISTS)
-        try:
-            target.start()
-            return selftest_of(runner.mix, target, settings.claims)
-        finally:
-            target.close()
-
-    found, why = _in_a_process(test, _STARTING + SECONDS)
+    Runner(settings)  # says what cannot be run
+    found, why = _in_a_process(_tested, settings, seconds=_LOADING + _STARTING + SECONDS)
     if why:
         raise TargetError(why)
     return found
 
 
-def _in_a_process(work: Callable[[], Sequence[Any]], seconds: float) -> tuple[tuple[Any, ...], str]:
+def _in_a_process(
+    work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
+) -> tuple[tuple[Any, ...], str]:
     """Do something in a process of its own, which is killed if it does not end.
 
     Returns:
         What it gave, and why it gave nothing.
     """
-    mine, theirs = Pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.setsid()
-            said: tuple[tuple[Any, ...], str] = (tuple(work()), "")
-        except BaseException as error:
-            said = (), " ".join(str(error).split()) or type(error).__name__
-        with contextlib.suppress(OSError):
-            theirs.send(said)
-        os._exit(0)
-    theirs.close()
+    child = Child(_answer, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer in {seconds:g} s"
-    with contextlib.suppress(EOFError, OSError):
-        if mine.poll(seconds):
-            found = mine.recv()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    mine.close()
+    try:
+        with contextlib.suppress(EOFError, OSError):
+            if child.pipe.poll(seconds):
+                found = child.pipe.recv()
+    finally:
+        child.kill()
     return found
 
 
 # --- the child's part ---
 
 
-def _serve(pipe: Connection, target: Target, parent: int) -> None:
+def _serve(
+    pipe: Connection, *, named: str, prefix: str, scratch: str, parent: int, dump: int
+) -> None:
+    """Be the child of a player.
+
+    Args:
+        pipe: to the player.
+        named: the target, as the user named it.
+        prefix: how the names of the tables begin.
+        scratch: the folder for all that is temporary.
+        parent: the player's process.
+        dump: the file for what threads are in, at SIGUSR1.
+    """
+    faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
+    tempfile.tempdir = scratch
+    threading.Thread(target=_outlive, args=(parent,), daemon=True).start()
+    _play_all(pipe, target_named(named, prefix=prefix), parent)
+
+
+def _play_all(pipe: Connection, target: Target, parent: int) -> None:
     """Play what comes, and say how it goes; the end of the input ends the target."""
     started = False
     try:
@@ -481,6 +465,32 @@ def _serve(pipe: Connection, target: Target, parent: int) -> None:
     finally:
         if started:
             target.close()
+
+
+def _answer(
+    pipe: Connection, work: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
+) -> None:
+    """Say what a work gave, and why it gave nothing."""
+    try:
+        said: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
+    except BaseException as error:
+        said = (), " ".join(str(error).split()) or type(error).__name__
+    pipe.send(said)
+
+
+def _cleaned(target: str, prefix: str) -> Sequence[str]:
+    return target_named(target, prefix=prefix).clean()
+
+
+def _tested(settings: Settings) -> tuple[Checked, ...]:
+    runner = Runner(settings)
+    target = runner.target
+    target.lists = frozenset(LISTS)
+    try:
+        target.start()
+        return selftest_of(runner.mix, target, settings.claims)
+    finally:
+        target.close()
 
 
 def _next(pipe: Connection) -> Settings | None:

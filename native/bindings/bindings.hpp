@@ -23,6 +23,27 @@ void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
 void register_watch(nanobind::module_& m);
 
+// The parts of a tuple or of a list, borrowed. By functions: the macros that reach into them are no part of the limited
+// API, with which the wheel for Python 3.12 and later is compiled.
+class Items {
+ public:
+  explicit Items(nanobind::handle sequence)
+      : object_(sequence.ptr()),
+        is_tuple_(PyTuple_Check(object_)),
+        size_(is_tuple_ ? PyTuple_Size(object_) : PyList_Size(object_)) {
+    if (size_ < 0) throw nanobind::python_error();  // neither of them
+  }
+  Py_ssize_t size() const { return size_; }
+  PyObject* operator[](Py_ssize_t at) const {
+    return is_tuple_ ? PyTuple_GetItem(object_, at) : PyList_GetItem(object_, at);
+  }
+
+ private:
+  PyObject* object_;
+  bool is_tuple_;
+  Py_ssize_t size_;
+};
+
 // A read-only numpy view of a column, kept alive by its owner.
 template <typename T>
 nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::vector<T>& column,

@@ -104,16 +104,10 @@ class StepReader {
   using Parts = std::vector<nb::handle>;  // borrowed from the step, which outlives this
 
   Parts sequence(nb::handle object, std::size_t at_least) const {
+    if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) malformed(number_);
+    const Items items(object);
     Parts parts;
-    if (PyTuple_Check(object.ptr())) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object.ptr()); ++i)
-        parts.emplace_back(PyTuple_GET_ITEM(object.ptr(), i));
-    } else if (PyList_Check(object.ptr())) {
-      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object.ptr()); ++i)
-        parts.emplace_back(PyList_GET_ITEM(object.ptr(), i));
-    } else {
-      malformed(number_);
-    }
+    for (Py_ssize_t i = 0; i < items.size(); ++i) parts.emplace_back(items[i]);
     if (parts.size() < at_least) malformed(number_);
     return parts;
   }

@@ -48,8 +48,9 @@ std::optional<std::int32_t> plain_atom(Atoms& atoms, PyObject* o) {
 std::optional<std::int32_t> plain_list(History& h, PyObject* o) {
   if (!PyList_CheckExact(o)) return std::nullopt;
   std::vector<std::int32_t> atoms;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
-    const auto atom = plain_atom(h.values, PyList_GET_ITEM(o, i));
+  const Items parts(o);
+  for (Py_ssize_t i = 0; i < parts.size(); ++i) {
+    const auto atom = plain_atom(h.values, parts[i]);
     if (!atom) return std::nullopt;
     atoms.push_back(*atom);
   }
@@ -92,9 +93,9 @@ bool add_plain_scan(History& h, PyObject* predicate, PyObject* rows, std::int64_
 // ("r", key, value or list), ("w" | "insert" | "append", key, value), ("delete", key), and those.
 bool add_plain(History& h, PyObject* op, std::int64_t position, std::int32_t initial) {
   if (!is_sequence(op)) return false;
-  const Py_ssize_t size = PySequence_Fast_GET_SIZE(op);
+  const Items parts(op);
+  const Py_ssize_t size = parts.size();
   if (size != 2 && size != 3) return false;
-  PyObject** const parts = PySequence_Fast_ITEMS(op);
   const auto name = text_of(parts[0]);
   if ((name == "delete") != (size == 2)) return false;
   if (name == "delete") {
@@ -131,10 +132,8 @@ void register_plain(nb::module_& m) {
       [](History& h, nb::handle ops, Py_ssize_t first, std::int32_t initial) {
         if (h.transactions() == 0 || first < 0) throw nb::value_error("no transaction begun");
         if (!is_sequence(ops.ptr())) return first;
-        while (first < PySequence_Fast_GET_SIZE(ops.ptr()) &&
-               add_plain(h, PySequence_Fast_GET_ITEM(ops.ptr(), first), first + 1, initial)) {
-          ++first;
-        }
+        const Items parts(ops);
+        while (first < parts.size() && add_plain(h, parts[first], first + 1, initial)) ++first;
         return first;
       },
       "columns"_a, "operations"_a, "first"_a, "initial"_a,

@@ -129,7 +129,7 @@ nb::bytes read_in_large_pages(int file, std::size_t size) {
   PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
   if (bytes == nullptr) throw nb::python_error();
   auto whole = nb::steal<nb::bytes>(bytes);
-  char* const data = PyBytes_AS_STRING(bytes);
+  char* const data = PyBytes_AsString(bytes);
   advise_large_pages(data, size);
   std::size_t done = 0;
   while (done < size) {

@@ -6,15 +6,18 @@ import json
 from xml.etree import ElementTree
 
 import pytest
+from support.children import Children, Gives, otherwise
 from support.cli import run_here
 
 from isolang.run.doubts import Doubt
+from isolang.run.targets.memory import MemoryClient
 
 
 @pytest.fixture
-def forgetful(monkeypatch):
+def forgetful(monkeypatch, tmp_path_factory):
     """The simulated database, of which every transaction reads the initial state."""
-    monkeypatch.setattr("isolang.run.targets.memory.MemoryClient.read", lambda client, key: None)
+    children = Children(monkeypatch, tmp_path_factory.mktemp("children"))
+    children.first(otherwise, MemoryClient, "read", 0, Gives(None))
 
 
 def run(capfd, folder, *options):

@@ -6,7 +6,6 @@ wrong: green means something.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -20,6 +19,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.children import (
+    Children,
+    Gives,
+    fill_the_disk,
+    gone,
+    hold_the_lock,
+    mistaken,
+    otherwise,
+    sleep,
+)
 from support.cli import ENVIRONMENT, run_here
 from support.servers import started
 
@@ -38,17 +47,16 @@ PROMISE = 10.0  # seconds that a run may take longer than it was to
 
 
 @pytest.fixture
-def after(monkeypatch):
+def children(monkeypatch, tmp_path_factory):
+    return Children(monkeypatch, tmp_path_factory.mktemp("children"))
+
+
+@pytest.fixture
+def after(children):
     """Have a method of the simulated database's clients do something else after some calls."""
 
-    def install(name, calls, otherwise, *, kind=MemoryClient):
-        plain, seen = getattr(kind, name), [0]
-
-        def method(self, *arguments):
-            seen[0] += 1
-            return (plain if seen[0] <= calls else otherwise)(self, *arguments)
-
-        monkeypatch.setattr(kind, name, method)
+    def install(name, calls, method, *, kind=MemoryClient):
+        children.first(otherwise, kind, name, calls, method)
 
     return install
 
@@ -64,16 +72,6 @@ def checked(capfd, tmp_path, *arguments, seconds=1):
     return run
 
 
-def hold_the_lock(*_):
-    """What a driver does that computes without releasing the interpreter's lock."""
-    ctypes.PyDLL(None).sleep(60)
-
-
-def sleep(*_):
-    """What a driver does whose server does not answer."""
-    time.sleep(60)
-
-
 @pytest.mark.parametrize("hang", [hold_the_lock, sleep])
 def test_a_driver_that_hangs(capfd, tmp_path, after, hang):
     """The run is cut off and judged, and the call is named; the exit code is not that of valid."""
@@ -83,7 +81,7 @@ def test_a_driver_that_hangs(capfd, tmp_path, after, hang):
     assert (run.code, run.report["verdict"]) == (3, "valid")
     assert run.report["committed"] >= 90
     (said,) = [doubt for doubt in run.report["doubts"] if "cut off" in doubt]
-    assert f"{hang.__name__} (run/test_hostile.py" in said
+    assert f"{hang.__name__} (support/children.py" in said
 
 
 def test_a_dump_between_two_lines():
@@ -102,18 +100,14 @@ def test_a_driver_that_hangs_at_once(capfd, tmp_path, after):
     assert run.took < PROMISE
     assert run.code == 2
     assert "hanging in" in run.err
-    assert "sleep (run/test_hostile.py" in run.err
+    assert "sleep (support/children.py" in run.err
 
 
-def gone(*_):
-    raise ConnectionError("the server is gone")
-
-
-def test_a_server_that_dies(capfd, tmp_path, after, monkeypatch):
+def test_a_server_that_dies(capfd, tmp_path, after):
     """What was recorded is valid, but the run does not say so by its exit code."""
     after("begin", 200, gone)
     after("connect", 10, gone, kind=Memory)
-    monkeypatch.setattr(MemoryClient, "usable", lambda self: False, raising=False)
+    after("usable", 0, Gives(False))
     run = checked(capfd, tmp_path, "memory", "-w", "mini")
     assert (run.code, run.report["verdict"], run.report["grave"]) == (3, "valid", True)
     assert any("could not be reached" in doubt for doubt in run.report["doubts"])
@@ -137,7 +131,7 @@ def test_too_little_is_said():
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), [1, 2], {1}], ids=repr)
 def test_a_value_that_cannot_be_recorded(capfd, tmp_path, after, value):
     """It is the outcome of its transaction; the others are recorded, judged, and doubted."""
-    after("read", 300, lambda *_: value)
+    after("read", 300, Gives(value))
     run = checked(
         capfd, tmp_path, "memory", "-w", "mini", "--transactions", "500", "--to-the-end", seconds=2
     )
@@ -245,19 +239,9 @@ def test_a_socket_that_says_nothing(capfd, tmp_path, kind):
     assert "no answer in" in run.err or "no connection" in run.err
 
 
-def test_a_full_disk(capfd, tmp_path, monkeypatch):
+def test_a_full_disk(capfd, tmp_path, children):
     """The half of a line that did not fit is cut off, and what is whole is judged."""
-    left = [60_000]
-
-    def write(file, data):
-        if left[0] <= 0:
-            raise OSError(28, "No space left on device")
-        part = data[: left[0]]
-        left[0] -= len(data)
-        return os.write(file, part)
-
-    fake = SimpleNamespace(**{name: getattr(os, name) for name in dir(os)} | {"write": write})
-    monkeypatch.setattr(recording, "os", fake)
+    children.first(fill_the_disk, 60_000)
     run = checked(capfd, tmp_path, "memory", "-w", "mini", seconds=5)
     assert run.report, run.err
     assert (run.code, run.report["verdict"]) == (3, "valid")
@@ -307,13 +291,10 @@ def test_half_a_line_between_others(tmp_path):
 def test_an_error_of_an_adapter(capfd, tmp_path, after):
     """It names the file and the line; it is not a bug of ours."""
 
-    def mistaken(*_):
-        return None + 1
-
     after("write", 0, mistaken)
     run = checked(capfd, tmp_path, "memory", "-w", "blindw-w")
     assert run.code == 2
-    assert "an error in run/test_hostile.py, line" in run.err
+    assert "an error in support/children.py, line" in run.err
     assert "bug of isolang" not in run.err
 
 
@@ -340,6 +321,20 @@ def test_signals_end_a_run(tmp_path, number):
     assert (run.returncode, report["verdict"], report["interrupted"]) == (0, "valid", True)
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == []
+
+
+def test_a_run_does_not_fork_a_process_that_has_threads(capfd, tmp_path, monkeypatch):
+    """A lock that another thread holds would be held in the child for good."""
+
+    def fork():
+        raise AssertionError("this process is forked")
+
+    monkeypatch.setattr(os, "fork", fork)
+    url = f"sqlite:///{tmp_path / 'mine.db'}"
+    run = checked(capfd, tmp_path, url, "-w", "mini", "--transactions", "20")
+    assert (run.code, run.report["committed"] > 0) == (0, True)
+    assert run_here(capfd, "run", url, "--selftest").code == 0
+    assert run_here(capfd, "run", url, "--clean").code == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["2", "15"])
