@@ -165,7 +165,7 @@ def watch(
             grace_seconds=nanoseconds(grace) / 1e9 if follows else 0.0,
         )  # fmt: skip
         open_.callback(watched.close)
-        course = Course(", ".join(paths), watched.plan.spec.name, page=html)
+        course = Course(", ".join(paths), watched.plan.spec.name, page=html, before=watched.seen)
         line = StatusLine(sys.stderr, course.line)
         open_.callback(line.end)
         if metrics:

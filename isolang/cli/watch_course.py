@@ -34,9 +34,9 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
         given_up: how many of unknown outcome are no longer waited for.
         violations: how many were found.
         seconds: since the watch began.
-        rate: transactions a second, of late; in the end, of the whole.
+        rate: transactions a second, of late; in the end, since the watch began or was resumed.
         memory: megabytes of the process.
-        note: what the outcome rests on, in words.
+        note: what the outcome rests on, or is waited for, in words.
         places: where the transactions of a violation stand: ``file:line``.
         verdict: the violation, or why nothing is known, as text.
     """
@@ -76,21 +76,23 @@ class Course:
         last_round: when the last round ended, in seconds since 1970; ``None`` before the first.
     """
 
-    def __init__(self, name: str, level: str, *, page: str = "") -> None:
+    def __init__(self, name: str, level: str, *, page: str = "", before: int = 0) -> None:
         """Begin.
 
         Args:
             name: what is watched.
             level: by which level.
             page: the file of the page; empty for none.
+            before: transactions that the watch had seen before it was resumed.
         """
+        self._first = before
         self.name, self.level, self._page = name, level, page
         self.last_round: float | None = None
         self._began = self._written = time.monotonic()
         self._points: list[tuple[float, float, float, float, float]] = []
         self._each = 1
         self._round = 0
-        self._before = (0.0, 0)
+        self._before = (0.0, before)
         self._rate = 0.0
         self._memory = 0.0
         self._last: tuple[Round, Lag] | None = None
@@ -127,13 +129,13 @@ class Course:
         line = WatchLine(
             outcome=found.outcome, ended=False, transactions=found.seen, parts=found.parts,
             window=found.kept, put_back=found.put_back, waiting=lag.bytes, holding=found.holding,
-            keys=found.keys, given_up=found.given_up, violations=found.violations,
+            keys=found.keys, given_up=found.given_up, violations=found.violations, note=found.note,
             seconds=round(seconds, 3), rate=round(self._rate, 1), memory=round(_resident(), 1),
         )  # fmt: skip
         if report is None:
             return line
         return msgspec.structs.replace(
-            line, ended=True, rate=round(report.seen / max(seconds, 1e-3), 1),
+            line, ended=True, rate=round((report.seen - self._first) / max(seconds, 1e-3), 1),
             note=report.note, places=report.places,
             verdict=None if report.verdict is None else str(report.verdict),
         )  # fmt: skip
@@ -143,11 +145,12 @@ class Course:
         held = f"; {found.holding}" if found.holding else ""
         waits = f"; all wait for {lag.holding}" if lag.holding else ""
         many = "violation" if found.violations == 1 else "violations"
+        note = f"; {found.note}" if found.note and not waits else ""
         more = f"; {found.violations:,} {many}" if found.violations else ""
         return visible(
             f"{found.outcome}: {found.seen:,} transactions, {self._rate:,.0f}/s, window "
             f"{found.kept:,}, {lag.bytes / 1e6:,.1f} MB behind, {self._memory:,.0f} MB"
-            f"{more}{held}{waits}"
+            f"{more}{held}{waits}{note}"
         )
 
     def save_end(self, report: Report) -> str:
@@ -189,6 +192,7 @@ class Course:
                 said.append(("given up", f"{last.given_up:,} of unknown outcome"))
             if last.violations:
                 said.append(("violations", f"{last.violations:,}"))
+            note = note or last.note
         if note:
             said.append(("note", note))
         said.append(("written", time.strftime("%Y-%m-%d %H:%M:%S")))

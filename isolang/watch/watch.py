@@ -48,6 +48,8 @@ _SAVE_EACH: Final = 200_000  # transactions, or
 _SAVE_AFTER: Final = 10.0  # seconds, after which the state is saved
 _GUESSED: Final = 1  # rounds in which later reads may show the order of two writers
 _TRIMMED: Final = 64  # rounds after which free memory goes back to the system
+_WAITS: Final = "waits for what is still to come, which may explain it"
+_NAMED: Final = 3  # transactions that are named
 _HELD: Final = 4  # rounds; a window that is longer is held by something
 
 
@@ -67,6 +69,7 @@ class Round(Struct, frozen=True, kw_only=True):
         outcome: ``valid`` so far, or what was found.
         holding: what keeps the window long, in words.
         violations: how many were found so far.
+        note: what is waited for, in words: of one that is suspected, by its verdict.
     """
 
     number: int
@@ -81,6 +84,7 @@ class Round(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     holding: str = ""
     violations: int = 0
+    note: str = ""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -174,6 +178,7 @@ class Watch:
         self._watermark: int | None = None
         self._sure: int = c.UNKNOWN_BEGIN  # what is still to come begins at this time or later
         self._idle: tuple[str, ...] = ()
+        self._slowest = self._held_back = ""  # who is behind the others; and what waits for that
         self._timed = False
         self._about: History | None = None
         self._plans: list[Plan] = []
@@ -184,6 +189,7 @@ class Watch:
         self._left: set[tuple[int, int]] = set()
         self._since: dict[tuple[int, int], int] = {}
         self._unjudged: list[str] = []
+        self._waits = ""  # what a violation waits for, in words
         self._observed = False  # whether a session read, or missed, what another one wrote
         self._to_the_end = to_the_end
         self._before = Before(initial_value, unwritten=unwritten_initial)
@@ -215,6 +221,11 @@ class Watch:
     def report(self) -> Report | None:
         """What was found; ``None`` while the stream goes on and nothing was."""
         return self._report
+
+    @property
+    def seen(self) -> int:
+        """Transactions seen so far, also before the watch was resumed."""
+        return self._seen
 
     def feed(self, batch: Batch) -> Iterator[Round]:
         """Take a batch, and judge when enough has come.
@@ -271,6 +282,11 @@ class Watch:
         self._timed = batch.watermark is not None or (batch.ended and self._timed)
         self._watermark = batch.watermark
         self._sure, self._idle = batch.sure, batch.idle
+        self._slowest, self._held_back = batch.holding, ""
+        if batch.waiting and batch.clock == "index":
+            self._held_back = f"waits for :index {batch.watermark:,}, which is missing so far"
+        elif batch.waiting and batch.holding:
+            self._held_back = f"waits for {batch.holding}, which is behind the others"
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._timed))
         for span in batch.spans:
@@ -421,6 +437,7 @@ class Watch:
     def _judge(self, *, ended: bool) -> Round:
         self._rounds += 1
         self._new = 0
+        self._waits = ""
         self._judged_at = time.monotonic()
         back, put_back, looked = 1, 0, False
         while True:
@@ -495,7 +512,13 @@ class Watch:
             outcome=self._report.outcome if self._report else "invalid" if self._first else outcome,
             holding=self._holding(),
             violations=self._violations,
+            note=self._waited_for(outcome),
         )
+
+    def _waited_for(self, outcome: Outcome) -> str:
+        if self._report is not None:
+            return ""
+        return (self._waits or _WAITS) if outcome == "suspected" else self._held_back
 
     def _say(self, window: _Window) -> tuple[Verdict, NDArray[np.int32]]:
         """The verdict on a window, and who read another beginning of a list than was left."""
@@ -701,10 +724,17 @@ class Watch:
         accused = set(stale.tolist())
         if isinstance(said, Invalid):
             accused |= set(_accused(said, len(window.rows)))
-        if not accused or any(window.in_flight[t] for t in accused):
+        if not accused:
             return ""
         chosen = sorted(accused)
+        flying = [t for t in chosen if window.in_flight[t]]
+        if flying:
+            some = map(self.log.line_of, map(window.rows.place, flying[:_NAMED]))
+            more = f" and {len(flying) - _NAMED} more" if len(flying) > _NAMED else ""
+            self._waits = f"waits for the completion of {', '.join(some)}{more}"
+            return ""
         if not ended and not self._all_closed(window.rows, chosen):
+            self._waits = self._open_until()
             return ""
         found = accusation(window.rows, chosen, self.log, self._about)
         if found is None:
@@ -720,6 +750,7 @@ class Watch:
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return ""
         if waits:
+            self._waits = doubt
             return "waits"
         places = tuple(self.log.line_of(place) for place in found.places)
         self._violated(verdict, chosen, places, found.assumed, doubt=doubt)
@@ -766,6 +797,13 @@ class Watch:
             columns.txn_end[t] < until for t in chosen if columns.txn_status[t] == c.COMMITTED
         )
 
+    def _open_until(self) -> str:
+        """What has to come before nothing that is still to come can have been seen."""
+        if not self._timed or self._watermark is None:
+            return "waits for the end of the log, whose order is not known without any :invoke"
+        who = self._slowest or "the log"
+        return f"waits until {who} has come past what was read: it is at {self._watermark:,}"
+
     def _unsure(
         self, rows: Rows, chosen: Sequence[int], *, ended: bool, unwritten: bool = True
     ) -> str:
@@ -804,7 +842,7 @@ class Watch:
                 "invoked with; hint: isocheck check of the log, once it is complete"
             )
         joined = unwritten or self._before.unwritten or counts.get("completions_without_invocation")
-        if joined and self._is_young():
+        if joined and not self._stream.is_from_its_beginning and self._is_young():
             return (
                 "invalid if nothing was in flight where the log begins: what is read so early may "
                 "be of a transaction that was; hint: --grace says how long that may be"
@@ -833,6 +871,7 @@ class Watch:
             # Nothing was cut: these are all transactions, as the log has them.
             doubt = self._unsure(rows, range(len(rows)), ended=ended)
             if doubt and not ended and len(rows) <= self._most:
+                self._waits = doubt
                 return False
             columns = copy(rows.columns)
             columns.lower_predicates()

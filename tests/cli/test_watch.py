@@ -154,3 +154,29 @@ def test_an_address_that_is_none(tmp_path, capfd, at):
     assert (run.code, run.out) == (2, "")
     assert run.err.startswith("isocheck: --metrics: ")
     assert at in run.err
+
+
+def test_the_rate_of_a_watch_that_was_resumed(tmp_path, capfd, monkeypatch):
+    """It is of what was seen since then, and not of what the watch before had seen."""
+    from isolang.watch import Stream, Watch
+    from isolang.watch.state import saved_in
+
+    monkeypatch.setattr("isolang.watch.watch._SAVE_EACH", 1)
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    one = "{{:type :{}, :process 0, :f :txn, :value [[:w :x {}]]}}\n"
+    log.write_text("".join(one.format(kind, n) for n in range(3000) for kind in ("invoke", "ok")))
+    stream = Stream([log], follow=False, batch=20_000)
+    watch = Watch("ser", stream=stream, folder=state, round=100)
+    while watch.seen < 2000:
+        list(watch.feed(stream.next(0.0)))
+    stream.close()
+    watch.close()
+    before = saved_in(state).seen
+    assert before > 1000
+    run = run_here(
+        capfd, "watch", log, "-s", "ser", "--until-idle", "0", "--state", state, "-o", "json"
+    )
+    first, *_, last = [json.loads(line) for line in run.out.splitlines()]
+    assert (last["outcome"], last["transactions"]) == ("valid", 3000)
+    assert last["rate"] * last["seconds"] == pytest.approx(3000 - before, rel=0.1)
+    assert first["rate"] * first["seconds"] <= 1.1 * (3000 - before)

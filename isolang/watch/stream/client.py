@@ -79,6 +79,7 @@ class Client:
         self.stopped = False  # whether it is over because the watch is
         self.torn = 0  # bytes left out where it ended
         self.format = ""
+        self._follow = follow
         self._wanted = format
         self._segments = segments
         self._latest: dict[int, int] = {}  # session: when the last of its transactions was ready
@@ -101,11 +102,34 @@ class Client:
     def sure(self) -> int:
         """The time before which nothing follows in it, whatever the order of its lines is."""
         state = self.follower.state
-        # By their times the lines of one process alone are in order.
+        # By their times the lines of one process alone are in order, or those that :index counts.
         one = state.has_process == 1 and len(state.sessions) == 1
-        if state.front is None or state.unannounced or (state.clock == "time" and not one):
+        ordered = state.clock != "time" or one or self._first_number is not None
+        if state.front is None or state.unannounced or not ordered:
             return c.UNKNOWN_BEGIN
         return state.front - state.behind
+
+    @property
+    def is_from_its_beginning(self) -> bool:
+        """Whether nothing was in flight where the log begins, as the numbers of its events say."""
+        return self._first_number == 0
+
+    @property
+    def _first_number(self) -> int | None:
+        """The :index of the first event, where no number is missing from there on.
+
+        It is ``None`` also of a log that does not grow: it has ended soon, and a program may have
+        numbered its lines that knew no more than these. Why the numbers tell what may still come
+        stands in docs/routes.md, *Numbered events*.
+        """
+        state = self.follower.state
+        if not self._follow or not state.timed:
+            return None
+        if state.counts.get("completions_without_invocation"):
+            return None
+        if state.clock == "index":
+            return 0  # what is still missing holds the watermark
+        return state.first_index if state.indexed and state.contiguous else None
 
     @property
     def waits(self) -> int:

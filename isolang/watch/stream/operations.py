@@ -410,8 +410,11 @@ class Follower:
             state.first_index = say["index_first"] if first is None else first
             state.last_index = say["index_last"]
             return
-        within = state.contiguous and first is not None and say["index_first"] >= first
-        if say["index_repeats"] or (not joins and within):
+        # SOUND BECAUSE without gaps each number from the first to the last was there.
+        there = range(0)
+        if state.contiguous and first is not None and last is not None:
+            there = range(first, last + 1)
+        if say["index_repeats"] or say["index_first"] in there or say["index_last"] in there:
             state.indexed = False  # it repeats: the order of lines counts
             return
         raise UnsupportedError(

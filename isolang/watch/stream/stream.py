@@ -154,6 +154,12 @@ class Stream:
         return sum(client.torn if client.over else client.tail.torn for client in clients)
 
     @property
+    def is_from_its_beginning(self) -> bool:
+        """Whether nothing was in flight where the logs begin, as the numbers of all say."""
+        clients = self._clients.values()
+        return bool(clients) and all(client.is_from_its_beginning for client in clients)
+
+    @property
     def counts(self) -> dict[str, int]:
         """What was read and has no influence, by the names of the native reader's remarks."""
         found: dict[str, int] = {}
