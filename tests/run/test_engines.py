@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import isolang
 from isolang.run import player
+from isolang.run.interleave import interleave
 from isolang.run.judge import judge
+from isolang.run.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.targets import target_named
+from isolang.run.workloads.scripted import SCRIPTS
 from isolang.verdict import Invalid, Valid
 
 # Of each engine the package that it needs, and the file.
@@ -32,11 +36,7 @@ NEEDS = {
 
 
 def installed(name):
-    """An engine, if it is there.
-
-    It is looked for without an import: some have threads of their own, and nothing may fork after
-    those have begun. So all of it happens in a process that the test ends.
-    """
+    """An engine, if it is there."""
     package, file = NEEDS[name]
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
@@ -79,12 +79,32 @@ def test_what_is_claimed_is_kept(name, level, tmp_path):
     assert found.certified
 
 
-def test_concurrent_upserts_of_a_new_key_are_one_row(tmp_path):
-    """PyIceberg 0.12 makes two of them: its retry does not look again for what the key matches."""
-    found = verdict("pyiceberg", tmp_path, workload="scripted", to_the_end=True)
+def test_concurrent_upserts_of_a_new_key_are_one_row(tmp_path, monkeypatch):
+    """PyIceberg 0.12 makes two of them: its retry does not look again for what the key matches.
+
+    The interleaving is planned: both have read the table before the first of them commits.
+    """
+    monkeypatch.setattr("isolang.run.interleave.PATIENCE", 60.0)  # nobody waits for another
+    (script,) = (one for one in SCRIPTS if one.name == "insert-beside-insert")
+    target = target_named(installed("pyiceberg"))
+    try:
+        target.start()
+        target.setup(script.names(), [])
+        with Recorder(tmp_path / "h.edn") as recorder:
+            played = interleave(
+                script.on_its_keys(),
+                script.schedule,
+                target=target,
+                level=target.levels[0].name,
+                recorder=recorder,
+            )
+    finally:
+        target.close()
+    assert [(one.outcome, one.blocked) for one in played] == [("committed", False)] * 4
+    found = isolang.check(recorder.history(), target.levels[0].claims)
     assert isinstance(found, Invalid)
     assert found.certified
-    assert "insert-beside-insert/x" in str(found.violation.transactions)
+    assert script.names()[0] in str(found.violation.transactions)
 
 
 def test_the_page_quotes_each_promise():
