@@ -303,3 +303,18 @@ def test_level_words_are_found():
     assert not any(
         LEVELS.search(s) for s in ("series", "size", "user session", "single", "inserts")
     )
+
+
+_MACRO = re.compile(r"\bPy(?!BUF_)[A-Z][A-Za-z]*_(?:[A-Z]+_)*[A-Z]{2,}\b")
+
+
+def test_the_core_keeps_to_the_limited_api():
+    """Macros that reach into Python's objects compile on 3.11 alone, whose wheel does not use it."""
+    assert _MACRO.findall("PyBytes_AS_STRING(b) PySequence_Fast_GET_ITEM(o, 1) PyList_GET_SIZE(o)")
+    assert not _MACRO.search("PyBytes_AsString(b) PyList_Size(o) PyBUF_SIMPLE")
+    used = [
+        (path.relative_to(NATIVE).as_posix(), name)
+        for path in NATIVE.rglob("*.?pp")
+        for name in _MACRO.findall(path.read_text())
+    ]
+    assert used == []
