@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec import ValidationError, convert
 
-from isolang.cli.parameters import OUTPUT, Only
+from isolang.cli.parameters import OUTPUT, Mistake, Only
 from isolang.cli.plot import Plot, require_plottable
 from isolang.errors import SpecError
 from isolang.options import Options, ReadOptions
@@ -56,14 +56,17 @@ def verify(
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.limits import default_memory, interrupted_after, memory_cap
 
+    is_chain = os.path.isdir(certificate)
+    if is_chain and (page or plot):
+        raise Mistake("--html and --plot show the verdict of a certificate (got a folder's chain)")
     if plot:
         require_plottable(plot)
     shown = visible(certificate)
-    if Path(certificate).is_dir():
-        return _verify_chain(certificate, history, by_definition=by_definition)
     memory = default_memory() if options.memory is None else options.memory
     try:
         with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
+            if is_chain:
+                return _verify_chain(certificate, history, by_definition=by_definition)
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
@@ -104,27 +107,26 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
     """The parts of a watched stream, each by itself, and how they follow one another."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from isolang.certify.errors import CertificateRejected
     from isolang.machine import processors
-    from isolang.watch import Stream, begun_with, level_of, verify_chain
+    from isolang.watch import Stream, check_chain
 
-    spec = level_of(Path(folder))
     stream = Stream([log], follow=False)
     try:
         with ThreadPoolExecutor(processors()) as executor:
-            count = verify_chain(
+            found = check_chain(
                 Path(folder), stream, by_definition=by_definition, executor=executor
             )
-    except CertificateRejected as error:
-        say(f"REJECTED  {visible(folder)}", f"  {visible(str(error))}")
-        return EXIT_REJECTED
     finally:
         stream.close()
+    spec = found.spec
     say(
         f"ACCEPTED  {visible(folder)}",
-        visible(f"  {log} is valid under {spec.name}: {count:,} transactions, each part holds"),
-        *([visible(f"  {before}")] if (before := begun_with(Path(folder))) else []),
-        visible(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec)}"),
+        visible(
+            f"  {log} is valid under {spec.name}: {found.transactions:,} transactions, each part "
+            "holds"
+        ),
+        *(visible(f"  {name}: {value}") for name, value in found.read_as),
+        visible(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec, 'chain')}"),
         *(visible(f"    {line}") for line in _checks(spec)),
     )
     return EXIT_VALID
@@ -204,7 +206,7 @@ def _text(path: str) -> str:
         raise CertificateError(f"{path}: cannot read the certificate ({error})") from error
 
 
-def _whose(known_as: str, spec: Spec) -> str:
+def _whose(known_as: str, spec: Spec, proof: str = "certificate") -> str:
     """Whether the specification is the library's of this name: its texts say, not its name."""
     from isolang.language.load import load_spec
 
@@ -218,8 +220,8 @@ def _whose(known_as: str, spec: Spec) -> str:
             continue
         if library.sha256 == spec.sha256:
             return f"the library's {name}"
-        return f"the certificate's own text, which is not the library's {name}; its checks:"
-    return "the certificate's own text; its checks:"
+        return f"the {proof}'s own text, which is not the library's {name}; its checks:"
+    return f"the {proof}'s own text; its checks:"
 
 
 def _checks(spec: Spec) -> list[str]:

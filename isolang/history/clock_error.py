@@ -19,7 +19,8 @@ from isolang.history.history import History
 
 _UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?")
-_LARGEST: Final = 1 << 61
+LARGEST: Final = 1 << 61
+"""Nanoseconds, 73 years: a clock error is less than that."""
 
 
 def nanoseconds(text: str) -> int:
@@ -32,8 +33,8 @@ def nanoseconds(text: str) -> int:
     (2000000, 1500, 7)
     """
     found = _DURATION.fullmatch(text.strip())
-    amount = float(found[1]) * _UNITS[found[2] or "ns"] if found else _LARGEST
-    if amount >= _LARGEST:
+    amount = float(found[1]) * _UNITS[found[2] or "ns"] if found else LARGEST
+    if amount >= LARGEST:
         raise HistoryError(
             f"clock error (got {text!r:.40}, expected a duration such as 2ms, 500us or 0.1s)"
         )

@@ -25,8 +25,7 @@ __all__ = [
     "Round",
     "Stream",
     "Watch",
-    "begun_with",
-    "level_of",
+    "check_chain",
     "position_in",
     "verify_chain",
 ]
@@ -36,9 +35,8 @@ _WHERE = {
     "Round": "isolang.watch.watch",
     "Stream": "isolang.watch.stream",
     "Watch": "isolang.watch.watch",
-    "level_of": "isolang.watch.verify",
+    "check_chain": "isolang.watch.verify",
     "position_in": "isolang.watch.state",
-    "begun_with": "isolang.watch.verify",
     "verify_chain": "isolang.watch.verify",
 }
 

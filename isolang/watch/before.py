@@ -19,7 +19,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.before import kinds_of_keys, parsed, with_initial
 from isolang.history.values import encode, key_name, shown
-from isolang.watch.chain import Atom, Held
+from isolang.watch.chain import Atom, Held, HowRead
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,18 +71,16 @@ class Before:
         """Whether there is anything to say."""
         return self.unwritten or bool(self._texts)
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """As the head of a chain has it."""
-        if not self.asked:
-            return {}
-        return {"initial_value": list(self._texts), "unwritten_initial": self.unwritten}
+    def reading(self, clock_error: int) -> HowRead:
+        """As the head of a chain has it, with the nanoseconds by which clocks may differ."""
+        return HowRead(
+            clock_error=clock_error, initial_value=self._texts, unwritten_initial=self.unwritten
+        )
 
     @classmethod
-    def read(cls, reading: Any) -> Before:
-        """The inverse of :attr:`reading`."""
-        texts, unwritten = reading.get("initial_value", ()), reading.get("unwritten_initial", False)
-        return cls(tuple(map(str, texts)), unwritten=bool(unwritten))
+    def read(cls, reading: HowRead) -> Before:
+        """The inverse of :meth:`reading`."""
+        return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 
     def told(self) -> str:
         """What the verdict rests on, in words; empty for nothing."""

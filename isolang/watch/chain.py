@@ -6,12 +6,14 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from isolang.errors import HistoryError
+from isolang.history.clock_error import LARGEST
+from isolang.history.values import INTEGER, KEYWORD, NATURAL, NIL, OTHER, STRING
 from isolang.watch.packed import pack, unpack
 from isolang.watch.stream.rows import WIDTH
 
@@ -31,7 +33,24 @@ Atom: TypeAlias = tuple[int, str | int | None]
 #: A key, whether it holds a list, and its value or the elements.
 Held: TypeAlias = tuple[Atom, bool, tuple[Atom, ...]]
 
+#: How many there are of something, or a place in a file.
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
+
 _NEVER: Final = -(1 << 62)
+
+
+class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a log is read: all that changes what it says.
+
+    Attributes:
+        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        initial_value: what the keys held before it, as ``--initial-value`` takes it.
+        unwritten_initial: whether what was read and nobody wrote was there before.
+    """
+
+    clock_error: Annotated[int, Meta(ge=0, lt=LARGEST)] = 0
+    initial_value: tuple[str, ...] = ()
+    unwritten_initial: bool = False
 
 
 class Head(
@@ -44,7 +63,7 @@ class Head(
         spec_name: the level.
         spec_texts: file name to text, as certificates have it.
         sources: what was read.
-        reading: how: the clock error in nanoseconds.
+        reading: how.
         previous: empty.
     """
 
@@ -52,7 +71,7 @@ class Head(
     spec_name: str
     spec_texts: Mapping[str, str]
     sources: tuple[str, ...]
-    reading: Mapping[str, Any]
+    reading: HowRead
     previous: str = ""
 
 
@@ -72,11 +91,11 @@ class Part(
     """
 
     previous: str
-    transactions: int
-    given_up: int = 0
+    transactions: Count
+    given_up: Count = 0
     begin: int | None = None
-    spans: tuple[tuple[int, int, int, str], ...] = ()
-    seen: int = 0
+    spans: tuple[tuple[Count, Count, Count, str], ...] = ()
+    seen: Count = 0
     columns: bytes
 
 
@@ -170,6 +189,12 @@ def taken(part: Part, where: str) -> Taken:
     import numpy as np
 
     found = unpack(part.columns, where)
+    if found.keys() != set(Taken.__struct_fields__):
+        names = ", ".join(sorted(map(str, found.keys() ^ set(Taken.__struct_fields__))))
+        raise HistoryError(f"{where}: columns that are missing, or unknown ({names:.100})")
+    for name, column in found.items():
+        if isinstance(column, bytes) != (name == "before"):
+            raise HistoryError(f"{where}: column {name}: numbers and bytes are mixed up")
     try:
         return Taken(
             members=np.ascontiguousarray(found["members"].reshape(WIDTH, -1).T),
@@ -177,9 +202,9 @@ def taken(part: Part, where: str) -> Taken:
             source=found["source"],
             order_start=found["order_start"],
             order_txn=found["order_txn"],
-            before=bytes(found["before"]),
+            before=found["before"],
         )
-    except (KeyError, ValueError, AttributeError, TypeError) as error:
+    except ValueError as error:
         raise HistoryError(f"{where}: columns that cannot be read ({error})") from None
 
 
@@ -380,6 +405,8 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
                 raise HistoryError(f"{where}: not the entry that follows the line before it")
             if isinstance(entry, Head) != (at == 0):
                 raise HistoryError(f"{where}: a chain has one head, in its first line")
+            if isinstance(entry, Begin):
+                _check_held(entry.held, where)
             if isinstance(entry, Head) and entry.format != FORMAT:
                 raise HistoryError(
                     f"{where}: a chain of another version (got {entry.format}, expected {FORMAT})"
@@ -387,6 +414,35 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
             previous = hashlib.sha256(line).hexdigest()
             yield at, line, entry
             at += len(line)
+
+
+def _check_held(held: Sequence[Held], where: str) -> None:
+    """See that keys and values are what their kinds say.
+
+    Raises:
+        HistoryError: one is not.
+    """
+    for number, (key, is_list, values) in enumerate(held):
+        if not is_list and len(values) != 1:
+            raise HistoryError(
+                f"{where}: no value at $.held[{number}][2] (got {len(values)} values, expected "
+                "one of a key that holds no list)"
+            )
+        for at, atom in (("[0]", key), *((f"[2][{i}]", one) for i, one in enumerate(values))):
+            if not _is_atom(*atom):
+                raise HistoryError(
+                    f"{where}: no key or value at $.held[{number}]{at} (got {list(atom)!r:.60}, "
+                    "expected its kind, and what is of that kind)"
+                )
+
+
+def _is_atom(kind: int, payload: object) -> bool:
+    if kind == NIL:
+        return payload is None
+    if kind in (INTEGER, NATURAL):
+        bounds = (-(1 << 63), 1 << 63) if kind == INTEGER else (1 << 63, 1 << 64)
+        return isinstance(payload, int) and bounds[0] <= payload < bounds[1]
+    return kind in (STRING, KEYWORD, OTHER) and isinstance(payload, str)
 
 
 class Live(Struct, frozen=True, kw_only=True):

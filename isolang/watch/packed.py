@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,8 @@ from isolang.errors import HistoryError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_Packed: TypeAlias = bytes | tuple[str, bool, bytes]
 
 _LEVEL: Final = 1
 _MOST: Final = 1 << 31  # bytes of one column
@@ -38,12 +40,12 @@ def unpack(data: bytes, where: str) -> dict[str, Any]:
         text = inflate.decompress(data, _MOST)
         if not inflate.eof or inflate.unused_data:
             raise ValueError("torn")
-        raw = msgspec.msgpack.decode(text)
+        raw: dict[str, _Packed] = msgspec.msgpack.decode(text, type=dict[str, _Packed])
         return {
             name: column if isinstance(column, bytes) else _as_numbers(*column)
             for name, column in raw.items()
         }
-    except (ValueError, TypeError, AttributeError, zlib.error, msgspec.DecodeError) as error:
+    except (ValueError, zlib.error, msgspec.DecodeError) as error:
         raise HistoryError(f"{where}: columns that cannot be read ({error})") from None
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.clock_error import shown
 from isolang.history.history import History
 from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
@@ -57,6 +60,20 @@ class ChainRejected(CertificateRejected):
     """A chain does not prove what it claims."""
 
 
+class Checked(Struct, frozen=True, kw_only=True):
+    """What a chain proves, and of what.
+
+    Attributes:
+        spec: the level, by the texts that the chain holds.
+        transactions: how many the parts have.
+        read_as: how the log was read: names and values.
+    """
+
+    spec: Spec
+    transactions: int
+    read_as: tuple[tuple[str, str], ...]
+
+
 def verify_chain(
     folder: Path,
     stream: Stream,
@@ -65,6 +82,20 @@ def verify_chain(
     executor: Executor | None = None,
     memory: int = 256 << 20,
 ) -> int:
+    """How many transactions satisfy a level; see :func:`check_chain`."""
+    return check_chain(
+        folder, stream, by_definition=by_definition, executor=executor, memory=memory
+    ).transactions
+
+
+def check_chain(
+    folder: Path,
+    stream: Stream,
+    *,
+    by_definition: bool = False,
+    executor: Executor | None = None,
+    memory: int = 256 << 20,
+) -> Checked:
     """Check that a stream satisfies a level, by the chain of a watch that said so.
 
     It proves the whole because each part satisfies the level from the values that the parts before
@@ -81,17 +112,28 @@ def verify_chain(
         memory: bytes that the last values of the keys may take; what is beyond is kept on disk.
 
     Returns:
-        How many transactions the parts have.
+        What it proves, and how the log was read, which may change what that means.
 
     Raises:
         ChainRejected: it does not prove it.
         HistoryError: the chain or the log cannot be read.
     """
     path = folder / NAME
+    if not path.is_file():
+        raise HistoryError(
+            f"{folder}: no chain of a watch (expected {NAME} in it, which isocheck watch --state "
+            "writes); a certificate is a file"
+        )
     head = next(read_chain(path), None)
     if not isinstance(head, Head):
         raise ChainRejected("the chain is empty")
-    plan = watched(load_texts(head.spec_texts))
+    spec = load_texts(head.spec_texts)
+    if head.spec_name != spec.name:
+        raise HistoryError(
+            f"{path}:1: spec_name is not the name of the level in spec_texts "
+            f"(got {head.spec_name!r:.60}, expected {spec.name!r:.60})"
+        )
+    plan = watched(spec)
     live = live_parts(path)
     if live.end is None or live.end.outcome != "valid":
         raise ChainRejected("the chain does not end with a valid verdict")
@@ -102,25 +144,54 @@ def verify_chain(
     with TemporaryDirectory(prefix="isolang-verify-") as name:
         values = Values(Path(name), memory=memory)
         try:
-            clock_error = int(head.reading.get("clock_error", 0))
+            clock_error = head.reading.clock_error
             checker = _Checker(plan, clock_error, executor, before, values)
             if by_definition:
                 from isolang.watch.by_definition import ByDefinition
 
                 checker.by_definition = ByDefinition(plan, clock_error)
             checker.begin_with([(key, *held) for key, held in before.held.items()])
-            return _verified(checker, live, stream, path)
+            about = _verified(checker, live, stream, path)
         finally:
             values.close()
+    return Checked(
+        spec=spec,
+        transactions=checker.count,
+        read_as=tuple(_read_as(about, clock_error, before, stream)),
+    )
 
 
-def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> int:
+def _read_as(
+    about: History | None, clock_error: int, before: Before, stream: Stream
+) -> Iterator[tuple[str, str]]:
+    """How a log was read, and what of it has no influence."""
+    if about is not None:
+        yield "read as", about.format
+        yield "initial state", about.initial
+        yield "session", about.session
+        yield "real time", about.real_time
+    error = f"clocks may differ by {shown(clock_error)}, and what is nearer orders nothing"
+    yield "clock error", error if clock_error else "none"
+    if said := before.told():
+        yield "before", said
+    ignored = (
+        f"{count:,} {kind.replace('_', ' ')}" for kind, count in stream.counts.items() if count
+    )
+    yield "ignored", "; ".join(ignored) or "nothing"
+    if stream.torn:
+        yield "torn", f"the last {stream.torn:,} bytes, a line without an end: left out"
+
+
+def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
+    """Check all parts; returns how the last batch was read."""
     pool = _Pool()
+    about = None
     parts = deque(enumerate(live.starts, 1))
     with path.open("rb") as file:
         ready = _next(file, parts, str(path))
         for batch in stream:
-            checker.begin(pool.add(batch), batch.history)
+            about = batch.history
+            checker.begin(pool.add(batch), about)
             while ready is not None and (rows := pool.find(ready[1].members)) is not None:
                 number, part = ready
                 checker.check(part, pool.take(rows), f"part {number}")
@@ -134,30 +205,7 @@ def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> int:
             "earlier part, too"
         )
     pool.check_rest()
-    return checker.count
-
-
-def level_of(folder: Path) -> Spec:
-    """The level that a chain is about, by the texts that it holds.
-
-    Raises:
-        HistoryError: the chain cannot be read.
-        SpecError: its texts cannot be.
-    """
-    head = next(read_chain(folder / NAME), None)
-    if not isinstance(head, Head):
-        raise ChainRejected("the chain is empty")
-    return load_texts(head.spec_texts)
-
-
-def begun_with(folder: Path) -> str:
-    """What a chain says of the state before the stream, in words; empty for nothing."""
-    head = next(read_chain(folder / NAME), None)
-    if not isinstance(head, Head) or len(head.reading) <= 1:
-        return ""
-    before = Before.read(head.reading)
-    before.take(live_parts(folder / NAME).held)
-    return before.told()
+    return about
 
 
 def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[int, Taken] | None:

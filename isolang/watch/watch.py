@@ -205,7 +205,7 @@ class Watch:
             spec_name=self.plan.spec.name,
             spec_texts=dict(self.plan.spec.texts),
             sources=tuple(sources),
-            reading={"clock_error": clock_error, **self._before.reading},
+            reading=self._before.reading(clock_error),
         )
         self.state = Values(folder, memory=memory)
         path = folder / NAME
