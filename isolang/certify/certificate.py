@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from isolang.certify.verification import Acceptance
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
+
+_T = TypeVar("_T")
 
 FORMAT = 1
 # Of a history whose certificate says nothing of set-reads, at most so many were operations.
@@ -222,45 +224,9 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 "it was made by another version"
             )
         try:
-            history, spec, verdict = data["history"], data["spec"], data["verdict"]
-            proof: Proof
-            if verdict == "valid" and "relations" in data:
-                proof = Relations.parse(data["relations"])
-            elif verdict == "invalid" and "exhaustion" in data:
-                proof = Exhaustion(tuple(numbers_of(data["exhaustion"]["transactions"])))
-            elif verdict == "valid":
-                witness = data["witness"]
-                proof = Witness.of(
-                    source=numbers_of(witness["source"]),
-                    order_start=numbers_of(witness["order_start"]),
-                    order_txn=numbers_of(witness["order_txn"]),
-                    commits=numbers_of(witness["commits"]) if "commits" in witness else None,
-                    seen=numbers_of(witness["seen"]) if "seen" in witness else None,
-                )
-            elif verdict == "invalid":
-                proof = Refutation.of(data["refutation"])
-            else:
-                raise CertificateError(
-                    f"{where}: verdict {verdict!r:.20} (expected valid or invalid)"
-                )
-            return cls(
-                proof=proof,
-                history_name=text_of(history["name"]),
-                history_sha256=text_of(history["sha256"]),
-                history_format=text_of(history["format"]),
-                history_options=dict(history["options"]),
-                set_reads=_set_reads(history.get("set_reads")),
-                spec_name=text_of(spec["name"]),
-                spec_sha256=text_of(spec["sha256"]),
-                spec_texts={text_of(k): text_of(v) for k, v in spec["texts"].items()},
-                tool=text_of(data["tool"]),
-            )
-        except KeyError as error:
-            raise CertificateError(f"{where}: the field {error} is missing") from error
+            return _parsed(data, where)
         except CertificateRejected as error:
             raise CertificateError(f"{where}: {error}") from error
-        except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise CertificateError(f"{where}: a field has the wrong type ({error})") from error
 
 
 def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance:
@@ -293,6 +259,88 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
             f"expected {certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
     return accept(certificate.about(history), spec, certificate.proof)
+
+
+_PROOFS: Final = {
+    "relations": ("valid", ("included", "chosen"), ()),
+    "witness": ("valid", ("source", "order_start", "order_txn"), ("commits", "seen")),
+    "exhaustion": ("invalid", ("transactions",), ()),
+    "refutation": ("invalid", (), ()),
+}
+"""The fields of proofs: the verdict that each proves, what it must have, and what it may have."""
+
+
+def _parsed(data: dict[str, Any], where: str) -> Certificate:
+    """The certificate in a JSON object; a field that is missing, or unknown, is an error."""
+
+    def of(raw: Any, path: str, read: Callable[[Any], _T]) -> _T:
+        try:
+            return read(raw)
+        except (TypeError, ValueError, AttributeError, OverflowError, KeyError) as error:
+            raise CertificateError(f"{where}: {path} has the wrong type ({error})") from None
+
+    def fields(raw: Any, path: str, must: Sequence[str], may: Sequence[str] = ()) -> dict[str, Any]:
+        if not isinstance(raw, dict):
+            raise CertificateError(f"{where}: {path or 'it'} has the wrong type (expected a map)")
+        dot = f"{path}." if path else ""
+        for name in must:
+            if name not in raw:
+                raise CertificateError(f"{where}: the field {dot + name!r} is missing")
+        if unknown := sorted(raw.keys() - {*must, *may}):
+            raise CertificateError(
+                f"{where}: the field {dot + unknown[0]!r:.60} is unknown (expected "
+                f"{', '.join((*must, *may))}); was it made by a later version?"
+            )
+        return raw
+
+    if "verdict" not in data:
+        raise CertificateError(f"{where}: the field 'verdict' is missing")
+    verdict = data["verdict"]
+    if verdict not in ("valid", "invalid"):
+        raise CertificateError(f"{where}: verdict {verdict!r:.20} (expected valid or invalid)")
+    kinds = [name for name, (proved, *_) in _PROOFS.items() if proved == verdict]
+    kind = next((name for name in kinds if name in data), kinds[-1])
+    fields(data, "", ("format", "tool", "verdict", "history", "spec", kind))
+    history = fields(
+        data["history"], "history", ("name", "sha256", "format", "options"), ("set_reads",)
+    )
+    spec = fields(data["spec"], "spec", ("name", "sha256", "texts"))
+    raw = data[kind]
+    if kind != "refutation":
+        fields(raw, kind, *_PROOFS[kind][1:])
+    return Certificate(
+        proof=of(raw, kind, _READ[kind]),
+        history_name=of(history["name"], "history.name", text_of),
+        history_sha256=of(history["sha256"], "history.sha256", text_of),
+        history_format=of(history["format"], "history.format", text_of),
+        history_options=of(history["options"], "history.options", _map_of),
+        set_reads=of(history.get("set_reads"), "history.set_reads", _set_reads),
+        spec_name=of(spec["name"], "spec.name", text_of),
+        spec_sha256=of(spec["sha256"], "spec.sha256", text_of),
+        spec_texts={
+            name: of(text, f"spec.texts.{name:.40}", text_of)
+            for name, text in of(spec["texts"], "spec.texts", _map_of).items()
+        },
+        tool=of(data["tool"], "tool", text_of),
+    )
+
+
+def _witness(raw: dict[str, Any]) -> Witness:
+    return Witness.of(**{name: numbers_of(numbers) for name, numbers in raw.items()})
+
+
+_READ: Final[Mapping[str, Callable[[Any], Proof]]] = {
+    "relations": Relations.parse,
+    "witness": _witness,
+    "exhaustion": lambda raw: Exhaustion(tuple(numbers_of(raw["transactions"]))),
+    "refutation": Refutation.of,
+}
+
+
+def _map_of(raw: Any) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise TypeError(f"expected a map, got {raw!r:.40}")
+    return raw
 
 
 def _set_reads(raw: Any) -> tuple[tuple[int, int], ...] | Literal["all"] | None:

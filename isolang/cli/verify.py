@@ -234,7 +234,7 @@ def spec_of(certificate: Certificate) -> Spec:
     """Lower the spec again from the certificate's own texts, whatever the library says today.
 
     Raises:
-        CertificateError: there are none.
+        CertificateError: there are none, or the level that they say has another name.
         SpecError: they cannot be read.
     """
     from isolang.certify.certificate import CertificateError
@@ -244,4 +244,10 @@ def spec_of(certificate: Certificate) -> Spec:
         raise CertificateError(
             f"the certificate of {certificate.spec_name} holds no texts of a spec"
         )
-    return load_texts(certificate.spec_texts)
+    spec = load_texts(certificate.spec_texts)
+    if spec.name != certificate.spec_name:
+        raise CertificateError(
+            f"spec.name is not the name of the level in spec.texts (got "
+            f"{certificate.spec_name!r:.60}, expected {spec.name!r:.60})"
+        )
+    return spec

@@ -121,8 +121,8 @@ def damaged(**changes):
         (damaged(witness__source=[True]), "wrong type"),
         (damaged(witness__source=[2**40]), "wrong type"),
         (damaged(witness__source=[[1], [2]]), "wrong type"),
-        (damaged(verdict="invalid", refutation=[["what"]]), "no step"),
-        (damaged(verdict="invalid", refutation=7), "wrong type"),
+        (damaged(verdict="invalid", witness=None, refutation=[["what"]]), "no step"),
+        (damaged(verdict="invalid", witness=None, refutation=7), "wrong type"),
         (damaged(tool=1), "wrong type"),
     ],
 )
