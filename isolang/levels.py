@@ -209,7 +209,7 @@ def levels_of(
         history=history,
         levels={name: found[name] for name in IMPLIES},
         seconds=time.perf_counter() - start,
-        notes=(NOTHING_OBSERVED,) if idle and all(idle) else (),
+        notes=((NOTHING_OBSERVED,) if idle and all(idle) else ()) + history.caveats,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct, field
 
+from isolang.caveat import Caveat, caveats_in
 from isolang.limits import Seconds
 from isolang.shown import SHOWN_BY
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from isolang.solvers.answer import Cause
 
 
-NOTHING_OBSERVED: Final = (
+NOTHING_OBSERVED: Final = Caveat(
     "NOTHING WAS OBSERVED: no session read, or missed, what another session wrote, so that this "
     "verdict says next to nothing about the database"
 )
@@ -78,6 +79,19 @@ class _Judged(Struct, frozen=True, kw_only=True):
     def nothing_observed(self) -> bool:
         """Whether this is valid, and no evidence: nobody read what somebody else wrote."""
         return NOTHING_OBSERVED in self.notes
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What changes the meaning of this verdict, such as that nothing was observed.
+
+        A sentence each; what stands before its first colon says it in short. Every form of output
+        says them.
+        """
+        said = (*caveats_in(self.notes), *self.history.caveats)
+        if isinstance(self, Unknown) or self.certified:
+            return said
+        why = f": {self.certified_reason}" if self.certified_reason else ""
+        return (*said, f"not certified{why}")
 
     def __bool__(self) -> NoReturn:
         """Refuse: ``assert check(…)`` would pass on an invalid history."""

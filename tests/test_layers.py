@@ -19,6 +19,7 @@ NATIVE = ROOT / "native"
 
 DIRECT = {
     "errors": set(),
+    "caveat": set(),
     "declared": set(),
     "files": set(),
     "rows": set(),
@@ -105,7 +106,7 @@ LEVELS = re.compile(
 
 def allowed(layer: str) -> set[str]:
     """The layers that a layer may import, directly or through those that it may import."""
-    found = {layer, "errors", "files", "rows", "release"}
+    found = {layer, "caveat", "errors", "files", "rows", "release"}
     todo = set(DIRECT[layer])
     while todo:
         one = todo.pop()

@@ -25,7 +25,7 @@ from isolang.cli.parameters import (
 )
 from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
-from isolang.cli.several import brief, expanded, summary
+from isolang.cli.several import Remarks, brief, expanded, summary, warning
 from isolang.jobs.job import Job, Unloaded, run_job
 from isolang.jobs.routes import load_routes
 from isolang.machine import processors
@@ -130,8 +130,10 @@ def check(
 ) -> int:  # fmt: skip
     """Check histories against isolation levels."""
     use_color(color)
-    if (one_line or quiet) and output != "text":
-        raise Mistake(f"--brief and --quiet are about text (got --output {output})")
+    if quiet and output != "text":
+        raise Mistake(f"--quiet prints no verdicts (got --output {output})")
+    if one_line and output not in ("text", "json", "edn"):
+        raise Mistake(f"--brief is of text, json and edn (got --output {output})")
     specs = [*specs, *_models(models)] if models else specs
     if not specs:
         raise Mistake(
@@ -182,13 +184,15 @@ def check(
         )
         for history in histories
     ]
+    remarks = Remarks()
     if output == "text":
         warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
-        for line in dict.fromkeys(warnings):
-            complain(line if " warning: " in line.partition("\n")[0] else f"warning: {line}")
+        remarks.say(map(warning, warnings))
     reports: list[Report] = []
     counts: Counter[str] = Counter()
-    show = reports.append if output in _FILES else _printer(output, profile, one_line, quiet)
+    show = _printer(output, profile, one_line, quiet, remarks)
+    if output in _FILES:
+        show = reports.append
 
     def counted(report: Report) -> None:
         counts[report.verdict] += 1
@@ -260,19 +264,30 @@ def _models(text: str) -> list[str]:
     return found
 
 
-def _printer(output: str, profile: bool, one_line: bool, quiet: bool) -> Callable[[Report], None]:
+def _printer(
+    output: str, profile: bool, one_line: bool, quiet: bool, remarks: Remarks
+) -> Callable[[Report], None]:
     if quiet:
-        return _errors_only
-    if one_line:
-        return lambda report: say(visible(brief(report)))
+        return lambda report: _errors_only(report, remarks)
+    if output == "text" and one_line:
+
+        def line(report: Report) -> None:
+            say(visible(brief(report)))
+            remarks.beside(report, caveats=False)
+
+        return line
     if output == "json":
-        return lambda report: data(json_text(report))
+        return lambda report: data(json_text(report.brief() if one_line else report))
+    if output == "markdown":
+        return _paragraphs(remarks)
     if output in _FORMS:
-        return _draw
+        return lambda report: _draw(report, remarks)
     if output == "edn":
         from isolang.output.edn import to_edn
 
-        return lambda report: data(to_edn(to_builtins(report)) + "\n")
+        return lambda report: data(
+            to_edn(to_builtins(report.brief() if one_line else report)) + "\n"
+        )
     from isolang.output.text import render
 
     out = console(sys.stdout)
@@ -290,18 +305,36 @@ def _printer(output: str, profile: bool, one_line: bool, quiet: bool) -> Callabl
     return text
 
 
-def _errors_only(report: Report) -> None:
-    """Say what cannot be used: that is no verdict."""
+def _errors_only(report: Report, remarks: Remarks) -> None:
+    """Say what cannot be used, which is no verdict, and what changes the meaning of one."""
     if report.verdict == "error":
         complain(f"{report.history}: {report.reason}")
+    remarks.beside(report, caveats=True)
 
 
-def _draw(report: Report) -> None:
+def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
+    """Print each verdict as Markdown, also those that there are not, with an empty line between."""
+    from isolang.report.forms import markdown_of_report
+
+    first = True
+
+    def show(report: Report) -> None:
+        nonlocal first
+        text = markdown_of_report(report) if report.drawn is None else report.drawn
+        data(text if first else f"\n{text}")
+        first = False
+        remarks.beside(report, caveats=False)
+
+    return show
+
+
+def _draw(report: Report, remarks: Remarks) -> None:
     """Print the form that was asked for; where there is no verdict, say why not."""
     if report.drawn is None:
         complain(f"{report.history}: {report.reason}")
     else:
         data(report.drawn)
+    remarks.beside(report, caveats=False)
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:

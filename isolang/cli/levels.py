@@ -336,7 +336,7 @@ def _report(
         own=own,
         clock_errors=dict(errors),
         seconds=round(found.seconds, 6),
-        notes=found.notes,
+        notes=tuple(map(str, found.notes)),
     )
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from isolang.cli.choices import duration
 from isolang.cli.parameters import OUTPUT, Mistake, one_of
 from isolang.cli.progress import StatusLine
+from isolang.cli.several import Remarks, brief
 from isolang.output.records import (
     EXIT_INPUT,
     EXIT_UNKNOWN,
@@ -153,9 +154,11 @@ def run(
         raise Mistake("--against is of a survey", "isocheck run TARGET --survey --against FILE")
     if clean:
         return _clean(settings)
-    if (one_line or quiet) and output != "text":
-        raise Mistake(f"--brief and --quiet are about text (got --output {output})")
-    form = "quiet" if quiet else "brief" if one_line else output
+    if quiet and output != "text":
+        raise Mistake(f"--quiet prints no verdict (got --output {output})")
+    if one_line and output not in ("text", "json"):
+        raise Mistake(f"--brief is of text and json (got --output {output})")
+    form = "quiet" if quiet else "brief" if one_line and output == "text" else output
     if (survey or trials or selftest) and form not in ("text", "json", "markdown"):
         raise Mistake(f"that prints a table (got {form}); -o json is for programs")
     if selftest:
@@ -178,7 +181,7 @@ def run(
             player.finish()
             if not recorded.state.committed:
                 raise TargetError(nothing_committed(recorded))
-            return _judge(recorded, runner.target, page=page, form=form)
+            return _judge(recorded, runner.target, page=page, form=form, short=one_line)
         finally:
             line.end()
             player.close()
@@ -238,7 +241,7 @@ def _clean(settings: Settings) -> int:
     return EXIT_VALID
 
 
-def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
+def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) -> int:
     """Judge a run and print it: the verdict first, then what takes longer; gives the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
@@ -246,7 +249,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
 
     found = recorded.watched
     if found is not None and not page and form in ("text", "json", "quiet", "brief"):
-        return _judge_watched(recorded, found, form)
+        return _judge_watched(recorded, found, form, short=short)
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
         judged = judge(recorded, target, levels=False)
@@ -280,7 +283,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
     if form == "json":
-        data(json_text(report))
+        data(json_text(report.brief() if short else report))
     elif form == "markdown":
         from isolang.report.forms import markdown
 
@@ -288,12 +291,14 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str) -> int:
         data(
             "".join(f"\n* {visible(doubt)}" for doubt in report.doubts) + "\n" * bool(report.doubts)
         )
-    elif form not in ("text", "quiet"):
+    elif form == "quiet":
+        Remarks().beside(report, caveats=True)
+    elif form != "text":
         _print_whole(_as_it_counts(report), judged, form)
     return code
 
 
-def _judge_watched(recorded: Run, found: Look, form: str) -> int:
+def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int:
     """Print what the watch of a long run found, without reading the history again.
 
     Of a violation the watch has saved the few transactions that convict.
@@ -334,11 +339,11 @@ def _judge_watched(recorded: Run, found: Look, form: str) -> int:
                 f"  isocheck verify {visible(found.folder)} {visible(str(recorded.path))} checks it"
             )
     elif form == "json":
-        data(json_text(report))
+        data(json_text(report.brief() if short else report))
     elif form == "brief":
-        from isolang.cli.several import brief
-
         say(visible(brief(_as_it_counts(report))))
+    else:
+        Remarks().beside(report, caveats=True)
     code = code_of(report)
     return EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
 
@@ -352,8 +357,6 @@ def _as_it_counts(report: RunReport) -> RunReport:
 
 def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
     """Print a line, or a file of test results."""
-    from isolang.cli.several import brief
-
     if form == "brief":
         return say(visible(brief(report)))
     from isolang.output.text import text_of_report
@@ -385,8 +388,9 @@ def report_of_run(judged: Judged) -> RunReport:
 
 def _with_run(report: Report, ran: Run, *, doubts: Sequence[Doubt]) -> RunReport:
     state, settings = ran.state, ran.settings
+    told = (*report.caveats, *(doubt.text for doubt in doubts))
     return RunReport(
-        **asdict(report),
+        **asdict(replace(report, caveats=told)),
         database=ran.version,
         isolation=ran.level.name,
         workload=settings.workload,

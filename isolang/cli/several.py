@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from isolang.caveat import Caveat
 from isolang.cli.parameters import Mistake
 from isolang.output.records import Report
-from isolang.output.terminal import complain
-from isolang.verdict import NOTHING_OBSERVED
+from isolang.output.terminal import complain, visible
 
 
 def expanded(histories: Sequence[str], form: str) -> list[str]:
@@ -19,7 +19,7 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
 
     Args:
         histories: as given on the command line.
-        form: of ``--from``; a folder of which all files have to be of that is one history.
+        form: of ``--from``; of a folder that is no history by itself, it says which file is one.
 
     Raises:
         Mistake: a folder has none.
@@ -27,13 +27,13 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
     found: list[str] = []
     for given in histories:
         path = Path(given)
-        if given == "-" or form != "auto" or not path.is_dir():
+        if given == "-" or not path.is_dir():
             found.append(given)
             continue
         from isolang.history.load import histories_in
 
         inside, left_out = histories_in(path)
-        if len(inside) <= 1:
+        if len(inside) <= 1 or (form != "auto" and inside[0] != path):
             found.append(given if not inside else str(inside[0]))
             continue
         found += map(str, inside)
@@ -45,11 +45,36 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
 
 
 def brief(report: Report) -> str:
-    """A report in one line."""
-    said = report.anomaly or report.reason.split("\n", 1)[0]
-    if report.nothing_observed:
-        said = NOTHING_OBSERVED.partition(":")[0].lower()
+    """A report in one line, with what changes the meaning of its verdict."""
+    why = report.anomaly or report.reason.split("\n", 1)[0]
+    more = (short for one in report.caveats if (short := Caveat(one).brief) not in why)
+    said = "; ".join(filter(None, (why, *more)))
     return "  ".join(x for x in (report.verdict.upper(), report.history, report.spec, said) if x)
+
+
+class Remarks:
+    """What is said beside verdicts that are not printed in full, on the error output; once."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Say what was not said yet."""
+        for line in dict.fromkeys(lines):
+            if line not in self._said:
+                self._said.add(line)
+                complain(visible(line))
+
+    def beside(self, report: Report, *, caveats: bool) -> None:
+        """Say warnings, and the caveats of a verdict that is not printed."""
+        self.say(map(warning, report.warnings))
+        if caveats:
+            self.say(f"{report.history}: {Caveat(one).brief}" for one in report.caveats)
+
+
+def warning(text: str) -> str:
+    """A warning as it stands on the error output; one of a specification has its own place."""
+    return text if " warning: " in text.partition("\n")[0] else f"warning: {text}"
 
 
 def summary(reports: Counter[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from pathlib import Path, PurePath
@@ -179,12 +178,10 @@ def _reading(proof: Certificate) -> ReadOptions:
 
 def _read_as(proof: Certificate) -> str:
     """How the certificate has the history read: that may change what it says."""
-    with_ = [
-        name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
-        for name, value in sorted(proof.history_options.items())
-        if value not in (None, False, "")
-    ]
-    return f"{proof.history_format} with {', '.join(with_)}" if with_ else proof.history_format
+    from isolang.history.history import read_with
+
+    asked = read_with(proof.history_options).removeprefix("read")
+    return f"{proof.history_format}{asked}"
 
 
 def _text(path: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from isolang.caveat import Caveat, caveats_in
 from isolang.history import columns as c
 from isolang.history.transaction import Op, StatusName, Transaction, one_or_several
 from isolang.history.values import UNKNOWN, Value, decode, key_name, show
@@ -23,6 +25,20 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 20  # transactions in a notebook, and operations of each
 _LONG: Final = 400  # characters of a cell there
+
+
+def read_with(options: Mapping[str, Any]) -> str:
+    """How a history is read that is not read as by default; empty if it is.
+
+    >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
+    'read with clock_error "2ms", per_key'
+    """
+    said = [
+        name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
+        for name, value in sorted(options.items())
+        if value not in (None, False, "", ())
+    ]
+    return f"read with {', '.join(said)}" if said else ""
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -70,6 +86,16 @@ class History(Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any] = field(default_factory=dict)
     set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
     _lazy: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Those remarks of the reader that change what a verdict means, and what was asked for.
+
+        Operations that were left out, a torn end, clocks that may be wrong: a sentence each; what
+        stands before its first colon says it in short.
+        """
+        asked = read_with(self.options)
+        return caveats_in((*self.ignored, *self.notes, *([Caveat(asked)] if asked else ())))
 
     @classmethod
     def from_transactions(

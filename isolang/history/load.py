@@ -178,7 +178,8 @@ def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:
 def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     """Find the histories of a folder, and of those inside it.
 
-    A folder that is one history (logs, a run of Jepsen's) stands for itself. Links to folders, such
+    A folder that is one history (logs, a run of Jepsen's) stands for itself, before those inside
+    it. Links to folders, such
     as Jepsen's ``latest``, are not followed: what they lead to is there under its own name.
 
     Args:
@@ -200,7 +201,8 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     run = next((f for n in _OF_A_RUN for f in files if plain_name(f.name) == n), None)
     inner = [e for e in entries if e.is_dir() and not e.is_symlink() and e.name[:1] != "."]
     if run is not None or any(set(guess.formats) & logs for guess in guesses.values()):
-        return [folder], []
+        found.append(folder)  # what else it holds, its reading tells
+        files = []
     for file in files:
         guess = guesses.get(file)
         if guess is not None and (guess.formats or guess.unsupported):

@@ -268,7 +268,7 @@ def summarize(history: History) -> Stats:
         session=history.session,
         real_time=history.real_time,
         ignored=history.ignored,
-        notes=history.notes,
+        notes=tuple(map(str, history.notes)),
         transactions=counts["transactions"],
         committed=counts["committed"],
         aborted=counts["aborted"],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field, to_builtins
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from isolang.explain.violation import Findings, Violation
 from isolang.limits import Seconds
@@ -166,6 +166,9 @@ class Report(Struct, frozen=True, kw_only=True):
         standing: the strongest levels that hold and the weakest that do not, where that was found
             out at once.
         warnings: about the specification, and what could not be saved.
+        caveats: what changes the meaning of the verdict; what stands before a first colon says it
+            in short. All are among the remarks of ``input`` and ``level``, or say how the history
+            was read, or that nobody certified the verdict.
         statistics: what the engine did; ``seconds_…`` are stages of solving, the others counts.
         limits: what the check might use.
     """
@@ -203,6 +206,7 @@ class Report(Struct, frozen=True, kw_only=True):
     findings: Findings | None = None
     standing: Standing | None = None
     warnings: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     statistics: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = Limits()
 
@@ -210,6 +214,12 @@ class Report(Struct, frozen=True, kw_only=True):
     def nothing_observed(self) -> bool:
         """Whether this is a valid verdict that is no evidence."""
         return self.level is not None and NOTHING_OBSERVED in self.level.notes
+
+    def brief(self) -> Report:
+        """The same in fewer words: without the argument, and how the input was understood."""
+        return replace(
+            self, violation=None, input=None, level=None, findings=None, anomalies=(), statistics={}
+        )
 
 
 def json_text(report: object) -> str:
@@ -272,10 +282,11 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
             title=verdict.spec.title,
             source=verdict.spec.source,
             sha256=verdict.spec.sha256,
-            notes=(*verdict.spec.notes, *verdict.notes),
+            notes=tuple(map(str, (*verdict.spec.notes, *verdict.notes))),
         ),
         input=_input_of(verdict.history, verdict.ignored),
         anomalies=verdict.anomalies,
+        caveats=verdict.caveats,
         statistics={name: _number(x) for name, x in verdict.statistics.items()},
     )
 
@@ -288,8 +299,8 @@ def _input_of(history: History, ignored: tuple[str, ...]) -> Input:
         initial=history.initial,
         session=history.session,
         real_time=history.real_time,
-        ignored=_merged(history.ignored, ignored),
-        notes=tuple(history.notes),
+        ignored=tuple(map(str, _merged(history.ignored, ignored))),
+        notes=tuple(map(str, history.notes)),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, assert_never
 
 from msgspec.structs import replace
 
+from isolang.caveat import Caveat
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import HistoryError
@@ -156,11 +157,11 @@ def _verdict(run: Run) -> Verdict:
     if isinstance(run.route, Plan) and run.route.theorem is not None:
         run.notes.append(run.route.theorem.sentence)
     if assumption := assumption_of(run.written_spec.texts.values()):
-        run.notes.append(f"assumption: {assumption}")
-    run.notes += names_without_effect(run.history, run.written_spec)
+        run.notes.append(Caveat(f"assumption: {assumption}"))
+    run.notes += map(Caveat, names_without_effect(run.history, run.written_spec))
     timed = run.history.columns.has_operation_times
     if not timed and mentioned(run.written_spec) & _COMPARE_OPERATIONS:
-        run.notes.append(_NO_MOMENTS)
+        run.notes.append(Caveat(_NO_MOMENTS))
     implicit = Implicit(run) if run.history.columns.implicit else None
     while True:
         with run.deadline.during("prepare"):

@@ -16,10 +16,9 @@ from isolang.release import version
 from isolang.report.columns import Columns, cut, pack
 from isolang.report.picture import visible
 from isolang.report.relations import style_of
-from isolang.verdict import NOTHING_OBSERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from networkx import MultiDiGraph
 
@@ -151,8 +150,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
         lines[0] += f" ({_prose(page.spec.title)})"
     if page.reason:
         lines += ["", _prose(page.reason + ".")]
-    if verdict.nothing_observed:
-        lines += ["", f"{NOTHING_OBSERVED}."]
+    lines += _caveats(verdict.caveats)
     if page.violation is not None:
         lines += ["", "| transaction | where | operations |", "|---|---|---|"]
         for txn in page.violation["transactions"]:
@@ -160,8 +158,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
             more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
             lines.append(f"| {_prose(txn['name'])} | {_prose(txn['where'])} | {operations}{more} |")
         lines += ["", "```mermaid", mermaid(verdict).rstrip(), "```"]
-        edges = [data for *_, data in _edges(graph_of(verdict)) if data["step"] == "conclusion"]
-        lines += ["", *(f"* {_prose(edge['reason'])}" for edge in edges)]
+        lines += ["", *_argument(page.violation["argument"], 0)]
     if page.part:
         part = _visible_lines(page.part.rstrip())
         fence = "`" * max(3, 1 + _longest_run(part))
@@ -171,6 +168,57 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
     if command:
         lines[-1] += f"; {_code(command)}"
     return "\n".join([*lines, ""])
+
+
+def markdown_of_report(report: Report) -> str:
+    """A report of what there is no verdict on, such as a file that cannot be read."""
+    lines = [f"**{report.verdict.upper()}** {_code(report.history)} {_prose(report.spec)}"]
+    if report.reason:
+        lines += ["", _prose(report.reason)]
+    return "\n".join([*lines, *_caveats((*report.caveats, *report.warnings)), ""])
+
+
+def _caveats(caveats: Sequence[str]) -> list[str]:
+    """A list of what changes the meaning of a verdict, after an empty line."""
+    return ["", *(f"* {_prose(one)}" for one in caveats)] if caveats else []
+
+
+_LONGEST, _ENDS = 24, 4  # of longer cycles, so many edges are listed at each end
+
+
+def _argument(node: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """An argument as a list: its lemmas, the cases of a split, the edges of cycles."""
+    item = f"{'  ' * depth}* "
+    match node["kind"]:
+        case "argument":
+            for lemma in node["lemmas"]:
+                reason, number = lemma["reason"], f"({lemma['number']}) "
+                if reason["kind"] == "sentence":
+                    said = f"{lemma['text']}: {reason['text']}{_because(reason)}."
+                    yield f"{item}{_prose(number + said)}"
+                else:
+                    yield f"{item}{_prose(number + lemma['text'])}; otherwise:"
+                    yield from _argument(reason, depth + 1)
+            yield from _argument(node["conclusion"], depth)
+        case "split":
+            yield f"{item}{_prose(node['text'])}:"
+            for case in node["cases"]:
+                yield f"  {item}{_prose(case['assumption'])}:"
+                yield from _argument(case["argument"], depth + 2)
+        case "cycle":
+            edges = node["edges"]
+            for place, edge in enumerate(edges):
+                if len(edges) <= _LONGEST or not _ENDS <= place < len(edges) - _ENDS:
+                    said = " (assumed)" if edge["assumed"] else _because(edge)
+                    yield f"{item}{_prose(edge['text'] + said)}"
+                elif place == _ENDS:
+                    yield f"{item}… {len(edges) - 2 * _ENDS} more …"
+        case _:
+            yield f"{item}{_prose(node['text'] + _because(node))}"
+
+
+def _because(node: Mapping[str, Any]) -> str:
+    return f" ({', '.join(f'by {number}' for number in node['because'])})" * bool(node["because"])
 
 
 def _called(op: Mapping[str, str]) -> str:
@@ -202,8 +250,8 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
             found = ElementTree.SubElement(case, kind, message=_xml_text(report.reason))
             found.text = _xml_text(text)
-        if report.nothing_observed:
-            ElementTree.SubElement(case, "system-out").text = NOTHING_OBSERVED
+        if said := (*report.caveats, *report.warnings):
+            ElementTree.SubElement(case, "system-out").text = _xml_text("\n".join(said))
     for name, count in counts.items():
         suite.set(name, str(count))
     ElementTree.indent(suites)
@@ -214,7 +262,7 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
     """Reports as SARIF 2.1.0: each violation at the lines that caused it.
 
     These are lines of the application where the recording knows them, else those of the history.
-    A valid verdict that is no evidence is a note.
+    A valid verdict that means less than it says is a note.
 
     Args:
         reports: each with its text.
@@ -224,8 +272,9 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
         level = {"invalid": "error", "error": "error", "unknown": "warning"}.get(report.verdict)
         kind = (report.anomaly or report.verdict).replace(" ", "-")
         said = f"{report.reason}\n\n{text}"
-        if report.nothing_observed:
-            level, kind, said = "note", "nothing-observed", NOTHING_OBSERVED
+        if report.verdict == "valid" and (caveats := (*report.caveats, *report.warnings)):
+            level, said = "note", "; ".join(caveats)
+            kind = "nothing-observed" if report.nothing_observed else "caveat"
         if level is None:
             continue
         places: list[tuple[str, int, str]] = []

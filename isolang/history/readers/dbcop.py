@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from isolang.caveat import Caveat
 from isolang.history.readers.reading import (
     Files,
     Reading,
@@ -37,7 +38,7 @@ def read_bincode(files: Files, *, timeout: float) -> Reading:
     if say["info"]:
         notes.append(f"recorded from {say['info']}")
     if say["plan"]:
-        notes.append("nothing in it succeeded: this is a plan that was never run")
+        notes.append(Caveat("nothing in it succeeded: this is a plan that was never run"))
     return Reading(
         columns=columns,
         position_unit="byte",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from isolang.caveat import Caveat
 from isolang.errors import HistoryError
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import Files, Reading, call_native, counted, remarks
@@ -28,7 +29,8 @@ def read(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    ignored, notes = [], []
+    ignored: list[str] = []
+    notes: list[str] = []
     try:
         columns, say = call_native(_native.read_edn, data, name, timeout=timeout)
     except HistoryError:
@@ -37,7 +39,12 @@ def read(files: Files, *, timeout: float) -> Reading:
             raise
         columns, say = call_native(_native.read_edn, whole, name, timeout=timeout)
         line = whole.count(b"\n") + 1
-        notes.append(f"the file ends in line {line}, which is torn: left out, as if still to come")
+        notes.append(
+            Caveat(
+                f"torn after line {line - 1}: line {line} has no end, and is left out, as if still "
+                "to come"
+            )
+        )
     if say["nonclient"]:
         who = ", ".join(say["nonclient_processes"])
         ignored.append(
@@ -46,20 +53,19 @@ def read(files: Files, *, timeout: float) -> Reading:
     if say["skipped"]:
         names = ", ".join(say["skipped_functions"])
         ignored.append(
-            f"{counted(say['skipped'], 'operation')} that is no transaction (:f {names})"
-            if say["skipped"] == 1
-            else f"{say['skipped']} operations that are no transactions (:f {names})"
+            Caveat(
+                f"{counted(say['skipped'], 'operation')} that is no transaction (:f {names})"
+                if say["skipped"] == 1
+                else f"{say['skipped']} operations that are no transactions (:f {names})"
+            )
         )
     unknown = "of unfinished or failed transactions, whose results are not known"
-    ignored += remarks(
-        say,
-        ("stray_completions", "completion", "without invocation or operations"),
-        ("unknown_reads", "read", unknown),
-    )
+    strays = ("stray_completions", "completion", "without invocation or operations")
+    ignored += map(Caveat, remarks(say, strays))
+    ignored += remarks(say, ("unknown_reads", "read", unknown))
     if say["odd_values"]:
-        ignored.append(
-            f"the :value of {counted(say['odd_values'], 'completion')}, no list of operations"
-        )
+        values = counted(say["odd_values"], "completion")
+        ignored.append(Caveat(f"the :value of {values}, no list of operations"))
     ignored += remarks(say, ("odd_times", "value", "of :time or :index that is no integer"))
     if say["timed_maps"] and not say["by_time"]:
         ignored.append(":time (the order of operations decides)")
@@ -70,9 +76,8 @@ def read(files: Files, *, timeout: float) -> Reading:
     )
     if say["overlapping"]:
         processes = counted(say["overlapping"], "process", "processes")
-        notes.append(
-            f"{processes} with several open operations: each transaction is a session of its own"
-        )
+        each = "each transaction is a session of its own"
+        notes.append(Caveat(f"{processes} with several open operations: {each}"))
     independent = "on independent keys [k …]: one history, whose keys are pairs"
     notes += remarks(say, ("independent", "operation", independent))
     if say["completion_differs"]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from isolang.caveat import Caveat
 from isolang.errors import HistoryError
 from isolang.history.transaction import StatusName, Transaction
 
@@ -72,8 +73,9 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
     reading = build(found, initial=None, name=files[0][0] if files else "trace")
     ignored = list(reading.ignored)
     if left_out:
-        ignored.append(f"{left_out} values of locking and uncommitted reads")
-    notes = () if ended else ("the trace has no COMMIT: every transaction counts as committed",)
+        ignored.append(Caveat(f"{left_out} values of locking and uncommitted reads"))
+    no_commit = Caveat("the trace has no COMMIT: every transaction counts as committed")
+    notes = () if ended else (no_commit,)
     return replace(
         reading,
         session="one threadID",

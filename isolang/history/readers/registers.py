@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from isolang.caveat import Caveat
 from isolang.history.readers.jepsen import session_names
 from isolang.history.readers.reading import Files, Reading, call_native, remarks
 
@@ -47,16 +48,20 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 def _ignored(say: Mapping[str, Any]) -> tuple[str, ...]:
     unknown = "that did not succeed and of which nothing else is known"
     refused = "that failed, and may not have run (--failed-cas compared)"
-    return tuple(
-        remarks(
+    strays = ("stray_completions", "completion", "without invocation or value")
+    return (
+        *remarks(
             say,
             ("nonclient", "operation", "of no client"),
             ("other_lines", "line", "of other loggers"),
-            ("stray_completions", "completion", "without invocation or value"),
+        ),
+        *map(Caveat, remarks(say, strays)),
+        *remarks(
+            say,
             ("unknown_operations", "operation", unknown),
             ("unknown_reads", "read", "without an answer, whose results are not known"),
             ("refused", "comparison", refused),
-        )
+        ),
     )
 
 

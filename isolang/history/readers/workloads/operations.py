@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.caveat import Caveat
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.edn import Elements, forms
@@ -266,16 +267,16 @@ class _Pairing:
         return found[0]
 
     def ignored(self) -> tuple[str, ...]:
-        found = []
+        found: list[str] = []
         if self.others:
             who = ", ".join(f":{name}" for name in list(self.others)[:8])
             found.append(f"{counted(self.others.total(), 'operation')} of no client ({who})")
         if self.strays:
-            found.append(f"{counted(self.strays, 'completion')} without invocation")
+            found.append(Caveat(f"{counted(self.strays, 'completion')} without invocation"))
         return tuple(found)
 
     def notes(self) -> tuple[str, ...]:
-        found = []
+        found: list[str] = []
         if self.unanswered:
             unanswered = counted(self.unanswered, "invocation")
             found.append(f"{unanswered} without completion: indeterminate")
@@ -284,7 +285,8 @@ class _Pairing:
             found.append(f"{times} a process went on after :info: as a new session")
         if self.overlapping:
             several = counted(len(self.overlapping), "process", "processes")
-            found.append(f"{several} with several open operations: each is a session of its own")
+            each = "each is a session of its own"
+            found.append(Caveat(f"{several} with several open operations: {each}"))
         return tuple(found)
 
 

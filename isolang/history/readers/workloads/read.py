@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from isolang.caveat import Caveat
 from isolang.errors import UnsupportedError
 from isolang.history.readers.reading import Files, Reading, counted
 from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL, Totals
@@ -90,7 +91,9 @@ def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
         return kind, []
     ops.done[:] = [d for d in ops.done if d.function in _KNOWN[kind]]  # type: ignore[index]
     named = ", ".join(f":{name}" for name in list(others)[:8])
-    return kind, [f"{counted(sum(others.values()), 'operation')} of another kind (:f {named})"]
+    return kind, [
+        Caveat(f"{counted(sum(others.values()), 'operation')} of another kind (:f {named})")
+    ]
 
 
 def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translated:
