@@ -10,6 +10,7 @@ from support.cli import LOST_UPDATE, VALID, run_here
 from support.paths import ROOT
 
 ON_CALL = ROOT / "examples" / "on-call.edn"
+LOST = ROOT / "tests" / "litmus" / "lost-update.edn"
 
 
 @pytest.fixture
@@ -61,6 +62,29 @@ def test_a_store_of_jepsen(folder, capfd):
     ]
 
 
+@pytest.mark.parametrize("options", [[], ["--from", "edn"]])
+def test_histories_below_a_history_are_judged(folder, capfd, options):
+    """A run's folder may hold folders of other runs: none of them is passed over."""
+    top = folder / "store"
+    for inner, example in (("", "on-call"), ("runs/a", "on-call"), ("runs/b", "lost")):
+        (top / inner).mkdir(parents=True, exist_ok=True)
+        source = ON_CALL if example == "on-call" else LOST
+        shutil.copy(source, top / inner / "history.edn")
+    (top / "results.edn").write_text("{:valid? true}")
+    (top / "runs" / "node.log").write_text("INFO started")
+    found = run_here(capfd, "--spec", "si", "--brief", *options, "store")
+    assert [line.split("  ")[:2] for line in found.out.splitlines()] == [
+        ["VALID", "store"],
+        ["VALID", "store/runs/a"],
+        ["INVALID", "store/runs/b"],
+        ["3 verdicts: 2 valid, 1 invalid"],
+    ]
+    assert found.code == 1
+    assert "left out: store/runs/node.log" in found.err
+    assert run_here(capfd, "--spec", "si", "-q", *options, "store").code == 1
+    assert run_here(capfd, "levels", *options, "store", "--at-least", "si").code == 1
+
+
 def test_a_short_line_says_that_nothing_was_observed(folder, capfd):
     """A history without a read of another session's write is valid, and no evidence."""
     (folder / "alone.txt").write_text("w(0,1,1,1)\n")
@@ -77,11 +101,30 @@ def test_quiet_says_it_by_the_exit_code(folder, capfd):
     assert "gone.txt" in found.err
 
 
-@pytest.mark.parametrize("flag", ["--brief", "--quiet"])
-def test_short_forms_are_of_text(folder, capfd, flag):
-    """JSON has one line for each verdict anyway."""
-    found = run_here(capfd, "--spec", "si", flag, "-o", "json", "runs/a.txt")
-    assert (found.code, "about text" in found.err) == (2, True)
+def test_brief_json_says_the_verdict_in_fewer_words(folder, capfd):
+    """One object for each verdict, of the same schema, without the argument and the input."""
+    whole = json.loads(run_here(capfd, "-s", "si", "-o", "json", "runs/inner/b.txt").out)
+    short = json.loads(run_here(capfd, "-s", "si", "-o", "json", "--brief", "runs/inner/b.txt").out)
+    assert short.keys() == whole.keys()
+    assert (short["violation"], short["input"], short["statistics"]) == (None, None, {})
+    for key in ("history", "spec", "verdict", "reason", "anomaly", "certified", "caveats"):
+        assert short[key] == whole[key]
+    found = run_here(capfd, "-s", "si", "-o", "edn", "--brief", "runs/inner/b.txt")
+    assert ':verdict "invalid"' in found.out
+    assert ":violation nil" in found.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-q", "-o", "json"], "--quiet prints no verdicts"),
+        (["--brief", "-o", "dot"], "--brief is"),
+    ],
+)
+def test_short_forms_that_say_nothing_are_refused(folder, capfd, options, said):
+    """A picture has no brief form, and a verdict that is not printed no format."""
+    found = run_here(capfd, "--spec", "si", *options, "runs/a.txt")
+    assert (found.code, said in found.err) == (2, True)
 
 
 def test_elles_names(folder, capfd):
