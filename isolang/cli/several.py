@@ -63,7 +63,7 @@ class Remarks:
         for line in dict.fromkeys(lines):
             if line not in self._said:
                 self._said.add(line)
-                complain(visible(line))
+                complain(*map(visible, line.split("\n")))
 
     def beside(self, report: Report, *, caveats: bool) -> None:
         """Say warnings, and the caveats of a verdict that is not printed."""

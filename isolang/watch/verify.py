@@ -166,6 +166,7 @@ def _read_as(
 ) -> Iterator[tuple[str, str]]:
     """How a log was read, and what of it has no influence."""
     if about is not None:
+        yield "files", ", ".join(about.files)
         yield "read as", about.format
         yield "initial state", about.initial
         yield "session", about.session

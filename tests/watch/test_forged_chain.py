@@ -74,6 +74,7 @@ def test_the_clock_error_of_a_chain_is_told(tmp_path, capfd, monkeypatch):
     assert found.code == 0
     assert "clock error: clocks may differ by 50 ns" in found.out
     assert "real time: :time, from :invoke to :ok or :fail" in found.out
+    assert "files: log.edn" in found.out
     entries[0]["reading"] = {"clock_error": 10**18}
     write(tmp_path, entries)
     found = run_here(capfd, "verify", "state", "log.edn")
