@@ -159,8 +159,10 @@ def run(
     if one_line and output not in ("text", "json"):
         raise Mistake(f"--brief is of text and json (got --output {output})")
     form = "quiet" if quiet else "brief" if one_line and output == "text" else output
-    if (survey or trials or selftest) and form not in ("text", "json", "markdown"):
-        raise Mistake(f"that prints a table (got {form}); -o json is for programs")
+    table = survey or trials or selftest
+    if table and (one_line or form not in ("text", "json", "markdown")):
+        short = "--brief" if one_line else form
+        raise Mistake(f"that prints a table (got {short}); -o json is for programs")
     if selftest:
         return _selftest(settings, output)
     line = StatusLine(sys.stderr, _how_it_goes)

@@ -9,7 +9,7 @@ from pathlib import Path
 from isolang.caveat import Caveat
 from isolang.cli.parameters import Mistake
 from isolang.output.records import Report
-from isolang.output.terminal import complain, visible
+from isolang.output.terminal import complain
 
 
 def expanded(histories: Sequence[str], form: str) -> list[str]:
@@ -63,7 +63,7 @@ class Remarks:
         for line in dict.fromkeys(lines):
             if line not in self._said:
                 self._said.add(line)
-                complain(*map(visible, line.split("\n")))
+                complain(line)
 
     def beside(self, report: Report, *, caveats: bool) -> None:
         """Say warnings, and the caveats of a verdict that is not printed."""

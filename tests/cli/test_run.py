@@ -64,7 +64,27 @@ def test_a_valid_verdict_on_too_little_is_no_success_in_a_test_result(tmp_path, 
     assert (found.code, found.out.split()[0]) == (3, "UNKNOWN")
 
 
-@pytest.mark.parametrize("form", [("--brief", "-o", "json"), ("--survey", "--brief")])
+@pytest.mark.parametrize(
+    "form",
+    [
+        ("--brief", "-o", "junit"),
+        ("--quiet", "-o", "json"),
+        ("--survey", "--brief"),
+        ("--survey", "--brief", "-o", "json"),
+    ],
+)
 def test_one_form_at_a_time(capfd, form):
-    """A line and a JSON object, or a line and a table, cannot both be meant."""
+    """A line and a file of results, or a line and a table, cannot both be meant."""
     assert run_here(capfd, "run", "memory", *form).code == 2
+
+
+def test_brief_json_of_a_run_has_its_doubts(tmp_path, capfd, monkeypatch):
+    """Without the argument and the input; what the verdict rests on is among the caveats."""
+    doubts = (Doubt(text="the server died", grave=False),)
+    monkeypatch.setattr("isolang.run.judge.doubts_of", lambda *_: doubts)
+    found = run(capfd, tmp_path, "--brief", "-o", "json")
+    told = json.loads(found.out)
+    assert (found.code, told["verdict"], told["input"]) == (0, "valid", None)
+    assert "the server died" in told["caveats"]
+    found = run(capfd, tmp_path, "--quiet")
+    assert (found.code, "the server died" in found.err) == (0, True)
