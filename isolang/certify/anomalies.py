@@ -20,6 +20,7 @@ from isolang.certify.facts import (
     WRITE,
     Facts,
 )
+from isolang.certify.versions import states_another
 
 
 class Anomaly(IntEnum):
@@ -55,10 +56,10 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
         return value == facts.as_read(facts.value[write])
 
     if own:
-        if is_what_was_read(own[-1]):
+        if is_what_was_read(own[-1]) and not states_another(facts, op, own[-1]):
             return _named_otherwise(facts, op)
         found = {Anomaly.NOT_OWN_WRITE}
-        if any(is_what_was_read(w) for w in own):
+        if any(is_what_was_read(w) for w in own[:-1]):
             found.add(Anomaly.NOT_LAST_OWN_WRITE)
         if any(is_what_was_read(w) for w in facts.own_after(op)):
             found.add(Anomaly.FUTURE_READ)

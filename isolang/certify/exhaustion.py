@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from isolang.language.classify.relational import why_not_closed
 from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
 from isolang.language.meaning.mentions import (
     children,
+    key_classes,
     mentioned,
     names,
     speaks_of_events,
@@ -35,6 +37,9 @@ LARGEST = 8
 """More transactions than this have too many orders."""
 TRIES = 40_000
 """Assignments, complete or not, after which the check gives up."""
+
+EVENTS_OF_T0 = 8
+"""Of each class of keys that no transaction speaks of, as many have a write of T0."""
 
 _NONE = -1
 
@@ -90,11 +95,13 @@ class _Search:
         self._end = None if seconds is None else time.perf_counter() + seconds
 
     def _relevant_keys(self) -> list[int]:
-        """The keys that the transactions speak of, and one that they do not, if there is one.
+        """The keys that the transactions speak of, and of each class one that they do not.
 
-        SOUND BECAUSE all other keys look the same: T0 alone writes them, and of ``rf`` and ``ww``
-        they have nothing to choose. With a keyed relation of the user they may differ, and how
-        many events T0 has may matter where a part does not stand for the whole.
+        SOUND BECAUSE all other keys of a class look the same: T0 alone writes them, and of ``rf``
+        and ``ww`` they have nothing to choose. The names in the specification divide them into
+        classes. With a keyed relation of the user they may differ; and how many events T0 has may
+        matter where a part does not stand for the whole. Where it does, it may lack events of T0 as
+        it may lack transactions: more of them only refute more.
         """
         facts = self._facts
         own = any(e.key is not None and e.name != "ww" for e in self._declared)
@@ -105,8 +112,13 @@ class _Search:
             for t in self._members
             for op in range(facts.op_start[t], facts.op_start[t + 1])
         }
-        other = next((k for k in range(facts.keys) if k not in spoken), None)
-        return sorted(spoken) + ([] if other is None else [other])
+        classes = list(key_classes(self._spec))
+        others: defaultdict[tuple[bool, ...], list[int]] = defaultdict(list)
+        for key in range(facts.keys):
+            alike = others[tuple(facts.key_in(key, within) for within in classes)]
+            if key not in spoken and len(alike) < (EVENTS_OF_T0 if self._events else 1):
+                alike.append(key)
+        return sorted(spoken.union(*others.values()))
 
     def refute(self) -> None:
         for included, sources in self._beginnings():

@@ -44,6 +44,15 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
     return facts.source[read] == FROM_INITIAL and follows(facts, read, write)
 
 
+def states_another(facts: Facts, read: int, own: int) -> bool:
+    """Whether a read and its transaction's last write before it state two versions."""
+    if not facts.has_versions:
+        return False
+    versions = facts.version[read], facts.version[own]
+    # mutant: python-own-versions-unchecked
+    return min(versions) >= 0 and versions[0] != versions[1]
+
+
 def follows(facts: Facts, a: int, b: int) -> bool:
     """Whether the version of ``a`` comes after that of ``b``, as it is stated."""
     return facts.versions_ordered and facts.version_number(a) > facts.version_number(b)

@@ -39,6 +39,7 @@ def explain_exhausted(
     who = _listed([history.name_of(t) for t in transactions[:_LISTED]])
     if len(transactions) > _LISTED:
         who += f" and {len(transactions) - _LISTED} more"
+    who = who or "T0, which wrote what was there at first,"
     of = _listed(chosen) if chosen else "the sources"
     what = _listed([f"`{name}`" for name in checks]) or "the bounds of what exists"
     text = f"No choice of {of} for {who} meets {what}."

@@ -13,6 +13,7 @@ from isolang.history.columns import (
     ABORTED,
     APPEND,
     INITIAL,
+    NO_VERSION,
     READ,
     READ_LIST,
     READ_NONE_OF,
@@ -248,6 +249,10 @@ def _future(anomaly: Anomaly, history: History) -> str:
 
 
 def _not_own(anomaly: Anomaly, history: History) -> str:
+    own, versions = _contradicted(anomaly), history.columns.op_version
+    if history.columns.has_versions and NO_VERSION not in versions[[anomaly.op, own]].tolist():
+        seen, made = (shown(history.version(op)) for op in (anomaly.op, own))
+        return f"as version {seen}, though its own {_other(anomaly, history)} made version {made}"
     return f"though its own {_other(anomaly, history)} came before"
 
 

@@ -180,7 +180,7 @@ class ChoiceReader {
     const bool fits = is_set_read(writes_.kind(op)) ? SetRead(h_, op).allows(h_.op_value[last])
                       : named == kSourceByValue     ? h_.op_value[op] == h_.as_read(h_.op_value[last])
                                                     : named == last && !reads_otherwise(op, h_.op_value[last]);
-    if (!fits)
+    if (!fits || states_another(h_, op, last))
       reject("operation " + str(op) +
              " is an intrinsic anomaly: not what its transaction wrote last");
   }

@@ -6,6 +6,7 @@
 
 #include "certify/evidence.hpp"
 #include "certify/set_read.hpp"
+#include "certify/stated_versions.hpp"
 
 namespace isolang::certify {
 namespace {
@@ -40,10 +41,12 @@ unsigned Evidence::anomalies(std::int64_t op) {
   };
   const std::vector<std::int64_t> before = own(op, true);
   if (!before.empty()) {
-    if (was_read(before.back())) return named_otherwise(op);
+    if (was_read(before.back()) && !states_another(h_, op, before.back()))
+      return named_otherwise(op);
     const std::vector<std::int64_t> later = own(op, false);
     unsigned found = bit(Kind::not_own_write);
-    if (std::any_of(before.begin(), before.end(), was_read)) found |= bit(Kind::not_last_own_write);
+    if (std::any_of(before.begin(), before.end() - 1, was_read))
+      found |= bit(Kind::not_last_own_write);
     if (std::any_of(later.begin(), later.end(), was_read)) found |= bit(Kind::future_read);
     return found;
   }

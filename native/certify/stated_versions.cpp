@@ -75,6 +75,12 @@ bool contradict(const History& h, std::int64_t op, std::int64_t other) {
          s.number(write) < s.number(read);
 }
 
+bool states_another(const History& h, std::int64_t read, std::int64_t write) {
+  const std::int32_t seen = h.version(read), made = h.version(write);
+  // mutant: checker-own-versions-unchecked
+  return seen != made && seen != kNoVersion && made != kNoVersion;
+}
+
 bool stated_before(const History& h, std::int32_t key, std::int32_t a, std::int32_t b) {
   if (!h.versions_ordered || !h.has_versions()) return false;
   const Stated s(h);

@@ -83,8 +83,11 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   if (source == r.last_own) return {AnomalyKind::two_values, r.txn, r.op, r.txn, r.last_own};
   std::int64_t older = -1, later = -1;
   if (source == kSourceByValue) {
-    older = own.before(r.op, key, r.value);
-    later = own.after(r.op, key, r.value);
+    // Its value may be that of the last own write, whose version is another one than it states.
+    if (r.value != h.as_read(h.op_value[r.last_own])) {
+      older = own.before(r.op, key, r.value);
+      later = own.after(r.op, key, r.value);
+    }
   } else if (source >= 0 && h.op_ok[source] != 0 && h.op_kind[source] == kWrite &&
              h.op_key[source] == key && txn_of_op(h, source) == r.txn) {
     (source < r.op ? older : later) = source;

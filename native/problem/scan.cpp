@@ -25,6 +25,12 @@ bool is_initial(const History& h, std::int32_t key, std::int32_t value) {
   return value == kNil || value == h.initial_value[key];
 }
 
+// Whether a read and a write both state a version, and not the same one.
+bool states_another(const History& h, std::int64_t read, std::int64_t write) {
+  const std::int32_t version = h.version(read);
+  return version != kNoVersion && h.version(write) != kNoVersion && version != h.version(write);
+}
+
 // Which keys hold lists. Throws if a key is used both ways: no order of the writes explains such
 // reads.
 std::vector<std::uint8_t> find_list_keys(const History& h) {
@@ -182,7 +188,8 @@ Scan scan(const History& h) {
                                     (kind != OpKind::read ||
                                      value == h.as_read(s.writer_value[mine.writer]));
         // mutant: own-writes-unchecked
-        if (!fits) s.broken_reads.push_back({t, seen, op, expected});
+        // mutant: own-versions-unchecked
+        if (!fits || states_another(h, op, expected)) s.broken_reads.push_back({t, seen, op, expected});
         continue;
       }
       s.read_txn.push_back(t);

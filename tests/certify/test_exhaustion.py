@@ -1,5 +1,6 @@
 """The check that nothing can be chosen, by trying everything."""
 
+import io
 import random
 from collections import Counter
 
@@ -8,7 +9,8 @@ from oracle.generate import any_history, well_formed
 from oracle.history import parse, show
 from oracle.pipeline import Levels, to_tool
 
-from isolang.api import load_spec
+import isolang
+from isolang.api import load_history, load_spec
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.exhaustion import check_exhaustion
 
@@ -51,3 +53,47 @@ def test_it_refutes_what_the_oracle_refutes(level):
         assert got == expected, show(history)
         seen[got] += 1
     assert len(seen) == 2
+
+
+NOTHING = """\
+{:type :ok, :process 0, :f :txn, :value [[:r :y nil]]}
+{:type :fail, :process 0, :f :txn, :value [[:w :x 4]]}
+{:type :fail, :process 0, :f :txn, :value [[:w :z 4]]}
+"""
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        'irreflexive [W["x"]]',
+        'empty [W["x"]] ; [W["z"]]',
+        'empty for x in "z": [W[x]]',
+        'require W["x"] * W["z"] in so',
+        'empty [W["x"]] \\ [W["y"]] | [W["z"]] ; [W["*"]]',
+        "empty [W]",
+        'empty (tx ; [W["z"]] ; tx^-1)',
+        "empty (tx ; tx^-1) \\ id",
+        "empty (last-write * last-write) \\ id",
+    ],
+)
+def test_what_t0_alone_violates_keeps_its_keys(check):
+    """T0 wrote every key: those that a check names, and more than one, though nobody else did."""
+    history = load_history(io.BytesIO(NOTHING.encode()), format="edn")
+    verdict = isolang.check(history, load_spec(f'include "operations.iso"\n{check} as c'))
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    assert verdict.refutation.transactions == ()
+    assert "for T0, which wrote what was there at first, meets `c`" in str(
+        verdict.violation.argument.conclusion
+    )
+
+
+@pytest.mark.parametrize(
+    "check", ['empty [W["q"]]', 'empty [W["x"]] ; rw', "empty tx ; rw"]
+)
+def test_what_t0_does_not_violate_is_not_refuted(check):
+    """No key of the name, or nothing before T0."""
+    history = load_history(io.BytesIO(NOTHING.encode()), format="edn")
+    spec = load_spec(f'include "operations.iso"\n{check} as c')
+    assert isolang.check(history, spec).outcome == "valid"
+    with pytest.raises(CertificateRejected):
+        check_exhaustion(history, spec, [])

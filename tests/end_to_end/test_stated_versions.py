@@ -60,6 +60,21 @@ JUDGED = [
     ("r(x,nil)#1 || r(x,nil)#1 w(x,2)#2", "ser", "valid"),
     ("w(x,1)#1 r(x,1)#2 || w(x,1)#2", "pl-2", "invalid"),
     ("w(x,1)#1 w(x,2)#2 || r(x,1)#1", "pl-2", "invalid"),
+    # A read after an own write saw that one, or states another version than it does; whether some
+    # other write may have made that version is no matter.
+    ("w(x,4) || w(x,5)#3 r(x,5)#4", "pl-2", "invalid"),
+    ("w(x,4) || w(x,5)#3 r(x,5)#4", "pl-1", "valid"),
+    ("#w(x,4) || r(x,4)#2 w(x,5)#3 r(x,5)#4", "pl-2", "invalid"),
+    ("w(x,4) || w(x,5)#3 r(x,5)#3", "ser", "valid"),
+    ("w(x,4) || w(x,5)#3 r(x,5)", "ser", "valid"),
+    ("w(x,4) || w(x,5) r(x,5)#4", "ser", "valid"),
+    ("w(x,4)#3 w(x,5) r(x,5)#4", "ser", "valid"),
+    ("w(x,5) w(x,5)#3 r(x,5)#4", "pl-2", "invalid"),
+    ("w(x,5)#3 r(x,5)#4 w(x,5)", "pl-2", "invalid"),
+    ("?w(x,5)#4 || ?w(x,5)#4 || w(x,5)#3 r(x,5)#4", "pl-2", "invalid"),
+    ("?w(x,5)#4 || w(x,5)#4 r(x,5)#4", "ser", "valid"),
+    ("w(x,4) || ?w(x,5)#3 r(x,5)#4 || r(x,5)", "pl-2", "invalid"),
+    ("w(x,4) || ?w(x,5)#3 r(x,5)#4", "pl-2", "valid"),
 ]
 
 
@@ -85,6 +100,21 @@ def test_both_sides_say_what_was_found_by_hand(text, level, expected):
     assert Levels([level]).expected(history) == {level: expected}
     assert tool_verdict_of(to_tool(history), route(load_spec(level))) == expected
     assert tool_verdict_of(to_tool(parse(text)), route(load_spec(level))) == expected
+
+
+def test_a_read_after_an_own_write_states_the_version_of_that_write():
+    """Another one is not its own write, certified by both checkers; the sentence says why."""
+    history = to_tool(parse("#w(x,4) || r(x,4)#2 w(x,5)#3 r(x,5)#4"))
+    verdict = check(history, "pl-2")
+    assert (verdict.outcome, verdict.certified) == ("invalid", True)
+    assert verdict.violation.anomaly == "not my own write"
+    assert verdict.violation.relaxed["without the versions that it states"] == "valid"
+    text = verdict.violation.argument.conclusion.text
+    assert "operation 3), as version 4, though its own w(x, 5) at" in text
+    assert text.endswith("operation 2 made version 3.")
+    told = verify(verdict.certificate(), history, load_spec("pl-2"))
+    assert told.natively
+    assert told.by_definition
 
 
 #: Blind writers of one key whose order only the stated versions give, and a reader of both.

@@ -13,7 +13,7 @@ from itertools import combinations, permutations
 from typing import Any
 
 from .before import names_of_initial
-from .history import UNKNOWN, History, Named, Op, is_write, written
+from .history import UNKNOWN, History, Named, Op, is_write, last_write, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,13 @@ def source(history: History, read: Stated, initial: object) -> Named | None:
     return "initial" if read.value in names_of_initial(initial, key) else "missing"
 
 
+def of_another(history: History, read: Stated) -> bool:
+    """Whether a read states another version than the own write of its key that precedes it."""
+    t = history[read.txn]
+    mine = last_write(t, read.op[1], read.at)
+    return mine is not None and t.version(mine) not in (None, read.version)
+
+
 def contradictions(history: History, initial: object = None) -> Iterator[str]:
     """What committed transactions state that cannot be."""
     stated = [s for s in state(history) if s.status == "committed"]
@@ -107,6 +114,8 @@ def resolved(history: History, initial: object = None) -> History | None:
     for read in state(history):
         if not is_write(read.op):
             saw = source(history, read, initial)
+            if saw is None and of_another(history, read):
+                saw = "missing"
             if saw is not None:
                 named.setdefault(read.txn, []).append((read.at, saw))
     return tuple(
