@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -115,7 +115,7 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
         up_to: how many transactions these have; null if ``bounded`` is.
         one_at_a_time: whether the relation is known only where sessions do one thing at a time.
         lacking: where there is neither: relations of which the histories that were looked at have
-            only what times of whole transactions say.
+            only what times of whole transactions, and statements of one operation, say.
         keys: of which a witness would have had at most this many.
         seconds: how long it took.
     """
@@ -310,15 +310,18 @@ def said_of_half(a: str, b: str, half: Half, bounds: Bounds) -> Iterator[str]:
     else:
         yield (
             f"  {a} implies {b} on all histories of up to {half.searched} of {bounds.transactions} "
-            f"transactions and {bounds.keys} keys (registers and lists, each value written once); "
-            "no proof for larger ones was found"
+            f"transactions and {bounds.keys} keys; no proof for larger ones was found"
         )
-        if half.lacking:
-            names = ", ".join(f"`{name}`" for name in half.lacking)
-            yield (
-                "    these histories have times of transactions, none of operations: of "
-                f"{names} they have only what follows from `rt`"
-            )
+        yield from said_of_searched(bounds, half.lacking)
+
+
+def said_of_searched(bounds: Bounds, lacking: Sequence[str]) -> Iterator[str]:
+    """What the histories were that a search went through, in lines."""
+    from isolang.comparison.separate import said_of_lacking
+
+    yield f"    histories {bounds.kind()}"
+    if lacking:
+        yield f"    {said_of_lacking(lacking)}"
 
 
 def _counted(*counts: tuple[int, str]) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, assert_never
 
+from msgspec.structs import replace
+
 if TYPE_CHECKING:
-    from isolang.language.meaning.core import Spec
+    from isolang.language.meaning.core import Check, Spec
 
 
 def broken_examples(spec: Spec) -> Iterator[str]:
@@ -42,3 +44,34 @@ def broken_examples(spec: Spec) -> Iterator[str]:
                 case _:
                     assert_never(verdict)
         yield message_at(example.pos, spec.texts, what, context=context)
+
+
+def fails_in_an_example(spec: Spec, check: Check) -> bool:
+    """Whether a history that is to be forbidden violates a check, or what meets all others does.
+
+    Args:
+        spec: the specification.
+        check: one of its checks.
+    """
+    from isolang.api import check as judge
+    from isolang.errors import IsolangError
+    from isolang.history.notation import read_line
+
+    others = tuple(one for one in spec.checks if one is not check and not one.flag)
+
+    def outcome(history: str, *checks: Check) -> str:
+        try:
+            return judge(
+                read_line(history), replace(spec, checks=checks, shows=()), timeout=10
+            ).outcome
+        except IsolangError:
+            return "unknown"
+
+    for example in spec.examples:
+        if not example.allows and outcome(example.history, check) == "invalid":
+            return True
+        if example.allows or not others or outcome(example.history, *others) != "valid":
+            continue
+        if outcome(example.history, *others, check) == "invalid":
+            return True
+    return False

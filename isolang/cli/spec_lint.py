@@ -204,6 +204,7 @@ def _routed(spec: Spec) -> Sequence[str]:
 
 def _searched(spec: Spec, seconds: float | None, *, said: str) -> tuple[list[str], list[str], str]:
     """What small histories show, what they may show if the time was over, and which there were."""
+    from isolang.cli.spec_examples import fails_in_an_example
     from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
 
@@ -215,12 +216,13 @@ def _searched(spec: Spec, seconds: float | None, *, said: str) -> tuple[list[str
     unsure: list[str] = []
 
     def said_of_none(where: Position, what: str, hint: str) -> None:
-        """That no history was found is a warning if all were looked at."""
-        if findings.complete:
+        """That no history was found is a warning if all were looked at that matter."""
+        if findings.complete and not findings.lacking:
             hint = f"{hint}searched {findings.bound()}"
             texts.append(message_at(where, spec.texts, f"warning: {what}", hint=hint))
         else:
-            unsure.append(f"perhaps {what}: searched {findings.bound()}; --seconds gives more")
+            more = "" if findings.complete else "; --seconds gives more"
+            unsure.append(f"perhaps {what}: searched {findings.bound()}{more}")
 
     first = next(check for check in spec.checks if not check.flag)
     own = next((check for check in spec.checks if check.file == spec.source), first)
@@ -238,7 +240,8 @@ def _searched(spec: Spec, seconds: float | None, *, said: str) -> tuple[list[str
             what = "no history in which two transactions write one key satisfies this"
             said_of_none(where, what, "`empty` forbids each step, `acyclic` only cycles; ")
         for check in findings.cannot_fail:
-            said_of_none(check.pos, _cannot_fail(check), "no history violates it; ")
+            if not fails_in_an_example(spec, check):
+                said_of_none(check.pos, _cannot_fail(check), "no such history violates it; ")
     open_questions = findings.written_twice is None or findings.cannot_fail
     return texts, unsure, f"searched {findings.bound()}" if open_questions else ""
 

@@ -22,6 +22,7 @@ from isolang.cli.spec_compare import (
     bounds_of,
     proof_report,
     said_of_half,
+    said_of_searched,
     witness_report,
 )
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
@@ -74,6 +75,8 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
         below: the strongest levels that are weaker.
         bounded: the levels for which there is neither a proof nor a history for a direction, with
             what is known of all histories up to a size: those that it equals, or the nearest ones.
+        lacking: relations of which the histories of `bounded` have only what times of whole
+            transactions, and statements of one operation, say.
         unknown: the levels of which not even that was found out.
         one_at_a_time: whether this is known only where sessions do one thing at a time.
         seconds: how long it took.
@@ -87,6 +90,7 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
     bounded: tuple[BoundedRelation, ...]
     one_at_a_time: bool
     unknown: tuple[str, ...]
+    lacking: tuple[str, ...]
     seconds: float
 
 
@@ -197,6 +201,7 @@ def place_report(found: Place) -> PlaceReport:
             for name, (relation, up_to) in found.bounded.items()
         ),
         unknown=found.unknown,
+        lacking=found.lacking,
         one_at_a_time=found.one_at_a_time,
         seconds=round(found.seconds, 6),
     )
@@ -234,7 +239,14 @@ def _said(place: PlaceReport) -> str:
 
 def said_of_place(found: Place) -> Iterator[str]:
     """The place of a specification, with what tells it from its neighbours."""
+    from isolang.history.readers.reading import counted
+
     yield said(place_report(found))
+    if found.bounded:
+        up_to = max(size for _, size in found.bounded.values())
+        sizes = f"{counted(up_to, 'transaction')} and {counted(found.bounds.keys, 'key')}"
+        yield f"  that is, on all histories of up to {sizes}:"
+        yield from said_of_searched(found.bounds, found.lacking)
     for level, (_, half) in found.above.items():
         yield ""
         yield from said_of_half(found.name, level, half, found.bounds)

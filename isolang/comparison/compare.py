@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal, normal
-from isolang.comparison.separate import Bounds, Separator, scope_of
+from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication, may_overlap
 from isolang.errors import IsolangError
-from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -77,7 +76,7 @@ class Half(Struct, frozen=True, kw_only=True):
         witness: that it does not.
         searched: where there is neither: there is no witness of up to this many transactions.
         lacking: relations of which the histories that were looked at have only what times of whole
-            transactions say.
+            transactions, and statements of one operation, say.
         one_at_a_time: whether this is known only where sessions do one thing at a time.
     """
 
@@ -201,10 +200,9 @@ def half(
             small, least = found
             return Half(witness=confirmed(small, stronger.spec, weaker.spec, smallest=least))
         done = size
-    names = stronger.mentioned() | weaker.mentioned()
     return Half(
         searched=done,
-        lacking=tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS})),
+        lacking=lacking((stronger, weaker)),
         one_at_a_time=not bounds.overlap and may_overlap((stronger, weaker)),
     )
 

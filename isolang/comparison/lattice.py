@@ -11,7 +11,7 @@ from msgspec import Struct
 from isolang.comparison.compare import Bounded, Half, Progress, half
 from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import Normal
-from isolang.comparison.separate import Bounds, Separator, scope_of
+from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import Implication, implication
 from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_NAMES, COMPARING_TIMES
@@ -191,6 +191,7 @@ class Place(Struct, frozen=True, kw_only=True):
         bounded: what it is on all histories of up to so many transactions, where there is neither
             a proof nor a history for a direction: the levels that it equals, or the nearest ones.
         unknown: the levels of which not even that was found out.
+        lacking: relations of which the histories of ``bounded`` have less than there may be.
         by_axiom: whether it is equal to those only where sessions do one thing at a time.
         bounds: how far was looked.
         seconds: how long it took.
@@ -202,6 +203,7 @@ class Place(Struct, frozen=True, kw_only=True):
     below: Mapping[str, tuple[Implication, Half]]
     bounded: Mapping[str, tuple[Bounded, int]]
     unknown: tuple[str, ...]
+    lacking: tuple[str, ...]
     by_axiom: bool
     bounds: Bounds
     seconds: float
@@ -277,6 +279,7 @@ def place(
         below=apart_below,
         bounded=bounded,
         unknown=tuple(unknown),
+        lacking=lacking((one, *(library[n] for n in bounded))) if bounded else (),
         by_axiom=any(p.one_at_a_time for n in equal for p in (stronger[n], weaker[n])),
         bounds=bounds,
         seconds=time.perf_counter() - start,

@@ -12,13 +12,19 @@ from msgspec.structs import replace
 
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Axiom, Normal
-from isolang.comparison.separate import Bounds, Separator, scope_of
+from isolang.comparison.separate import (
+    Bounds,
+    Separator,
+    lacking,
+    said_of_lacking,
+    scope_of,
+)
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope
 from isolang.language.meaning.core import Check, Spec
 
 TRANSACTIONS = 3
-KEYS = 2
+_BOUNDS = Bounds(keys=2, overlap=True)
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -33,6 +39,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         cannot_fail: the unflagged checks for which there is no such history.
         transactions: the size up to which all histories were searched; 0 for none.
         complete: whether that is the size asked for.
+        lacking: relations of which the histories have less than there may be.
     """
 
     refused: Small | None
@@ -42,15 +49,16 @@ class Findings(Struct, frozen=True, kw_only=True):
     cannot_fail: tuple[Check, ...]
     transactions: int
     complete: bool
+    lacking: tuple[str, ...] = ()
 
     def bound(self) -> str:
         """The bound of the search, in words."""
         all_of = (
-            f"all histories of up to {self.transactions} transactions and {KEYS} keys, "
-            "registers and lists, every value written once"
+            f"all histories of up to {self.transactions} transactions and {_BOUNDS.keys} keys, "
+            f"{_BOUNDS.kind()}"
         )
         if self.complete:
-            return all_of
+            return "; ".join((all_of, *filter(None, [said_of_lacking(self.lacking)])))
         return f"{all_of if self.transactions else 'some histories'}, then the limit was reached"
 
 
@@ -59,7 +67,7 @@ class _Search:
         # Where the texts stand does not matter, and would only keep equal expressions apart.
         self._spec = replace(spec, texts={})
         self.checks = tuple(check for check in spec.checks if not check.flag)
-        self._whole = self._level(self.checks)
+        self.whole = self._level(self.checks)
         self._free = self._level(())
         self._effort = effort
         self.open = {check.name: check for check in self.checks if check.name not in settled}
@@ -82,21 +90,21 @@ class _Search:
         Raises:
             TimeoutError: the effort is over.
         """
-        scope = scope_of([self._whole], Bounds(keys=KEYS, reads=1, overlap=True), size)
+        scope = scope_of([self.whole], _BOUNDS, size)
         if self.written_twice is None or self.open:
             self._search_all(scope)
         if self.refused is None:
-            serial = Separator(self._whole, replace(scope, serial=True, real_time=True))
+            serial = Separator(self.whole, replace(scope, serial=True, real_time=True))
             found = serial.smallest(self._free, self._effort)
             self.refused = None if found is None else found[0]
 
     def _search_all(self, scope: Scope) -> None:
-        separator = Separator(self._whole, scope)
+        separator = Separator(self.whole, scope)
         if self.written_twice is None:
             twice = [separator.histories.written_twice]
-            self.written_twice = separator.allowed(self._whole, self._effort, twice)
+            self.written_twice = separator.allowed(self.whole, self._effort, twice)
         if self.satisfied is None:
-            self.satisfied = self.written_twice or separator.allowed(self._whole, self._effort)
+            self.satisfied = self.written_twice or separator.allowed(self.whole, self._effort)
         for name, check in list(self.open.items()):
             others = [other for other in self.checks if other is not check]
             found = separator.find(self._level(others), self._effort) if others else None
@@ -141,4 +149,5 @@ def search(
         cannot_fail=tuple(check for check in run.checks if check.name in run.open),
         transactions=size,
         complete=size == transactions,
+        lacking=lacking([run.whole]),
     )

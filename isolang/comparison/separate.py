@@ -8,7 +8,8 @@ whatever else it is (counterexample-guided synthesis: A. Solar-Lezama and others
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,7 +18,16 @@ from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
 from isolang.comparison.symbolic import Scope, Symbolic
-from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_TIMES, OF_EVENTS, SPLIT
+from isolang.language.vocabulary import (
+    COMPARING_GROUPS,
+    COMPARING_TIMES,
+    MOMENTS,
+    OF_EVENTS,
+    OF_STATEMENTS,
+    SPLIT,
+)
+
+_STATEMENT: Final = "statement"
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -38,6 +48,35 @@ class Bounds(Struct, frozen=True, kw_only=True):
     reads: int = 2
     one_by_one: bool = False
     overlap: bool = False
+
+    def kind(self) -> str:
+        """Say of what the histories are, whatever their number of transactions."""
+        often = "once" if self.reads == 1 else "twice"
+        return (
+            f"of committed transactions, which read a key at most {often} and write it "
+            "at most once; registers and lists, each value written once"
+        )
+
+
+def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
+    """Relations of some levels of which small histories have less than there may be.
+
+    They have times of whole transactions, and statements of one operation.
+    """
+    names = frozenset[str]().union(*(level.mentioned() for level in levels))
+    return tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS, _STATEMENT}))
+
+
+def said_of_lacking(names: Sequence[str]) -> str:
+    """What small histories have of relations that they do not have in full, in a sentence."""
+    times = ", ".join(f"`{name}`" for name in names if name != _STATEMENT)
+    said = [
+        "these histories have times of transactions, none of operations: of "
+        f"{times} they have only what follows from `rt`"
+    ] * bool(times)
+    if _STATEMENT in names:
+        said.append(f"each of their statements is one operation, so that `{_STATEMENT}` is empty")
+    return "; ".join(said)
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Scope:

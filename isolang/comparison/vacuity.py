@@ -9,9 +9,10 @@ other.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,7 +33,6 @@ from isolang.language.classify.regular import Dfa, TooLargeError, without
 from isolang.language.meaning.core import Core
 from isolang.language.meaning.show import show_check
 from isolang.language.vocabulary import (
-    DEPENDENCIES,
     GIVEN,
     PARTS,
     ROWS,
@@ -41,6 +41,7 @@ from isolang.language.vocabulary import (
     relation_of,
     whole_letter,
 )
+from isolang.limits import Work
 from isolang.problem.event_graph import keys_of, passing
 from isolang.problem.polygraph import shown_orders
 from isolang.problem.problem import build_problem
@@ -49,7 +50,11 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 MAX_PAIRS = 200_000
-"""With more it is not asked where they lead, only which relations have pairs at all."""
+"""Of a relation with more it is not asked where they lead, only whether there are any."""
+
+WORK = 1_000_000
+"""Pairs that are looked at, and steps of walks, for all checks together: some seconds. Where it is
+spent, a check counts as one that could be violated."""
 
 Pair: TypeAlias = tuple[int, int, int]
 """From, to, and the key; -1 if there is none."""
@@ -180,6 +185,7 @@ class _Candidates:
         # Whoever has implicit set-reads may have met each write.
         self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
         self._scanning: set[int] = set()
+        self._work = Work(WORK)
         if self._implicit > MAX_PAIRS:
             self._scanning = set(scans.tolist())
         elif columns.implicit:
@@ -191,15 +197,27 @@ class _Candidates:
         self.refusal = native.refusal
         self._present: list[int] = np.flatnonzero(native.inclusion[: native.n]).tolist()
         self._txn: list[int] = native.writer_txn.tolist()
-        self._known: dict[str, list[Pair]] = {}
-        self._interpretation = Bounded(problem, Circuit(), events=False)
-        relations = ("so", "rt", *DEPENDENCIES)
-        self._few = sum(map(self._at_most, relations)) <= MAX_PAIRS and not self._implicit
-        self._shown = set(map(tuple, shown_orders(problem).tolist())) if self._few else set()
+        self._known: dict[str, list[Pair] | None] = {}
+        self._passing: dict[str, set[int]] = {}
+        self._interpretation = Bounded(problem, Circuit(), events=False, reads=False)
 
     def count(self, letter: str) -> int:
-        """How many pairs there are, or if there are very many, at most."""
-        return len(self.pairs(letter)) if self._few else self._at_most(relation_of(letter))
+        """How many pairs there are, or if these are not looked at, at most."""
+        pairs = self.pairs(letter)
+        return self._at_most(relation_of(letter)) if pairs is None else len(pairs)
+
+    def _affords(self, steps: int) -> bool:
+        """Whether so many steps may be taken, which are counted."""
+        if steps > self._work.left:
+            return False
+        self._work.spend(steps)
+        return True
+
+    @cached_property
+    def _shown(self) -> set[tuple[int, int]]:
+        """The version orders that are shown; without them there are only more pairs."""
+        shown = shown_orders(self._problem)
+        return set(map(tuple, shown.tolist())) if self._affords(len(shown)) else set()
 
     def _at_most(self, relation: str) -> int:
         native, present = self._native, self._present
@@ -222,22 +240,35 @@ class _Candidates:
                 return by_key + (self._implicit if relation != "irw" else 0)
         return len(present) * (len(present) - 1)
 
+    def _steps(self, relation: str) -> int:
+        """How many steps it takes to list the pairs of a relation."""
+        most = self._at_most(relation)
+        if relation in _GIVEN and relation != "so":
+            writers = np.diff(self._native.key_start).astype(np.int64)
+            of_keys = int((writers * writers).sum()) if relation == "locked" else 0
+            return max(len(self._present) ** 2, of_keys)
+        return most + len(self._native.candidate) * (relation not in ("so", "ww"))
+
     # --- pairs, where there are few ---
 
-    def pairs(self, letter: str) -> list[Pair]:
-        """All pairs of a letter."""
+    def pairs(self, letter: str) -> list[Pair] | None:
+        """All pairs of a letter; ``None`` if that is too much work."""
         if letter not in self._known:
             relation = relation_of(letter)
-            pairs = sorted(set(self._of(relation)))
-            restriction = restriction_of(letter)
-            if restriction is not None:
-                inside = keys_of(self._problem, restriction).tolist()
-                pairs = [pair for pair in pairs if pair[2] < 0 or inside[pair[2]]]
-            for place, test in enumerate(ends_of(letter)):
-                some = set(passing(self._problem, test, restriction).tolist())
-                pairs = [pair for pair in pairs if pair[place] in some]
-            self._known[letter] = pairs
+            few = self._at_most(relation) <= MAX_PAIRS and self._affords(self._steps(relation))
+            self._known[letter] = self._listed(letter, relation) if few else None
         return self._known[letter]
+
+    def _listed(self, letter: str, relation: str) -> list[Pair]:
+        pairs = sorted(set(self._of(relation)))
+        restriction = restriction_of(letter)
+        if restriction is not None:
+            inside = keys_of(self._problem, restriction).tolist()
+            pairs = [pair for pair in pairs if pair[2] < 0 or inside[pair[2]]]
+        for place, test in enumerate(ends_of(letter)):
+            some = set(passing(self._problem, test, restriction).tolist())
+            pairs = [pair for pair in pairs if pair[place] in some]
+        return pairs
 
     def _of(self, relation: str) -> Iterator[Pair]:
         native = self._native
@@ -281,21 +312,48 @@ class _Candidates:
 
     def passing(self, test: str) -> set[int]:
         """The transactions that pass a test; T0 is none that matters."""
-        found = passing(self._problem, whole_letter(test), restriction_of(test))
-        scanning = self._scanning if whole_letter(test) == "R" else set()
-        return (set(found.tolist()) | scanning) - {self._native.n}
+        if test not in self._passing:
+            found = passing(self._problem, whole_letter(test), restriction_of(test))
+            scanning = self._scanning if whole_letter(test) == "R" else set()
+            self._passing[test] = (set(found.tolist()) | scanning) - {self._native.n}
+        return self._passing[test]
 
     # --- walks ---
 
     def may_spell(self, words: Dfa, *, of_key: bool) -> bool:
         """Whether a closed walk may spell words of a language; of one key, or of all together."""
-        if not self._few:
+        letters: dict[str, dict[int, list[Pair]]] = {}
+        for letter in in_order(words.letters):
+            pairs = self._pairs_of(letter)
+            if pairs is None:
+                return True
+            letters[letter] = defaultdict(list)
+            for pair in pairs:
+                letters[letter][pair[2] if of_key else -1].append(pair)
+        keys = list(range(self._native.keys)) if of_key else [-1]
+        moves = Counter(letter for row in words.moves for letter in row)
+        steps = sum(
+            times * (len(letters[letter][-1]) * len(keys) + sum(map(len, letters[letter].values())))
+            for letter, times in moves.items()
+        )
+        if not self._affords(steps + len(keys) * len(self._present) * len(words.final)):
             return True
-        if not of_key:
-            return self._closes(words, None)
-        return any(self._closes(words, key) for key in range(self._native.keys))
+        # What is of no key is a step of each.
+        return any(
+            self._closes(
+                words,
+                {a: [*of[-1], *(of[key] if key >= 0 else ())] for a, of in letters.items()},
+            )
+            for key in keys
+        )
 
-    def _closes(self, words: Dfa, key: int | None) -> bool:
+    def _pairs_of(self, letter: str) -> list[Pair] | None:
+        """The pairs of a letter, also of one that is a test."""
+        if is_test(letter):
+            return [(t, t, -1) for t in self.passing(letter)]
+        return self.pairs(letter)
+
+    def _closes(self, words: Dfa, pairs: Mapping[str, Sequence[Pair]]) -> bool:
         """Whether there is a cycle in the product of pairs and automaton that ends a word."""
         import networkx as nx
 
@@ -304,15 +362,10 @@ class _Candidates:
         steps: dict[tuple[int, int], set[tuple[str, int]]] = defaultdict(set)
         for q, row in enumerate(words.moves):
             for letter, after in row.items():
-                if is_test(letter):
-                    pairs: Sequence[Pair] = [(t, t, -1) for t in self.passing(letter)]
-                else:
-                    pairs = self.pairs(letter)
-                for a, b, of in pairs:
-                    if key is None or of in (-1, key):
-                        one, other = a * states + q, b * states + after
-                        graph.add_edge(one, other)
-                        steps[one, other].add((letter, of))
+                for a, b, of in pairs[letter]:
+                    one, other = a * states + q, b * states + after
+                    graph.add_edge(one, other)
+                    steps[one, other].add((letter, of))
         ends = {(t * states + q, t * states) for t in self._present for q in words.final}
         graph.add_edges_from(ends)
         for part in nx.strongly_connected_components(graph):

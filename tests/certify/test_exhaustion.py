@@ -87,9 +87,7 @@ def test_what_t0_alone_violates_keeps_its_keys(check):
     )
 
 
-@pytest.mark.parametrize(
-    "check", ['empty [W["q"]]', 'empty [W["x"]] ; rw', "empty tx ; rw"]
-)
+@pytest.mark.parametrize("check", ['empty [W["q"]]', 'empty [W["x"]] ; rw', "empty tx ; rw"])
 def test_what_t0_does_not_violate_is_not_refuted(check):
     """No key of the name, or nothing before T0."""
     history = load_history(io.BytesIO(NOTHING.encode()), format="edn")

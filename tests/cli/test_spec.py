@@ -206,8 +206,57 @@ def test_lint_says_what_was_searched(capfd, folder):
     assert "a.iso:2:1: warning: check `c` cannot fail\n" in run.out
     assert "check `d` cannot fail" not in run.out
     assert "b.iso:2:1: warning: no history satisfies this specification\n" in run.out
-    assert "  hint: no history violates it; searched " in run.out
+    kind = (
+        "of committed transactions, which read a key at most twice and write it at most once; "
+        "registers and lists, each value written once"
+    )
+    searched = f"searched all histories of up to 3 transactions and 2 keys, {kind}\n"
+    assert f"  hint: no such history violates it; {searched}" in run.out
     assert run.out.count("searched") == 2
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "empty for x: (rf[x] ; po ; rf[x]^-1) \\ id",
+        "irreflexive for x: wr[x]^-1 ; ww[x] ; wr[x]",
+    ],
+)
+def test_lint_looks_at_two_reads_of_one_key(capfd, folder, check):
+    """In one transaction, of two versions: then the check can fail, as the example says."""
+    (folder / "a.iso").write_text(
+        f'include "adya.iso"\nacyclic wr | ww as g\n{check} as c\n'
+        'forbids "w(x,1) || w(x,2) || r(x,1) r(x,2)"\n'
+    )
+    run = run_here(capfd, "spec", "lint", "a.iso")
+    assert (run.code, run.out) == (0, "a.iso: nothing found; 1 example as said\n")
+
+
+def test_lint_believes_an_example_that_is_larger_than_the_search(capfd, folder):
+    """What writes three keys is there to be seen."""
+    check = (
+        'include "adya.iso"\nacyclic wr | ww as g\n'
+        'empty so ; [W["x"]] ; [W["y"]] ; [W["z"]] as c\n'
+    )
+    text = "w(u,1) -> w(x,1) w(y,1) w(z,1)"
+    (folder / "a.iso").write_text(check)
+    (folder / "b.iso").write_text(f'{check}forbids "{text}"\n')
+    run = run_here(capfd, "spec", "lint", "a.iso", "b.iso")
+    assert "a.iso:3:1: warning: check `c` cannot fail\n" in run.out
+    assert "b.iso: nothing found; 1 example as said\n" in run.out
+
+
+def test_lint_says_what_small_histories_lack(capfd, folder):
+    """Without times of operations, and with one operation a statement, nobody says "cannot"."""
+    (folder / "a.iso").write_text(
+        'include "adya.iso"\nacyclic so | wr | ww | rw as s\nirreflexive late ; done as c\n'
+        "empty (statement & statement^-1) \\ id as d\n"
+    )
+    run = run_here(capfd, "spec", "lint", "a.iso")
+    assert (run.code, run.out) == (0, "a.iso: nothing found\n")
+    assert "note: perhaps check `c` cannot fail: searched all histories of up to 3 " in run.err
+    assert "of `done`, `late` they have only what follows from `rt`; each of their " in run.err
+    assert "is one operation, so that `statement` is empty\nnote: perhaps check `d` " in run.err
 
 
 def test_lint_as_json(capfd, folder):

@@ -258,3 +258,32 @@ def test_lint_names_the_check_that_another_one_implies(folder, capfd):
     assert run.code == 1
     assert "check `lost` is implied by `acyclic wr | ww | rw`" in run.out
     assert "check `all` is implied" not in run.out
+
+
+def test_a_place_says_what_small_histories_lack(folder, capfd):
+    """A commit order by times of COMMIT is no real time, though small histories have no more."""
+    (folder / "mine.iso").write_text(
+        'include "adya.iso"\nacyclic so | wr | ww | rw | done as c "against the order of commits"\n'
+    )
+    arguments = ("mine.iso", "--transactions", "2", "--keys", "1")
+    lines = run_here(capfd, "spec", "place", *arguments).out.splitlines()
+    assert "up to 2 transactions it is equal to sser" in lines[0]
+    assert lines[1:4] == [
+        "  that is, on all histories of up to 2 transactions and 1 key:",
+        "    histories of committed transactions, which read a key at most twice and write it at "
+        "most once; registers and lists, each value written once",
+        "    these histories have times of transactions, none of operations: of `done` they have "
+        "only what follows from `rt`",
+    ]
+    report = run_here(capfd, "spec", "place", "-o", "json", *arguments).out
+    assert valid("spec-place", report)["lacking"] == ["done"]
+    (folder / "h.edn").write_text(
+        "{:type :invoke, :process 2, :time 0, :f :txn, :value [[:r :x nil]]}\n"
+        "{:type :invoke, :process 1, :time 10, :f :txn, :value [[:w :x 1]]}\n"
+        "{:type :ok, :process 1, :time 15, :f :txn, :value [[:w :x 1]], :times [[11 12]], "
+        ":commit [13 14]}\n"
+        "{:type :ok, :process 2, :time 60, :f :txn, :value [[:r :x nil]], :times [[1 2]], "
+        ":commit [50 55]}\n"
+    )
+    assert run_here(capfd, "check", "-s", "sser", "h.edn").code == 0
+    assert run_here(capfd, "check", "-s", "mine.iso", "h.edn").code == 1

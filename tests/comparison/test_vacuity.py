@@ -16,9 +16,13 @@ from oracle.pipeline import to_tool
 from oracle.predicates import lower, rich
 from oracle.simulate import timed_history
 
+from isolang.comparison import vacuity
 from isolang.comparison.normal import normal
 from isolang.comparison.vacuity import possible_violations
+from isolang.encodings.relational.bounded import Bounded
+from isolang.encodings.relational.circuit import Circuit
 from isolang.errors import IsolangError
+from isolang.history import History, Transaction
 from isolang.language.load import load_spec
 
 LEVELS = ["ser", "si", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-2-99", "pl-cs", "pl-3u", "rss",
@@ -111,3 +115,47 @@ def test_a_given_relation_has_the_pairs_that_its_definition_gives_it(groups, pos
     assert one.possible == possible
     said = "of no two transactions it holds that a, of the same group, had ended before b began"
     assert one.why == ("" if possible else said)
+
+
+def test_no_literal_is_made_for_a_source(monkeypatch):
+    """Of reads of few values by many, whose sources are millions: none is chosen here."""
+
+    def never(self, literals):
+        raise AssertionError(literals)
+
+    monkeypatch.setattr(Circuit, "at_most_one", never)
+    history = History.from_transactions(
+        [Transaction([("r", "x", 1), ("w", "x", 1)], session=n % 5) for n in range(200)]
+    )
+    (one,) = possible_violations(history, normal(load_spec("ser")))
+    assert one.possible
+
+
+def test_what_is_beyond_the_budget_counts_as_possible(monkeypatch):
+    """Work is counted: the same answer on every machine, and never that a check cannot fail."""
+    history = to_tool(parse("w(x,1) || r(x,1)"))
+    level = normal(load_spec("ser"))
+    (one,) = possible_violations(history, level)
+    assert (one.possible, one.why.endswith("its steps can close no such cycle")) == (False, True)
+    counted = dict(one.pairs)
+    for work, possible in ((0, True), (2, True), (vacuity.WORK, False)):
+        monkeypatch.setattr(vacuity, "WORK", work)
+        (one,) = possible_violations(history, level)
+        assert one.possible == possible
+        assert all(one.pairs[letter] >= count for letter, count in counted.items())
+
+
+@pytest.mark.parametrize("relation", ["done", "rt", "late"])
+def test_times_of_many_transactions_are_not_compared_each_with_each(monkeypatch, relation):
+    """Two thousand that all overlap have few pairs, which would take four million steps."""
+
+    def never(self, name, key):
+        raise AssertionError(name)
+
+    monkeypatch.setattr(Bounded, "given", never)
+    history = History.from_transactions(
+        [Transaction([("w", "x", n)], session=n, begin=0, end=n + 1) for n in range(2_000)]
+    )
+    level = normal(load_spec(f'include "adya.iso"\nacyclic {relation} | ww as c\n'))
+    (one,) = possible_violations(history, level)
+    assert one.possible

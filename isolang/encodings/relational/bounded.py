@@ -57,6 +57,7 @@ class Bounded(Interpretation[At]):
         *,
         events: bool,
         only: Iterable[int] | None = None,
+        reads: bool = True,
     ) -> None:
         """Number the elements, and make a literal for each possible source of a read.
 
@@ -65,6 +66,8 @@ class Bounded(Interpretation[At]):
             circuit: makes the literals.
             events: whether operations are elements, too.
             only: the transactions to keep (numbers of the history); ``None`` for all.
+            reads: whether there are reads; without, what compares times, sessions and names of
+                transactions is as it is, and no literal is made.
         """
         self.problem = problem
         self.circuit = circuit
@@ -77,7 +80,7 @@ class Bounded(Interpretation[At]):
         self._element = {t: i for i, t in enumerate(self.txns)}
         self.included = [TRUE if inclusion[t] == Inclusion.IN else circuit.new() for t in self.txns]
         self._number_events()
-        self.reads = external_reads(problem, self.txns, self._element, self._ops)
+        self.reads = external_reads(problem, self.txns, self._element, self._ops) if reads else []
         self._sources = {read.op: self._choose_source(read) for read in self.reads}
 
     @property
