@@ -283,7 +283,7 @@ def _predicate(text: str) -> tuple[str | None, Test, tuple[str, float, float] | 
 
 def _interval(form: Form) -> tuple[str, float, float] | None:
     """A column, and bounds of its numbers in all rows for which a test is not plainly false."""
-    head, *parts = form
+    head, *parts = [":and"] if form == ":true" else form
     name = _name(head)
     if name == "and":
         found = [part for part in map(_interval, parts) if part is not None]
@@ -391,7 +391,7 @@ def _remainder(by: Form, rest: Form) -> Callable[[Form], bool | None]:
 
 
 def _test(form: Form) -> Test:
-    head, *parts = form
+    head, *parts = [":and"] if form == ":true" else form
     name = _name(head)
     if name == "not":
         (inner,) = map(_test, parts)

@@ -187,14 +187,15 @@ class _Repaired:
         It is ``None`` if it stays as it is. What is read and added goes with ``versions``.
         """
         history = self._history
-        objects = [history.op_object(op) for op in ops]
+        # A delete has no value.
+        objects = [(*history.op_object(op), None)[:3] for op in ops]
         found = _XID.search(line)
         xid = int(found[1]) if found else None
-        own = {xid, *(op[2] for op in objects if op[0] == "w")}
+        own = {xid, *(value for name, _, value in objects if name == "w")}
         before: set[str] = set()
         kept: list[int] = []
-        for place, (name, key, value, *_) in enumerate(objects):
-            if name == "w":
+        for place, (name, key, value) in enumerate(objects):
+            if name in ("w", "delete"):
                 before.add(key)
                 self._written.add((key, value))
             elif key not in before and value is not None:
@@ -202,7 +203,7 @@ class _Repaired:
                     continue  # an own write that was not recorded
                 self._read[key, value] = None
             kept.append(place)
-        recorded = {key for name, key, *_ in objects if name in ("w", "delete")}
+        recorded = {key for name, key, _ in objects if name in ("w", "delete")}
         last = {one.key: one for one in self._made.get(xid or -1, ())}
         more = [one for one in last.values() if one.key not in recorded]
         if len(kept) == len(objects) and not more:
@@ -221,8 +222,9 @@ class _Repaired:
 
     @staticmethod
     def _spelt(op: Sequence[Any]) -> str:
-        name, key, *value = op
-        return f"[:{name} {' '.join(map(lines.spell, (key, *value)))}]"
+        name, key, value = op
+        said = (key,) if name == "delete" else (key, value)
+        return f"[:{name} {' '.join(map(lines.spell, said))}]"
 
 
 def _ranks(

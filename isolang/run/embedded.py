@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.lines import bounds_of
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level, TargetError
@@ -71,6 +72,9 @@ class EmbeddedTarget(BaseTarget):
 
     def statement(self, operation: str, key: str, value: object) -> str:
         """Give the call that was made for a recorded operation."""
+        if operation == "scan":
+            low, high = bounds_of(key)
+            return f"scan, value between {low} and {high}"
         if operation == "r":
             return f"get {key}"
         return f"delete {key}" if value == DELETED else f"{operation} {key} {value}"

@@ -226,6 +226,8 @@ def _statements(
                 said = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
                 said += f"  -- {_result(value)}"
+            if name == "scan":
+                said += f"  -- {', '.join(f'{k}: {v}' for k, v in value.items()) or 'no row'}"
             shown.append(said)
         if len(shown) > _SHOWN:
             shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]

@@ -165,6 +165,8 @@ const Value* column(const Columns& row, const Value& key, const std::string& of)
 }
 
 Test test_of(const Form& form) {
+  if (form.text == ":true")
+    return [](const Columns&, const Value&) { return exactly(kTrue); };
   if (form.open != '[' || form.parts.empty()) refuse("the predicate " + form.text + " is none");
   const std::string head = name(form.parts[0]);
   if (head == "and" || head == "or") {
@@ -253,8 +255,9 @@ struct Interval {
 };
 
 Interval interval_of(const Form& form) {
-  const std::string head = name(form.parts[0]);
   Interval found;
+  if (form.parts.empty()) return found;
+  const std::string head = name(form.parts[0]);
   if (head == "and") {
     for (std::size_t i = 1; i < form.parts.size(); ++i) {
       const Interval part = interval_of(form.parts[i]);

@@ -239,7 +239,12 @@ void show(const Node& n, std::string& out) {
     out += ']';
   };
   switch (n.test) {
-    case Test::all: return parts("[:and");
+    case Test::all:
+      if (n.parts.empty()) {
+        out += ":true";
+        return;
+      }
+      return parts("[:and");
     case Test::any: return parts("[:or");
     case Test::negation: return parts("[:not");
     case Test::null: return values("null");

@@ -203,11 +203,16 @@ class Parser {
       forms_.skip();
       forms_.blank();
       const char second = forms_.peek();
-      const bool named = second == '[' || second == '(';
+      const bool nested = second == '[' || second == '(';
+      bool named = nested;  // [key [a b]], or [key a b]
+      if (!nested && second != close) {
+        forms_.skip();
+        named = !ends(close);
+      }
       forms_.back_to(first);
       if (named && !name_key(event)) return false;
-      if (!named) return both(event, close);
       forms_.blank();
+      if (!nested) return both(event, close);
       return both(event, open_pair()) && ends(close);
     }
     if (event.key >= 0 || !pair || (!independent_ && decided_)) {

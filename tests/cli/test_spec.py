@@ -235,8 +235,7 @@ def test_lint_looks_at_two_reads_of_one_key(capfd, folder, check):
 def test_lint_believes_an_example_that_is_larger_than_the_search(capfd, folder):
     """What writes three keys is there to be seen."""
     check = (
-        'include "adya.iso"\nacyclic wr | ww as g\n'
-        'empty so ; [W["x"]] ; [W["y"]] ; [W["z"]] as c\n'
+        'include "adya.iso"\nacyclic wr | ww as g\nempty so ; [W["x"]] ; [W["y"]] ; [W["z"]] as c\n'
     )
     text = "w(u,1) -> w(x,1) w(y,1) w(z,1)"
     (folder / "a.iso").write_text(check)

@@ -268,7 +268,7 @@ def test_python_objects_come_back():
     back = h.transaction(1)
     assert h.transaction(0).ops == given[0].ops
     assert back.ops[1] == scan
-    assert back.ops[2] == ("scan", "{:where [:and]}", UNKNOWN)
+    assert back.ops[2] == ("scan", "{:where :true}", UNKNOWN)
     assert back.ops[3][3] == (0, 0)
     assert back.failed == (0,)
 

@@ -6,6 +6,7 @@ wrong: green means something.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -544,6 +545,38 @@ def test_deletes_are_shown(tmp_path):
         SimpleNamespace(number=0, name="T1")]))  # fmt: skip
     run = SimpleNamespace(mix=mix_of(Settings(target="sqlite"), target))
     assert "DELETE FROM isocheck_registers" in _statements(verdict, history, run, target)["T1"][2]
+
+
+@pytest.mark.parametrize(
+    ("address", "sent"),
+    [
+        ("exec:true", '{"do": "select", "low": 3, "high": 9}  -- x: 4'),
+        ("memory", "select value between 3 and 9  -- x: 4"),
+        ("lmdb", "scan, value between 3 and 9  -- x: 4"),
+        ("sqlite", "WHERE v BETWEEN 3 AND 9  -- x: 4"),
+    ],
+)
+def test_predicate_reads_are_shown(address, sent):
+    """As what was sent, and with the rows that came back; never as a write."""
+    from isolang.run.judge import _statements
+    from isolang.run.lines import between
+    from isolang.run.mix import mix_of
+    from isolang.run.settings import Settings
+    from isolang.run.targets import target_named
+
+    predicate = between(3, 9).text
+    history = isolang.load_history(
+        io.BytesIO(
+            f'{{:type :ok, :process 0, :f :txn, :value [[:rp {predicate} {{"x" 4}}]]}}'.encode()
+        ),
+        format="edn",
+    )
+    target = target_named(address)
+    verdict = SimpleNamespace(violation=SimpleNamespace(transactions=[
+        SimpleNamespace(number=0, name="T1")]))  # fmt: skip
+    run = SimpleNamespace(mix=mix_of(Settings(target=address), target))
+    (_, said) = _statements(verdict, history, run, target)["T1"]
+    assert said.endswith(sent), said
 
 
 def test_the_verdict_comes_before_the_levels(capfd, tmp_path, monkeypatch):

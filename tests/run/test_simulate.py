@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from itertools import count
 
 import pytest
 from support.cli import run_here
@@ -13,7 +14,8 @@ from isolang.run.outcome import RolledBack
 from isolang.run.simulate import simulate
 from isolang.run.target import TargetError
 from isolang.run.versions import Changes, Versions
-from isolang.run.workloads import NAMES, Shape
+from isolang.run.workloads import NAMES, Shape, workload_named
+from isolang.run.workloads.workload import Source
 
 
 @pytest.mark.parametrize("workload", NAMES)
@@ -92,6 +94,27 @@ def test_on_the_command_line(tmp_path, capfd):
     refused = run_here(capfd, *arguments, "--lists")
     assert refused.code == 2
     assert "--lists does not go with --workload" in refused.err
+
+
+@pytest.mark.parametrize("keys", [1, 2, 3, 4])
+@pytest.mark.parametrize("workload", ["smallbank", "bank"])
+def test_two_accounts_are_two_however_few_there_are(workload, keys):
+    """Also where almost all is done to one: a hot spot of few keys."""
+    history = simulate(
+        workload, shape=Shape(keys=keys, distribution="hotspot"), transactions=300, seed=1
+    )
+    assert isolang.check(history, "sser").outcome == "valid"
+
+
+@pytest.mark.parametrize("distribution", ["hotspot", "zipfian", "exponential", "uniform"])
+def test_as_many_keys_are_chosen_as_were_asked_for(distribution):
+    """All of them, if there are fewer."""
+    workload = workload_named("smallbank", Shape(keys=40, distribution=distribution))
+    source = Source(1, 0, count())
+    for wanted in (1, 2, 39, 40, 50):
+        chosen = workload.keys_of(source, wanted)
+        assert len(set(chosen)) == len(chosen) == min(wanted, 40)
+        assert set(chosen) <= set(range(40))
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,8 @@ _ITEMS = (
     "a file has `let`, `exists`, `include`, `show`, `allows`, `forbids` and checks such as "
     "`acyclic so as c`"
 )
+_EACH_KEY = "a check of each key is `for each x: acyclic …`, or `acyclic for x: EXPRESSION as NAME`"
+_SOME_KEY = "`for x: EXPRESSION` has the pairs of every key; `exists` declares what is chosen"
 _CHARACTERS = {
     "+": "the transitive closure is `^+`, as in `so^+`",
     "~": "there is no complement; subtract with `\\`, as in `T * T \\ so`",
@@ -126,6 +128,8 @@ _CHARACTERS = {
     "⁻": "the inverse is `^-1`",
     "⊆": "inclusion is `require A in B as name`",
     "×": "the product of two sets is `*`",
+    "∀": _EACH_KEY,
+    "∃": _SOME_KEY,
 }
 
 _Said = tuple[str, str]
@@ -163,6 +167,23 @@ def _open_comment(place: Place) -> _Said | None:
     if not begins and not (place.got.text == "*" and place.last == "("):
         return None
     return "a comment that is never closed", "a comment is `(* … *)` or `// …`"
+
+
+def _comma(place: Place) -> _Said | None:
+    if place.got.text != "," or place.item not in TESTS | {"let", "show", "exists"}:
+        return None
+    if "," in place.got.accepts or {"NAME", "("} <= place.got.accepts:
+        return None
+    return "`,` is no operator", "union is `|`, as in `so | wr`; composition is `;`"
+
+
+def _quantifier(place: Place) -> _Said | None:
+    for word in (place.got.text, place.last):
+        if word.lower() in ("forall", "foreach") and place.got.type == "NAME":
+            return f"`{word}` is no word of the language", _EACH_KEY
+    if place.got.text == "exists" and place.last in TESTS | TERM_OPERATORS | {"|", "(", "="}:
+        return "`exists` inside an expression", _SOME_KEY
+    return None
 
 
 def _mixed(place: Place) -> _Said | None:
@@ -353,6 +374,8 @@ def _fallback(place: Place) -> _Said | None:
 RULES: tuple[Callable[[Place], _Said | None], ...] = (
     _character,
     _open_comment,
+    _comma,
+    _quantifier,
     _mixed,
     _star,
     _terminator,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isolang.run.adapter import BaseTarget, connecting
+from isolang.run.lines import bounds_of
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
@@ -156,8 +157,8 @@ class SqlTarget(BaseTarget):
     def statement(self, operation: str, key: str, value: object) -> str:
         """Give the statement that was sent for a recorded operation."""
         if operation == "scan":
-            bounds = re.findall(r"[<>]= :value (-?\d+)", key)
-            return filled(self.registers.select, self.dialect.mark, bounds)
+            bounds = map(str, bounds_of(key))
+            return filled(self.registers.select, self.dialect.mark, tuple(bounds))
         s = self.list_statements if self.holds_list(key) else self.registers
         text = literal(key)
         if operation == "delete":

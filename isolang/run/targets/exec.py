@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.lines import bounds_of
 from isolang.run.operation import DELETED
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.talk import Talk, Unclear
@@ -166,6 +167,9 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
     match operation:
         case ("r", key, _):
             return {"do": "read", "key": key, "list": key in lists}
+        case ("scan", predicate, _):
+            low, high = bounds_of(predicate)
+            return {"do": "select", "low": low, "high": high}
         case ("append", key, value):
             return {"do": "append", "key": key, "value": value}
         case ("delete", key, _):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.lines import bounds_of
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
@@ -38,6 +39,9 @@ class Memory(BaseTarget):
         return MemoryClient(self)
 
     def statement(self, operation: str, key: str, value: object) -> str:
+        if operation == "scan":
+            low, high = bounds_of(key)
+            return f"select value between {low} and {high}"
         return f"{operation} {key}" + ("" if operation == "r" else f" {value}")
 
 

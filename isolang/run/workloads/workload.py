@@ -91,9 +91,12 @@ class Workload:
         count = min(count, self.keys)
         for _ in range(20 * count):
             if len(found) == count:
-                break
+                return list(found)
             found[self.key(source)] = None
-        return list(found)
+        # The others are seldom chosen: the next ones, in the order of their numbers.
+        last = next(reversed(found), 0)
+        found |= dict.fromkeys((last + i) % self.keys for i in range(1, self.keys))
+        return list(found)[:count]
 
 
 def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:

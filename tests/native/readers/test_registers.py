@@ -117,6 +117,23 @@ def test_independent_keys() -> None:
         1 invoke cas [7 [nil 2]]
         1 ok cas [7 [nil 2]]
     """) == [(COMMITTED, [("r", ("a",), 5)]), (COMMITTED, [("r", 7, None), ("w", 7, 2)])]
+    assert read("""
+        0 invoke write ["k" "a"]
+        0 ok write ["k" "a"]
+        1 invoke cas ["k" "a" "b"]
+        1 ok cas ["k" "a" "b"]
+        2 invoke cas ["k" nil "c"]
+        2 fail cas ["k" nil "c"]
+    """) == [
+        (COMMITTED, [("w", "k", "a")]),
+        (COMMITTED, [("r", "k", "a"), ("w", "k", "b")]),
+        (ABORTED, [("r", "k", None), ("w", "k", "c")]),
+    ]
+    with pytest.raises(ReadError, match=r"line 2: an operation that names a key, while those"):
+        read("0 invoke cas [1 2]\n1 invoke cas [1 2 3]")
+    for broken in ("[1 2 3 4]", "[1]"):
+        with pytest.raises(ReadError, match="an :ok whose operation is not known"):
+            read(f"0 invoke cas {broken}\n0 ok cas {broken}")
     with pytest.raises(ReadError, match=r"line 2: an operation without a key, while those before"):
         read("0 invoke write [1 2]\n1 invoke write 3")
 
