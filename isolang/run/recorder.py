@@ -62,6 +62,10 @@ _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 class Recorder:
     """A history on its way to a file.
 
+    Attributes:
+        path: of the file.
+        ended: is told of each transaction that has ended: session, outcome, operations.
+
     >>> import sqlite3, tempfile
     >>> path = tempfile.mktemp(suffix=".edn")
     >>> connection = sqlite3.connect(":memory:")
@@ -112,6 +116,7 @@ class Recorder:
         self._busy: dict[Hashable, RecordedTransaction] = {}
         self._began = monotonic_ns()
         self._failure: OSError | None = None
+        self.ended: Callable[[Hashable, Outcome, Sequence[Recorded]], None] | None = None
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
         if versions is not None:
@@ -520,7 +525,7 @@ class RecordedTransaction:
                 outcome = "maybe"
             if self.problem is None:
                 line = lines.with_remarks(line, self.callers, self.rows, len(done))
-            if self._versions and self.problem is None:
+            if (self._versions or self.transaction_name is not None) and self.problem is None:
                 stated = [self._versions.get(place) for place in range(len(done))]
                 line = lines.with_versions(line, stated, self.transaction_name)
             if error or self.problem:
@@ -528,6 +533,8 @@ class RecordedTransaction:
             recorder._write(line)
         finally:
             self.outcome = outcome
+            if recorder.ended is not None:
+                recorder.ended(self._session, outcome, done)
             recorder._free(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[Recorded]) -> bytes:

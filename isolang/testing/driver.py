@@ -7,6 +7,8 @@ keys and ``xmin`` of the rows that match its condition are selected before and a
 SOUND BECAUSE: the versions of a row that a transaction can see only go forward. A version that was
 there before a statement and is there after it was the one in the statement's snapshot. Where they
 differ the row is unseen. Rows that a statement has locked do not change after it.
+
+What a condition does not find is in no row. Unless it is a key that was found, it is counted.
 """
 
 from __future__ import annotations
@@ -29,7 +31,14 @@ from isolang.testing import rows, server
 from isolang.testing.changes import Seen, value_text, written_text
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import Library, Sent
-from isolang.testing.observed import Observed, Unseen, Versions
+from isolang.testing.observed import (
+    CONDITIONS,
+    NOT_FOUND,
+    TWO_ROWS,
+    Observed,
+    Unseen,
+    Versions,
+)
 from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
 
@@ -48,6 +57,9 @@ _QUIET: Final = re.compile(
 )
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
 _SHAPE: Final = "statements of a shape that is not recognised"
+_LEFT_OUT: Final = "rows that LIMIT may have left out"
+_CHANGED: Final = "rows that changed while they were read"
+_NO_ROW: Final = "inserts that a row was in the way of"
 
 
 class _Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
@@ -316,7 +328,7 @@ class DriverWatch:
                 yield from self._returned(one, sent, statement, table, found)
                 return result
             result, found = yield from sent.hidden(table.selected(statement.alias, row=True))
-            self._wrote(one, statement, rows.versions(found, table))
+            self._wrote(one, text, statement, table, self._versions_in(one, found, table))
             return result
         except BaseException:
             going_on = self.library.state(connection) in ("open", "failed")
@@ -347,35 +359,81 @@ class DriverWatch:
             one.tables[statement.table] = rows.table_of(found[0] if found else None, self._names)
         return one.tables[statement.table]
 
+    def _asked(self, one: _Open, sent: Sent, table: rows.Table, query: str) -> Steps:
+        """The rows of a query of the watch, each with its version."""
+        answer = yield from sent.ask(query)
+        return self._versions_in(one, answer, table)
+
+    def _versions_in(
+        self, one: _Open, answer: list[list[Any]], table: rows.Table
+    ) -> dict[str, rows.Version | None]:
+        one.number = rows.transaction_of(answer) or one.number
+        return rows.versions(answer, table)
+
     def _select(self, one: _Open, sent: Sent, statement: Statement, table: rows.Table) -> Steps:
-        query = rows.matching(statement, table)
-        whole = rows.matching(statement, table, row=True)
-        before: dict[str, rows.Version | None] | None = None
+        before: dict[str, rows.Version | None] = {}
         if not statement.locks:
-            before = rows.versions((yield from sent.ask(query)), table)
+            before = yield from self._asked(one, sent, table, rows.matching(statement, table))
         result = yield sent.send
         count = sent.count(result)
-        after = rows.versions((yield from sent.ask(whole)), table)
-        if before is None:
-            # SOUND BECAUSE: what was returned is locked and matches still. If there are as many
-            # rows, they are the same.
-            before = after if len(after) == count else {}
-        elif max(len(before), len(after)) > count and (
-            statement.cut or (sent.first_only and not statement.sums)
-        ):
-            self.unseen.note("rows that LIMIT may have left out", table.name)
-            return result
-        for key in sorted(before.keys() | after.keys()):
+        names, given = sent.given(result, len(statement.returned))
+        first = sent.first_only and not statement.sums
+        by_key = None
+        if given and (statement.cut or first or statement.locks):
+            by_key = rows.returned_keys(statement, table, given, names)
+        whole = rows.matching(statement, table, row=True)
+        after = yield from self._asked(one, sent, table, whole if by_key is None else by_key)
+        if statement.locks:
+            # SOUND BECAUSE: what was returned is locked, and stays as it is. Without its keys: it
+            # matches still, and if as many rows do, they are the same.
+            before = after
+        elif by_key is not None:
+            before = {key: version for key, version in before.items() if key in after}
+        most = max(len(before), len(after))
+        partly = statement.cut or statement.locks or (first and most > 1)
+        if by_key is None and partly and most > (count or 0):
+            if count != 0:
+                self.unseen.note(_LEFT_OUT, sent.text)
+            found = count or 0
+        else:
+            found = self._read(one, sent.text, before, after)
+            if (count or 0) > found and not statement.sums:
+                self.unseen.note(_CHANGED, sent.text)
+                found = count or 0
+        self._condition(sent.text, statement, table, found)
+        return result
+
+    def _read(
+        self,
+        one: _Open,
+        text: str,
+        before: Mapping[str, rows.Version | None],
+        after: Mapping[str, rows.Version | None],
+    ) -> int:
+        """Note the rows that are the same before and after a SELECT; give how many there were."""
+        keys = sorted(before.keys() | after.keys())
+        for key in keys:
             version, earlier = after.get(key), before.get(key)
             if version is None or earlier is None or earlier.number != version.number:
-                self.unseen.note("rows that changed while they were read", key)
+                twice = None in (before.get(key, 0), after.get(key, 0))
+                self.unseen.note(TWO_ROWS if twice else _CHANGED, f"{key}: {text}")
                 continue
             value = self._versions.value(key, version.number)
-            if value:
-                one.read(key, value[0], version.seen)
-            else:
+            if not value:
                 self.unseen.note("rows of writers that are not watched", key)
-        return result
+            elif not one.read(key, value[0], version.seen):
+                self.unseen.note(TWO_ROWS, f"{key}: {text}")
+        return len(keys)
+
+    def _condition(self, text: str, statement: Statement, table: rows.Table, found: int) -> None:
+        """Count what a condition did not meet; a key that was found leaves nothing open."""
+        asked = statement.looked_up(table.keys)
+        if statement.skips:
+            return  # it says nothing of rows that it does not return
+        if asked is None:
+            self.unseen.note(CONDITIONS, text)
+        elif found < asked:
+            self.unseen.note(NOT_FOUND, text)
 
     def _returned(
         self,
@@ -388,16 +446,22 @@ class DriverWatch:
         query = None
         if found is not None and statement.kind != "delete":
             if not found:
+                self._wrote(one, sent.text, statement, table, {})
                 return
             query = rows.returned_keys(statement, table, found)
         if query is None:
-            self.unseen.note("writes that return something else than the key", table.name)
+            self.unseen.note("writes that return something else than the key", sent.text)
             return
-        answer = yield from sent.ask(query)
-        self._wrote(one, statement, rows.versions(answer, table))
+        answer = yield from self._asked(one, sent, table, query)
+        self._wrote(one, sent.text, statement, table, answer)
 
     def _wrote(
-        self, one: _Open, statement: Statement, versions: Mapping[str, rows.Version | None]
+        self,
+        one: _Open,
+        text: str,
+        statement: Statement,
+        table: rows.Table,
+        versions: Mapping[str, rows.Version | None],
     ) -> None:
         for key, version in versions.items():
             if statement.kind == "delete":
@@ -407,6 +471,13 @@ class DriverWatch:
             else:
                 self._versions.wrote(key, version.number)
                 one.write(key, version.number, replace(version.seen, named=statement.sets))
+        if statement.kind == "insert":
+            if not versions:
+                self.unseen.note(_NO_ROW, text)
+            return
+        self._condition(text, statement, table, len(versions))
+        if versions and set(statement.sets) & set(table.columns):
+            self.unseen.note("former keys of rows whose primary key was set", text)
 
 
 def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:

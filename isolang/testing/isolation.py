@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
+from isolang.testing.refused import Refused
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -69,6 +70,7 @@ class Isolation:
         self._paths: list[Path] = []
         self._waiting: set[Path] = set()
         self._recorder: Recorder | None = None
+        self._refused = Refused()
         self._sessions = count()
         self._here = threading.local()
         self._lock = threading.Lock()
@@ -87,6 +89,7 @@ class Isolation:
             if self._recorder is None:
                 path = self.folder / "history.edn"
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
+                self._recorder.ended = self._refused.ended
                 self._add(path)
             return self._recorder
 
@@ -372,8 +375,11 @@ class Isolation:
             IsolangError: nothing was recorded or observed, or no level is named.
         """
         __tracebackhide__ = True
+        from msgspec.structs import replace
+
         from isolang.api import check, load_history
         from isolang.testing.assertion import accept
+        from isolang.verdict import NOTHING_OBSERVED
 
         level = level or self.level
         if not level:
@@ -389,6 +395,10 @@ class Isolation:
             self._require_observations(histories)
         for recorded, path, history in zip(self._paths, judged, histories, strict=True):
             verdict = check(history, level, timeout=timeout or self.timeout)
+            if verdict.nothing_observed and self._is_own(recorded) and self._refused.observed():
+                verdict = replace(
+                    verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
+                )
             self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:
@@ -407,11 +417,15 @@ class Isolation:
         Raises:
             IsolangError: two watches ask two logs, or the log has ended.
         """
-        if self._told_by is None or path != self.recorder.path:
+        if self._told_by is None or not self._is_own(path):
             return path
         into = path.with_name(f"{path.stem}.versions{path.suffix}")
         self._told_by.account(path, into)
         return into
+
+    def _is_own(self, path: Path) -> bool:
+        """Whether it is what the test recorded itself, and no workload."""
+        return self._recorder is not None and path == self._recorder.path
 
     def _require_observations(self, histories: Sequence[History]) -> None:
         """Refuse to call a level kept where nothing could have broken it.

@@ -43,8 +43,16 @@ class Sent(Protocol):
         """Send a query of the watch, made of the parts of :meth:`literal`, and give its rows."""
         ...
 
-    def count(self, result: Any) -> int:
-        """How many rows the application was given."""
+    def count(self, result: Any) -> int | None:
+        """How many rows the application was given; ``None`` if that is not known."""
+        ...
+
+    def given(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
+        """The rows that the application was given, of a SELECT with so many columns.
+
+        Returns:
+            The names of the columns, if they are known, and the rows: as of :meth:`returning`.
+        """
         ...
 
     def hidden(self, selected: str) -> Steps:

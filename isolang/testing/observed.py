@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from isolang.run.lines import Recorded
     from isolang.run.recorder import Recorder
 
+# Kinds of what is left out.
+CONDITIONS: Final = "conditions, of which only the rows that they met are seen"
+NOT_FOUND: Final = "keys that were looked up and not found"
+TWO_ROWS: Final = "rows beside one of the same key that others have deleted"
+
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _FIRST: Final = 3  # smaller numbers stand for "before everything"
 
@@ -90,20 +95,34 @@ class Observed:
     def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool = False) -> None:
         self._versions = versions
         self.operations: list[Recorded] = []
+        self.number: int | None = None  # of the transaction, once the database has told it
         self.committing = False
         self.failed = False
+        self._own: dict[str, Any] = {}  # what it wrote last of each row
         self._remarks: list[tuple[str, Seen | None]] = []  # of each operation: caller, row
         self._savepoints: list[tuple[str, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
 
-    def read(self, key: str, value: Any, seen: Seen | None = None) -> None:
-        """Note a read, and what is known of the row."""
+    def read(self, key: str, value: Any, seen: Seen | None = None) -> bool:
+        """Note a read, and what is known of the row.
+
+        SOUND BECAUSE: what a transaction wrote itself is what it sees of a key, and another version
+        is that of another row: in a snapshot that is kept, one that others have deleted since stays
+        beside the one that was inserted anew.
+
+        Returns:
+            Whether it was noted: not a version beside the transaction's own.
+        """
+        if self._own.get(key, value) != value:
+            return False
         self.operations.append(("r", key, value))
         self._remarks.append((caller(), seen))
+        return True
 
     def write(self, key: str, value: Any, seen: Seen | None = None) -> None:
         """Note a write, once as long as its value stays, and what is known of the row."""
+        self._own[key] = value
         places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
         writes = [n for n in places if self.operations[n][0] == "w"]
         if writes and self.operations[writes[-1]][2] == value:
@@ -140,6 +159,7 @@ class Observed:
         index = self._index(name)
         del self.operations[self._savepoints[index][1] if self._savepoints else 0 :]
         del self._remarks[len(self.operations) :]
+        self._own = {key: value for name, key, value in self.operations if name == "w"}
         del self._savepoints[index + 1 :]
 
     def _index(self, name: str) -> int:
@@ -152,6 +172,7 @@ class Observed:
         written = [(key, value) for name, key, value in self.operations if name == "w"]
         self.operations.clear()
         self._remarks.clear()
+        self._own.clear()
         return written
 
     def announce(self) -> None:
@@ -167,11 +188,8 @@ class Observed:
         self._t.__exit__(None if error is None else type(error), error, None)
 
     def _record(self) -> None:
-        written = [value for name, _, value in self.operations if name == "w"]
-        numbers = [value for value in written if isinstance(value, int)]
-        if self._versions and numbers:
-            # A savepoint gets its number after its transaction has.
-            self._t.transaction_name = str(min(numbers))
+        if self._versions and self.number is not None:
+            self._t.transaction_name = str(self.number)
         for name, key, value in self.operations:
             stated = str(value) if self._versions and isinstance(value, int) else None
             (self._t.read if name == "r" else self._t.write)(key, value, stated)

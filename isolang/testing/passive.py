@@ -17,7 +17,17 @@ from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.outcome import RolledBack
 from isolang.testing.changes import Seen, value_text
-from isolang.testing.observed import Observed, Unseen, Versions, key_of
+from isolang.testing.conditions import raw
+from isolang.testing.observed import (
+    CONDITIONS,
+    NOT_FOUND,
+    TWO_ROWS,
+    Observed,
+    Unseen,
+    Versions,
+    key_of,
+)
+from isolang.testing.statements import lookup
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,6 +39,9 @@ if TYPE_CHECKING:
 
 _XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
 _GONE: Final = Keyword("deleted")
+_OBJECTS: Final = "isolang_objects"  # an option of statements that read objects
+_OWN: Final = "isolang_own"  # and of the watch's own
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _SAVEPOINT: Final = re.compile(
     r"\s*(?:savepoint|(rollback)\s+(?:(?:work|transaction)\s+)?to(?:\s+savepoint)?)\s+([^\s;]+)",
     re.IGNORECASE,
@@ -53,6 +66,7 @@ class Watch:
         self._open: dict[Connection, _Open] = {}
         self._sessions = count()
         self._listeners: list[tuple[Any, str, Any]] = []
+        self._unique: dict[tuple[str, ...], list[frozenset[str]]] = {}
 
     def __enter__(self) -> Self:
         """Begin.
@@ -77,11 +91,13 @@ class Watch:
             (self.engine, "commit", self._commit),
             (self.engine, "rollback", self._roll_back),
             (self.engine, "before_cursor_execute", self._statement),
+            (self.engine, "after_cursor_execute", self._executed),
             (self.engine, "handle_error", self._error),
         ]
         self._mapped.configure()
         for mapper in self._mapped.mappers:
             _map_xmin(mapper)
+            self._unique |= {_parts(table): _unique(table) for table in mapper.tables}
             self._listeners += [
                 (mapper, "load", self._load),
                 (mapper, "refresh", self._refresh),
@@ -176,12 +192,35 @@ class Watch:
     # --- operations ---
 
     def _execute(self, state: Any) -> None:
-        if state.is_select and not state.is_column_load and not state.is_relationship_load:
+        if state.is_select:
             described = getattr(state.statement, "column_descriptions", [])
-            if any(one["expr"] is not one["entity"] for one in described):
-                self.unseen.note("columns that were read without their objects")
+            loads = state.is_column_load or state.is_relationship_load
+            objects = loads or all(one["expr"] is one["entity"] for one in described)
+            state.update_execution_options(**{_OBJECTS: state.is_orm_statement and objects})
         elif state.is_insert or state.is_update or state.is_delete:
             self.unseen.note("bulk statements")
+
+    def _executed(
+        self, connection: Connection, cursor: Any, statement: str, given: Any, context: Any, *_: Any
+    ) -> None:
+        """Count what the condition of a SELECT did not meet; objects tell the rows themselves."""
+        options = getattr(context, "execution_options", {})
+        if connection not in self._open or options.get(_OWN) or not _asks(statement):
+            return
+        if not options.get(_OBJECTS):
+            self.unseen.note("columns that were read without their objects", statement)
+            return
+        asked, skips = lookup(_PARAMETER.sub(r"'\1'", statement), self._keys)
+        if skips:
+            return  # it says nothing of rows that it does not return
+        if asked is None:
+            self.unseen.note(CONDITIONS, statement)
+        elif 0 <= cursor.rowcount < asked:
+            self.unseen.note(NOT_FOUND, statement)
+
+    def _keys(self, table: str) -> list[frozenset[str]]:
+        """The columns of each key of a table, by its name as it is written."""
+        return self._unique.get(tuple(map(raw, table.split("."))), [])
 
     def _load(self, target: Any, context: Any) -> None:
         self._read(target, context.session)
@@ -199,7 +238,8 @@ class Watch:
         key, version = _key(target), int(found)
         value = self._versions.value(key, version)
         if value:
-            one.read(key, value[0], _seen(target))
+            if not one.read(key, value[0], _seen(target)):
+                self.unseen.note(TWO_ROWS, key)
         else:
             self.unseen.note("rows of writers that are not watched", key)
 
@@ -232,7 +272,8 @@ class Watch:
         values = mapper.primary_key_from_instance(target)
         where = [c == value for c, value in zip(mapper.primary_key, values, strict=True)]
         # A savepoint has a number of its own, so that only the row knows by which it was written.
-        found = connection.execute(select(table.c.xmin).where(and_(*where))).scalars().all()
+        query = select(table.c.xmin).where(and_(*where))
+        found = connection.execute(query, execution_options={_OWN: True}).scalars().all()
         if len(found) != 1:
             # In a snapshot that is kept, a row that others have deleted since is there, too.
             self.unseen.note("writes of rows that others have deleted", _key(target))
@@ -280,6 +321,37 @@ def _seen(target: Any) -> Seen:
         before={name: value_text(value) for name, value in before.items()},
         named=[name for name, one in histories.items() if one.added],
     )
+
+
+def _asks(statement: str) -> bool:
+    """Whether a statement asks a table for something."""
+    words = statement.split(None, 1)
+    first = words[0].lower() if words else ""
+    return first in ("select", "with") and re.search(r"\bfrom\b", statement, re.I) is not None
+
+
+def _parts(table: Any) -> tuple[str, ...]:
+    """The name of a table, with its schema if that is given."""
+    return (table.schema, table.name) if table.schema else (table.name,)
+
+
+def _unique(table: Any) -> list[frozenset[str]]:
+    """The columns of each key of a table, so far as its classes say them."""
+    from sqlalchemy import Column, PrimaryKeyConstraint, UniqueConstraint
+
+    unique = [
+        one.columns
+        for one in table.constraints
+        if isinstance(one, PrimaryKeyConstraint | UniqueConstraint) and not one.deferrable
+    ]
+    unique += [
+        one.columns
+        for one in table.indexes
+        if one.unique
+        and one.dialect_options["postgresql"]["where"] is None
+        and len(one.expressions) == sum(isinstance(part, Column) for part in one.expressions)
+    ]
+    return [frozenset(column.name for column in columns) for columns in unique if len(columns)]
 
 
 def _map_xmin(mapper: Mapper[Any]) -> None:

@@ -6,6 +6,7 @@ statement goes, in the same transaction.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.testing.changes import LONGEST, Seen, value_text
+from isolang.testing.conditions import raw
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
@@ -20,18 +22,27 @@ from isolang.testing.statements import Statement
 # and a second SELECT answer could differ from what the application's statement did, or fail.
 TABLE: Final = """
 SELECT n.nspname, c.relname,
-  array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (WHERE a.attnum = ANY (i.indkey)),
-  array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (WHERE a.attnum <> ALL (i.indkey))
+  array_agg(quote_ident(a.attname) ORDER BY a.attnum)
+    FILTER (WHERE a.attnum = ANY (i.indkey[0:i.indnkeyatts-1])),
+  array_agg(quote_ident(a.attname) ORDER BY a.attnum)
+    FILTER (WHERE a.attnum <> ALL (i.indkey[0:i.indnkeyatts-1])),
+  (SELECT json_agg((SELECT json_agg(b.attname) FROM pg_attribute b
+      WHERE b.attrelid = u.indrelid AND b.attnum = ANY (u.indkey[0:u.indnkeyatts-1])))::text
+    FROM pg_index u WHERE u.indrelid = c.oid AND u.indisunique AND u.indimmediate
+      AND u.indisvalid AND u.indpred IS NULL AND u.indexprs IS NULL)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass(%s) AND c.relkind = 'r' AND c.relpersistence <> 't'
   AND NOT (c.relhassubclass OR c.relhasrules OR c.relrowsecurity)
   AND has_table_privilege(c.oid, 'SELECT')
-GROUP BY 1, 2"""
+GROUP BY 1, 2, c.oid"""
 
 _SYSTEM: Final = frozenset({"pg_catalog", "information_schema"})
-_PLAIN: Final = re.compile(r"[a-z_]\w*", re.ASCII)
+_GIVEN: Final = re.compile(
+    r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
+)
 
 
 class Table(Struct, frozen=True, kw_only=True):
@@ -41,28 +52,39 @@ class Table(Struct, frozen=True, kw_only=True):
         name: in the history; of the schema ``public`` without it.
         columns: of the primary key, as they are written.
         others: the other columns, likewise.
+        keys: the columns of each unique index, by which there is one row at most.
     """
 
     name: str
     columns: tuple[str, ...]
     others: tuple[str, ...] = ()
+    keys: tuple[frozenset[str], ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
         """The name of a row in the history."""
         return key_of(self.name, values)
 
     def selected(self, alias: str, *, row: bool = False) -> str:
-        """``xmin`` and the primary key, as text; with ``row`` the beginnings of the others, too."""
+        """The own transaction, ``xmin`` and the primary key, as text.
+
+        SOUND BECAUSE: ``xmin`` of a row that was written behind a savepoint is not the number of
+        its transaction, so that this is asked for by itself.
+
+        Args:
+            alias: the name of the table in the statement.
+            row: select the beginnings of the other columns, too.
+        """
         named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
         others = self.others if row else ()
-        return ", ".join([*named, *(f"left({alias}.{one}::text, {LONGEST})" for one in others)])
+        columns = (f"left({alias}.{one}::text, {LONGEST})" for one in others)
+        return ", ".join(["pg_current_xact_id_if_assigned()::text", *named, *columns])
 
 
 class Version(Struct, frozen=True):
     """The version of a row.
 
     Attributes:
-        number: of the transaction that wrote it.
+        number: of the transaction, or of its part behind a savepoint, that wrote it.
         seen: its columns, where they were asked for.
     """
 
@@ -79,12 +101,13 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | Non
     """
     if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
         return None
-    schema, name, columns, others = row
+    schema, name, columns, others, keys = row
     name = name if schema == "public" else f"{schema}.{name}"
     return Table(
         name=names.get(name, name),
         columns=tuple(columns),
         others=tuple(one for one in others or () if "%" not in one),
+        keys=tuple(map(frozenset, json.loads(keys or "[]"))),
     )
 
 
@@ -100,7 +123,7 @@ def versions(rows: Sequence[Sequence[Any]], table: Table) -> dict[str, Version |
     be two: one that others have deleted since, and one that was inserted after it.
     """
     found: dict[str, Version | None] = {}
-    for xmin, *values in rows:
+    for _, xmin, *values in rows:
         key = table.key(values[: len(table.columns)])
         others = map(value_text, values[len(table.columns) :])
         seen = Seen(row=dict(zip(table.others, others, strict=False)))
@@ -108,17 +131,34 @@ def versions(rows: Sequence[Sequence[Any]], table: Table) -> dict[str, Version |
     return found
 
 
-def returned_keys(statement: Statement, table: Table, rows: Sequence[Sequence[Any]]) -> str | None:
-    """The query of the rows that a write returned, some; ``None`` if it returned no whole key."""
-    places = []
-    for column in table.columns:
-        written = {column, f"{statement.alias}.{column}"}
-        if _PLAIN.fullmatch(column):
-            written |= {f'"{column}"', f'{statement.alias}."{column}"'}
-        found = [n for n, one in enumerate(statement.returned) if one in written]
-        if not found or len(rows[0]) != len(statement.returned):
-            return None
-        places.append(found[0])
+def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
+    """The number of the transaction that was answered; ``None`` if it has written nothing."""
+    return None if not rows or rows[0][0] is None else int(rows[0][0]) % 2**32
+
+
+def returned_keys(
+    statement: Statement, table: Table, rows: Sequence[Sequence[Any]], names: Sequence[str] = ()
+) -> str | None:
+    """The query of the rows that the application was given, some, by their keys.
+
+    Args:
+        statement: that returned them.
+        table: of the statement.
+        rows: as the server reads their values; ``None`` is not known.
+        names: of their columns, where the statement returns all of them.
+
+    Returns:
+        The query; ``None`` if they have no whole key.
+    """
+    given = [_given(one, statement.alias) for one in statement.returned]
+    if given == ["*"]:
+        given = list(names)
+    if len(rows[0]) != len(given):
+        return None
+    columns = [raw(one) for one in table.columns]
+    if not set(columns) <= set(given):
+        return None
+    places = [given.index(one) for one in columns]
     if any(row[n] is None for row in rows for n in places):
         return None
     return (
@@ -127,6 +167,18 @@ def returned_keys(statement: Statement, table: Table, rows: Sequence[Sequence[An
         + ", ".join(f"({', '.join(_quoted(row[n]) for n in places)})" for row in rows)
         + ")"
     )
+
+
+def _given(text: str, alias: str) -> str:
+    """The column of the table that a member of a list is; empty if it is something else."""
+    if text in ("*", f"{alias}.*"):
+        return "*"
+    found = _GIVEN.fullmatch(text)
+    if found is None or found["name"].isdigit():
+        return ""
+    qualified = found["alias"]
+    own = qualified is None or raw(qualified) == raw(alias)
+    return raw(found["name"]) if own else ""
 
 
 def _quoted(value: Any) -> str:

@@ -7,17 +7,18 @@ what is not certain is not recognised.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import pairwise
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from isolang.testing.conditions import NAME, column_of, conjuncts, sought, split
 
 _TOKEN: Final = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[A-Za-z_]\w*|\d[\w.]*|[^\w\s'\"]", re.ASCII
 )
 _REFUSED: Final = re.compile(r"--|/\*|\\|\$|;|[^\x00-\x7f]\w*\(")
-_NAME: Final = re.compile(r'[A-Za-z_]\w*|"(?:[^"]|"")*"', re.ASCII)
 _ENDS: Final = frozenset({"group", "having", "order", "limit", "offset", "fetch", "for", "window"})
 _COMPLEX: Final = frozenset(
     {"join", "union", "intersect", "except", "with", "tablesample", "lateral", "only", "exists"}
@@ -28,7 +29,10 @@ _PLAIN: Final = frozenset({"in", "any", "all", "and", "or", "not", "where", "bet
 }  # fmt: skip
 _SUMS: Final = frozenset({"avg", "bool_and", "bool_or", "count", "every", "max", "min", "sum"})
 _WRITES: Final = {"insert": "into", "update": "", "delete": "from"}
-_NOT_ALIASES: Final = _ENDS | {"where", "set", "values", "default", "select", "overriding", "using"}
+_NOT_ALIASES: Final = _ENDS | {
+    "where", "set", "values", "default", "select", "overriding", "using", "on", "join", "left",
+    "inner", "right", "full", "cross", "natural",
+}  # fmt: skip
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -39,22 +43,44 @@ class Statement(Struct, frozen=True, kw_only=True):
         table: as it is written.
         alias: the name of the table in the statement.
         source: of a SELECT, table, alias and condition, as they are written.
+        equal: columns that the condition sets equal to one value each; no row without it matches.
+        among: columns that have to be one of so many values.
         cut: whether matching rows may be left out: LIMIT, OFFSET, FETCH, SKIP LOCKED.
+        skips: whether rows that others have locked are: SKIP LOCKED.
         sums: whether one row stands for all that match.
         locks: whether rows are locked against writers.
-        returned: of a write, what it returns to the application.
-        sets: of an UPDATE, the columns that it sets one by one.
+        returned: what the application is given of each row, as it is written.
+        sets: of an UPDATE, the columns that it sets.
     """
 
     kind: Literal["select", "insert", "update", "delete"]
     table: str
     alias: str
     source: str = ""
+    equal: frozenset[str] = frozenset()
+    among: Mapping[str, int] = field(default_factory=dict)
     cut: bool = False
+    skips: bool = False
     sums: bool = False
     locks: bool = False
     returned: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+
+    def looked_up(self, keys: Collection[frozenset[str]]) -> int | None:
+        """How many rows it asks for by a whole key; ``None`` if its condition is another one.
+
+        SOUND BECAUSE: no two rows have the same key. Who finds as many rows has found them all, and
+        whatever else the condition says was decided by these rows.
+
+        Args:
+            keys: of the table, each the names of its columns.
+        """
+        if any(key <= self.equal for key in keys):
+            return 1
+        alone = [
+            self.among[name] for (name,) in (k for k in keys if len(k) == 1) if name in self.among
+        ]
+        return min(alone, default=None)
 
 
 class _Text:
@@ -74,18 +100,18 @@ class _Text:
     def table(self, at: int) -> tuple[str, str, int] | None:
         """The name of a table, its alias, and the place behind them."""
         begin, tokens = at, self.tokens
-        if at >= len(tokens) or not _NAME.fullmatch(tokens[at]):
+        if at >= len(tokens) or not NAME.fullmatch(tokens[at]):
             return None
         at += 1
         if tokens[at : at + 1] == ["."]:
-            if at + 1 >= len(tokens) or not _NAME.fullmatch(tokens[at + 1]):
+            if at + 1 >= len(tokens) or not NAME.fullmatch(tokens[at + 1]):
                 return None
             at += 2
         table = alias = self.between(begin, at)
         if self.words[at : at + 1] == ["as"]:
             at += 1
         after = self.words[at] if at < len(tokens) else ""
-        if _NAME.fullmatch(after) and after not in _NOT_ALIASES:
+        if NAME.fullmatch(after) and after not in _NOT_ALIASES:
             alias, at = tokens[at], at + 1
         return table, alias, at
 
@@ -118,21 +144,90 @@ def _select(cut: _Text) -> Statement | None:
     for word, after in pairwise(words[at:end]):
         # SOUND BECAUSE: without other functions whether a row matches depends on its version alone,
         # so that one that matches before and after the statement matches in its snapshot, too.
-        if after == "(" and _NAME.fullmatch(word) and word not in _PLAIN:
+        if after == "(" and NAME.fullmatch(word) and word not in _PLAIN:
             return None
     rest = words[end:]
     strengths = {after for word, after in pairwise(rest) if word == "for"}
+    equal, among = sought(cut.tokens[at + 1 : end], alias)
     return Statement(
         kind="select",
         table=table,
         alias=alias,
         source=cut.between(begin, end),
+        equal=equal,
+        among=among,
         cut=bool({"limit", "offset", "fetch", "skip"} & set(rest)),
+        skips="skip" in rest,
         # SOUND BECAUSE: a list that begins with an aggregate is computed of all rows; others in it,
         # as what the rows are grouped by, would need GROUP BY.
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
         locks=bool(strengths) and "key" not in strengths,
+        returned=tuple(_listed(cut, 1, begin - 1)),
     )
+
+
+def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tuple[int | None, bool]:
+    """What a SELECT asks for, which may join other tables by their keys.
+
+    Args:
+        text: its values are literals.
+        keys: of a table, by its name as it is written.
+
+    Returns:
+        How many rows it asks for by a whole key, or ``None``; and whether it skips locked ones.
+    """
+    cut = _Text(text.strip().removesuffix(";"))
+    words = cut.words
+    skips = ("skip", "locked") in pairwise(words)
+    refused = _REFUSED.search(cut.text) or (_COMPLEX - {"join"}) & set(words)
+    if refused or words.count("select") != 1 or words.count("from") != 1:
+        return None, skips
+    begin = words.index("from") + 1
+    end = next((n for n in range(begin, len(words)) if words[n] in _ENDS), len(words))
+    where = words.index("where", begin, end) if "where" in words[begin:end] else end
+    named = cut.table(begin)
+    at = named[2] if named is not None else end
+    if named is None or not all(
+        _joins(cut, first, last, keys) for first, last in _on(cut, at, where)
+    ):
+        return None, skips
+    equal, among = sought(cut.tokens[where + 1 : end], named[1])
+    found = Statement(kind="select", table=named[0], alias=named[1], equal=equal, among=among)
+    return found.looked_up(keys(named[0])), skips
+
+
+def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where each JOIN stands, up to the next one."""
+    joins = [n for n in range(begin, end) if cut.words[n] == "join"]
+    starts = [begin, *joins[1:]]
+    for n, start in enumerate(starts):
+        last = end if n + 1 == len(starts) else starts[n + 1]
+        if start < last:
+            yield start, last
+
+
+def _joins(
+    cut: _Text, begin: int, end: int, keys: Callable[[str], Collection[frozenset[str]]]
+) -> bool:
+    """Whether a JOIN looks for one row of its table by a whole key."""
+    words = cut.words
+    while end > begin and words[end - 1] in ("left", "inner", "outer"):
+        end -= 1  # of the next one
+    at = next((n for n in range(begin, end) if words[n] == "join"), end)
+    if set(words[begin:at]) - {"left", "inner", "outer"}:
+        return False
+    named = cut.table(at + 1)
+    if named is None or words[named[2] : named[2] + 1] != ["on"]:
+        return False
+    table, alias, on = named
+    found = set()
+    for part in conjuncts(cut.tokens[on + 1 : end]):
+        place = part.index("=") if part.count("=") == 1 else 0
+        for column, other in ((part[:place], part[place + 1 :]), (part[place + 1 :], part[:place])):
+            name = column_of(column, alias)
+            if name and len(column) > 1 and len(other) > 1 and not column_of(other, alias):
+                found.add(name)
+    return any(key <= found for key in keys(table))
 
 
 def _write(cut: _Text) -> Statement | None:
@@ -147,21 +242,33 @@ def _write(cut: _Text) -> Statement | None:
     returned: tuple[str, ...] = ()
     if "returning" in words:
         begin = words.index("returning") + 1
-        returned = tuple(one.strip() for one in cut.text[cut.spans[begin - 1][1] :].split(","))
+        returned = tuple(_listed(cut, begin, len(words)))
+    end = words.index("returning") if returned else len(words)
+    begin = words.index("where") + 1 if "where" in words else end
+    equal, among = sought(cut.tokens[begin:end], named[1])
     return Statement(
         kind=words[0],  # type: ignore[arg-type]
         table=named[0],
         alias=named[1],
+        equal=equal,
+        among=among,
         returned=returned,
         sets=tuple(_set(cut)) if words[0] == "update" else (),
     )
 
 
 def _set(cut: _Text) -> Iterator[str]:
-    """The columns before the ``=`` of an UPDATE, outside of parentheses."""
-    depth = 0
-    begin = cut.words.index("set") if "set" in cut.words else len(cut.words)
-    for before, name, after in zip(*(cut.tokens[begin + n :] for n in range(3)), strict=False):
-        depth += (before == "(") - (before == ")")
-        if not depth and after == "=" and before.lower() in ("set", ","):
-            yield name if name.startswith('"') else name.lower()
+    """The columns before the ``=`` of an UPDATE, one by one or in a list of parentheses."""
+    begin = cut.words.index("set") + 1 if "set" in cut.words else len(cut.words)
+    end = cut.words.index("where") if "where" in cut.words else len(cut.words)
+    for first, last in split(cut.tokens, begin, end):
+        equals = next((n for n in range(first, last) if cut.tokens[n] == "="), first)
+        for name in cut.tokens[first:equals]:
+            if NAME.fullmatch(name):
+                yield name if name.startswith('"') else name.lower()
+
+
+def _listed(cut: _Text, begin: int, end: int) -> Iterator[str]:
+    """The members of a list, as they are written."""
+    for first, last in split(cut.tokens, begin, end):
+        yield cut.between(first, last)

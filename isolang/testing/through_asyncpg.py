@@ -187,11 +187,27 @@ class _Sent(Struct):
         call = partial(self.library.fetch, self.connection, text, *given)
         return (yield partial(self._done, call))
 
-    def count(self, result: Any) -> int:
-        """How many rows the application was given."""
+    def count(self, result: Any) -> int | None:
+        """How many rows the application was given; of no value: none, or one with a null."""
+        if self.name == "fetchval" and result is None:
+            return None
         if self.name == "execute":
             return int(result.rpartition(" ")[2])
         return len(result) if self.name == "fetch" else int(result is not None)
+
+    def given(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
+        """The rows that the application was given; of one value the others are not known."""
+        if self.name == "execute":
+            return [], None
+        if self.name == "fetchval":
+            place = self.options.get("column", 0)
+            if result is None or not isinstance(place, int) or not -width <= place < width:
+                return [], None
+            row: list[Any] = [None] * width
+            row[place] = result
+            return [], _told([row])
+        found = result if self.name == "fetch" else [result] * (result is not None)
+        return list(found[0].keys()) if found else [], _told(found)
 
     def hidden(self, selected: str) -> Steps:
         """Send the write with ``RETURNING``, and give the application what it gets without."""
@@ -211,8 +227,7 @@ class _Sent(Struct):
         if self.name == "fetchval" and first is not None:
             first = first[self.options.get("column", 0)]
         result = {"execute": status, "fetch": found}.get(self.name, first)
-        told = [[one if isinstance(one, _SPELT) else None for one in row] for row in found]
-        return result, told
+        return result, _told(found)
 
     def _fetch(self, query: str) -> Steps:
         """Rows, and what ``execute`` says."""
@@ -222,3 +237,8 @@ class _Sent(Struct):
         call = partial(self.library.fetch_prepared, statement, *self.values)
         found = yield partial(self._done, call)
         return found, statement.get_statusmsg()
+
+
+def _told(found: Sequence[Any]) -> list[list[Any]]:
+    """Values that are spelt as PostgreSQL reads them; ``None`` in the place of others."""
+    return [[one if isinstance(one, _SPELT) else None for one in row] for row in found]

@@ -164,11 +164,16 @@ class _Sent:
         self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
         return result, found
 
+    def given(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
+        told = self._cursor.pgresult
+        coding = self.connection.info.encoding
+        names = [told.fname(column).decode(coding) for column in range(told.nfields)]
+        binary = any(map(told.fformat, range(told.nfields)))
+        return names, None if binary else self._cells()
+
     def returning(self) -> Steps:
         result = yield self.send
-        told = self._cursor.pgresult
-        binary = any(map(told.fformat, range(told.nfields)))
-        return result, None if binary else self._cells()
+        return result, self.given(result, 0)[1]
 
     def _cells(self) -> list[list[Any]]:
         told = self._cursor.pgresult

@@ -16,6 +16,7 @@ from isolang.testing.isolation import Isolation
 psycopg = pytest.importorskip("psycopg")
 
 from isolang.testing.driver import DriverWatch  # noqa: E402
+from isolang.testing.observed import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
 from isolang.testing.through_psycopg import Psycopg  # noqa: E402
 
 READ = "SELECT balance FROM account WHERE name = %s"
@@ -213,7 +214,7 @@ def test_blocks_savepoints_and_statements_of_the_application(url, recorder):
         ("r", "account/c", written),
         ("w", "account/c", Keyword("deleted")),
     ]
-    assert not watch.unseen
+    assert watch.unseen == {CONDITIONS: 1}  # of all rows
     isolang.assert_level(recorder.history(), "sser")
 
 
@@ -233,6 +234,7 @@ def test_the_application_finds_its_cursor_as_it_expects_it(url, recorder):
     assert watch.unseen == {
         "writes that return something else than the key": 1,
         "rows of writers that are not watched": 1,
+        CONDITIONS: 1,
     }
     (only,) = recorder.history().transactions()
     assert [key for kind, key, _ in only.ops if kind == "w"] == ["account/a", "account/c"]
@@ -252,7 +254,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, recorder):
             connection.cursor().executemany(SET, [(5, "a")])
             with connection.cursor("named") as cursor:
                 cursor.execute("SELECT * FROM account")
-            connection.execute("SELECT * FROM account LIMIT 1")
+            connection.execute("SELECT balance FROM account LIMIT 1")
     assert watch.unseen == {
         "statements outside a watched transaction": 1,
         "rows of writers that are not watched": 1,
@@ -260,6 +262,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, recorder):
         "executemany": 1,
         "cursors of the server": 1,
         "rows that LIMIT may have left out": 1,
+        CONDITIONS: 1,
     }
     assert all("test_driver.py:" in example for example in watch.unseen.examples.values())
     assert "JOIN" in watch.unseen.examples["statements of a shape that is not recognised"]
@@ -318,7 +321,7 @@ def test_two_rows_of_one_key_in_a_snapshot(url, recorder):
     }
     assert watch.unseen == {
         "writes of rows that others have deleted": 1,
-        "rows that changed while they were read": 1,
+        TWO_ROWS: 1,
     }
 
 
@@ -396,6 +399,9 @@ def test_random_transactions_keep_the_level_of_the_server(url, tmp_path, level, 
         "rows that changed while they were read",
         "writes of rows that others have deleted",
         "rows of writers that are not watched",  # those of such writes
+        TWO_ROWS,
+        CONDITIONS,
+        NOT_FOUND,
     }
     (verdict,) = isolation.assert_level(kept)
     isolation.close()

@@ -173,3 +173,118 @@ def test_the_log_tells_of_asyncpg_too(url, isolation):
     assert {op[:2] for op in operations - {read}} == {("w", "account/a")}
     assert ("w", *read[1:]) in operations
     assert len(operations) == 3
+
+
+def skips_a_savepoint(connection):
+    """A transaction that reads, and writes behind a savepoint alone; and one that follows it."""
+    with connection.transaction():
+        connection.execute(READ, ("a",)).fetchall()
+        with connection.transaction():  # as Django's nested atomic()
+            connection.execute(SET, (20, "a"))
+            connection.execute(SET, (20, "b"))
+    with connection.transaction():
+        connection.execute(READ, ("b",)).fetchall()
+        connection.execute(SET, (30, "b"))
+
+
+def test_writes_behind_a_savepoint_are_their_transactions(url, isolation):
+    """The log names the transaction, and the row its part: one writer, whom nobody else is."""
+    watch = isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        skips_a_savepoint(connection)
+    account, history, verdict = judged(isolation, watch, "sser")
+    assert (account.others, account.unknown) == (0, 0)
+    assert len(list(history.transactions())) == 2
+    assert not watch.unseen
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+
+
+def test_deletes_alone_have_their_transaction_too(url, isolation):
+    """A delete leaves no version to name it by."""
+    watch = isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        connection.execute("DELETE FROM account WHERE name = 'a'")
+    account, history, _ = judged(isolation, watch)
+    assert (account.others, len(list(history.transactions()))) == (0, 1)
+
+
+WAYS = {
+    "released": ["SAVEPOINT s", SET % (1, "'a'"), "RELEASE s"],
+    "taken back, then again": [
+        "SAVEPOINT s",
+        SET % (1, "'a'"),
+        "ROLLBACK TO s",
+        SET % (2, "'a'"),
+        "RELEASE s",
+    ],
+    "twice": ["SAVEPOINT s", SET % (1, "'a'"), "SAVEPOINT t", SET % (2, "'a'"), "RELEASE s"],
+    "within and outside": ["SAVEPOINT s", SET % (1, "'a'"), "RELEASE s", SET % (2, "'a'")],
+    "returned": [
+        "SAVEPOINT s",
+        f"{SET % (1, chr(39) + 'a' + chr(39))} RETURNING name",
+        "RELEASE s",
+    ],
+    "upsert": [
+        "SAVEPOINT s",
+        "INSERT INTO account VALUES ('a', 1) ON CONFLICT (name) DO UPDATE SET balance = 5",
+        "RELEASE s",
+    ],
+    "deleted and inserted": [
+        "SAVEPOINT s",
+        "DELETE FROM account WHERE name = 'a'",
+        "INSERT INTO account VALUES ('a', 3)",
+        "RELEASE s",
+    ],
+    "not recognised, then read": [
+        "WITH x AS (SELECT 7 AS n) UPDATE account SET balance = n FROM x WHERE name = 'a'",
+        READ % "'a'",
+    ],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_parts_of_a_transaction_are_no_writers_of_their_own(url, isolation, way):
+    """Two, one after the other, each with the row that it read: strictly serializable."""
+    watch = isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        for name in ("b", "a"):
+            with connection.transaction():
+                connection.execute(READ, (name,)).fetchall()
+                connection.execute(READ, ("a",)).fetchall()
+                for statement in WAYS[way]:
+                    connection.execute(statement)
+                connection.execute(READ, ("a",)).fetchall()
+    account, _, verdict = judged(isolation, watch, "sser")
+    assert account.others == 0
+    assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
+
+
+@pytest.mark.parametrize("level", ["repeatable_read", "serializable"])
+def test_savepoints_of_asyncpg(url, isolation, level):
+    """Tasks that write behind savepoints alone; the level of the server holds."""
+    asyncpg = pytest.importorskip("asyncpg")
+    watch = isolation.watch_asyncpg(url, versions=True)
+    read, change = READ.replace("%s", "$1"), SET.replace("%s", "$1", 1).replace("%s", "$2")
+
+    async def work(number):
+        connection = await asyncpg.connect(url)
+        for n in range(15):
+            one, other = ("a", "b") if (n + number) % 2 else ("b", "a")
+            try:
+                async with connection.transaction(isolation=level):
+                    await connection.fetchval(read, one)
+                    async with connection.transaction():
+                        await connection.execute(change, n, other)
+            except asyncpg.PostgresError:
+                pass
+        await connection.close()
+
+    async def main():
+        await asyncio.gather(*(work(number) for number in range(3)))
+
+    asyncio.run(main())
+    claims = {"repeatable_read": "si", "serializable": "ser"}
+    account, _, verdict = judged(isolation, watch, claims[level])
+    assert account.others == 0
+    assert (verdict.outcome, verdict.certified) == ("valid", True), verdict

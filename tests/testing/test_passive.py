@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E4
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
 
 from isolang.testing.isolation import Isolation  # noqa: E402
+from isolang.testing.observed import CONDITIONS  # noqa: E402
 from isolang.testing.passive import Watch  # noqa: E402
 
 
@@ -197,7 +198,7 @@ def test_functions_are_watched_while_they_run(connect, tmp_path):
     refused = isolation.concurrently(
         transfer, audit, times=10, clients=2, ignoring=sqlalchemy.exc.OperationalError
     )
-    assert not watch.unseen
+    assert watch.unseen == {CONDITIONS: 20}  # each audit, of all accounts
     (verdict,) = isolation.assert_level("ser")
     isolation.close()
     counts = verdict.history.counts()

@@ -46,12 +46,12 @@ def test_writes_of_one_table(text, kind, table, alias, returned):
     [
         ("UPDATE t SET a = a + 1 WHERE b = 2", ("a",)),
         ('UPDATE t SET "A" = f(x, y = 1), B = (1), c=3 WHERE d = 2', ('"A"', "b", "c")),
-        ("UPDATE t SET (a, b) = (1, 2) WHERE c = 2", ()),
+        ("UPDATE t SET (a, b) = (1, x = 2), d = 3 WHERE c = 2", ("a", "b", "d")),
         ("INSERT INTO t (a) VALUES (1)", ()),
     ],
 )
 def test_columns_that_are_set(text, sets):
-    """Those that are set one by one are known."""
+    """One by one, or in a list."""
     assert parse(text).sets == sets
 
 

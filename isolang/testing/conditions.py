@@ -1,0 +1,119 @@
+"""What the condition of a statement asks for: columns that are equal to one value, or to several.
+
+Everything is cut into tokens before. What is not certain asks for nothing in particular.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+NAME: Final = re.compile(r'[A-Za-z_]\w*|"(?:[^"]|"")*"', re.ASCII)
+_CAST: Final = re.compile(r"(?:::[\w\"(),. ]+)?")
+
+
+def split(tokens: Sequence[str], begin: int, end: int, at: str = ",") -> Iterator[tuple[int, int]]:
+    """The parts of a list, without what separates them; what is in parentheses stays together."""
+    depth = 0
+    between = False
+    for n in range(begin, end):
+        depth += (tokens[n] == "(") - (tokens[n] == ")")
+        word = tokens[n].lower()
+        if depth or word not in (at, "between"):
+            continue
+        if word == at and not between:
+            if begin < n:
+                yield begin, n
+            begin = n + 1
+        between = word == "between"
+    if begin < end:
+        yield begin, end
+
+
+def raw(name: str) -> str:
+    """A name without its quotes, as the catalog has it.
+
+    >>> raw("Account"), raw('"Account"')
+    ('account', 'Account')
+    """
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+
+
+def sought(tokens: Sequence[str], alias: str) -> tuple[frozenset[str], dict[str, int]]:
+    """The columns that a condition sets equal to one value, or to one of several."""
+    equal: set[str] = set()
+    among: dict[str, int] = {}
+    for part in conjuncts(list(tokens)):
+        words = [one.lower() for one in part]
+        if words.count("=") == 1:
+            place = words.index("=")
+            sides = part[:place], part[place + 1 :]
+            for column, value in (sides, sides[::-1]):
+                name = column_of(column, alias)
+                if name and _is_value(value):
+                    equal.add(name)
+        elif words[-1:] == [")"] and "in" in words:
+            place = words.index("in")
+            name = column_of(part[:place], alias)
+            last = len(part) - 1
+            values = [part[a:b] for a, b in split(part, place + 2, last)]
+            if name and words[place + 1] == "(" and all(map(_is_value, values)):
+                among[name] = len(set(map(tuple, values)))
+    return frozenset(equal), among
+
+
+def conjuncts(tokens: list[str]) -> Iterator[list[str]]:
+    """The parts of a condition that all have to hold; nothing where that is not certain."""
+    while tokens and tokens[0] == "(" and _closing(tokens) == len(tokens) - 1:
+        tokens = tokens[1:-1]
+    parts = list(split(tokens, 0, len(tokens), "and"))
+    if any(one.lower() in ("or", "case") for one in _outside(tokens)):
+        return
+    for begin, end in parts:
+        if len(parts) > 1 and tokens[begin] == "(":
+            yield from conjuncts(tokens[begin:end])
+        else:
+            yield tokens[begin:end]
+
+
+def _closing(tokens: Sequence[str]) -> int:
+    """The place of the parenthesis that closes the first one."""
+    depth = 0
+    for n, one in enumerate(tokens):
+        depth += (one == "(") - (one == ")")
+        if not depth:
+            return n
+    return len(tokens)
+
+
+def _outside(tokens: Sequence[str]) -> Iterator[str]:
+    """What stands in no parentheses."""
+    depth = 0
+    for one in tokens:
+        depth += (one == "(") - (one == ")")
+        if not depth:
+            yield one
+
+
+def column_of(tokens: Sequence[str], alias: str) -> str:
+    """The name of a column of the table; empty if it is something else."""
+    names, dots = tokens[::2], tokens[1::2]
+    if not names or len(tokens) % 2 == 0 or set(dots) - {"."}:
+        return ""
+    if not all(map(NAME.fullmatch, names)) or names[0].lower() in ("true", "false", "null"):
+        return ""
+    qualified = [raw(one) for one in NAME.findall(alias)]
+    own = [raw(one) for one in names[:-1]]
+    return raw(names[-1]) if not own or own == qualified[-len(own) :] else ""
+
+
+def _is_value(tokens: Sequence[str]) -> bool:
+    """Whether it is a literal, perhaps with a sign and a cast."""
+    first = int(tokens[:1] == ["-"])
+    literal = tokens[first] if len(tokens) > first else ""
+    if not (literal[:1] in ("'", *"0123456789") and literal):
+        return literal.lower() in ("true", "false") and len(tokens) == 1
+    cast = tokens[first + 1 :]
+    tests = {"is", "isnull", "notnull"} & {one.lower() for one in cast}  # of what stands before it
+    return not tests and _CAST.fullmatch("".join(cast)) is not None
