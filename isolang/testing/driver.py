@@ -301,6 +301,7 @@ class DriverWatch:
         one = self._arrive(connection)
         if one is not None:
             one.tables.clear()
+            one.unclear = True
             self.unseen.note(kind, text)
 
     def statement(self, sent: Sent) -> Steps:
@@ -341,6 +342,7 @@ class DriverWatch:
         """Send a statement whose rows cannot be named."""
         one.tables.clear()  # it may have changed where names are looked up
         if not _QUIET.match(text):
+            one.unclear = True
             self.unseen.note(_SHAPE, text)
         if _ENDS.search(text):
             # SOUND BECAUSE: what of the transaction stays is not known, and so it has no operations
@@ -412,18 +414,19 @@ class DriverWatch:
     ) -> int:
         """Note the rows that are the same before and after a SELECT; give how many there were."""
         keys = sorted(before.keys() | after.keys())
+        twice = {key for key in keys if None in (before.get(key, 0), after.get(key, 0))}
         for key in keys:
             version, earlier = after.get(key), before.get(key)
             if version is None or earlier is None or earlier.number != version.number:
-                twice = None in (before.get(key, 0), after.get(key, 0))
-                self.unseen.note(TWO_ROWS if twice else _CHANGED, f"{key}: {text}")
+                self.unseen.note(TWO_ROWS if key in twice else _CHANGED, f"{key}: {text}")
                 continue
-            value = self._versions.value(key, version.number)
+            after_own = one.number if one.unclear else None
+            value = self._versions.value(key, version.number, after=after_own)
             if not value:
                 self.unseen.note("rows of writers that are not watched", key)
             elif not one.read(key, value[0], version.seen):
                 self.unseen.note(TWO_ROWS, f"{key}: {text}")
-        return len(keys)
+        return len(keys) + len(twice)
 
     def _condition(self, text: str, statement: Statement, table: rows.Table, found: int) -> None:
         """Count what a condition did not meet; a key that was found leaves nothing open."""
@@ -450,6 +453,7 @@ class DriverWatch:
                 return
             query = rows.returned_keys(statement, table, found)
         if query is None:
+            one.unclear = True
             self.unseen.note("writes that return something else than the key", sent.text)
             return
         answer = yield from self._asked(one, sent, table, query)
@@ -467,6 +471,7 @@ class DriverWatch:
             if statement.kind == "delete":
                 one.write(key, _GONE)
             elif version is None:
+                one.unclear = True
                 self.unseen.note("writes of rows that others have deleted", key)
             else:
                 self._versions.wrote(key, version.number)

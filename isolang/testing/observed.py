@@ -6,6 +6,7 @@ operations accuses nobody.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,8 @@ CONDITIONS: Final = "conditions, of which only the rows that they met are seen"
 NOT_FOUND: Final = "keys that were looked up and not found"
 TWO_ROWS: Final = "rows beside one of the same key that others have deleted"
 
+_LONGEST: Final = 120  # characters of an example
+_LISTED: Final = re.compile(r"\bselect\b.{10,}?\bfrom\b", re.IGNORECASE)
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _FIRST: Final = 3  # smaller numbers stand for "before everything"
 
@@ -53,8 +56,10 @@ class Unseen(Counter[str]):
         """Count one, with the caller's place if it is the first of its kind."""
         self[kind] += 1
         if kind not in self.examples:
-            shown = " ".join(example.split())[:120]
-            self.examples[kind] = ", ".join(filter(None, (shown, caller())))
+            shown = " ".join(example.split())
+            if len(shown) > _LONGEST:  # the condition says more than the columns
+                shown = _LISTED.sub("SELECT … FROM", shown, count=1)
+            self.examples[kind] = ", ".join(filter(None, (shown[:_LONGEST], caller())))
 
     def told(self) -> Iterator[tuple[str, str]]:
         """Each kind, with how often and its example: ``2; first: account/a, app.py:12``."""
@@ -79,13 +84,24 @@ class Versions:
         """What was written is not known any more."""
         self._written.difference_update(written)
 
-    def value(self, key: str, version: int) -> tuple[int | None] | tuple[()]:
-        """The value of a version that was read; nothing if its writer is not watched."""
+    def value(
+        self, key: str, version: int, *, after: int | None = None
+    ) -> tuple[int | None] | tuple[()]:
+        """The value of a version that was read; nothing if its writer is not known.
+
+        Args:
+            key: of the row.
+            version: its number.
+            after: of the reader, if it wrote what is not recognised. What it wrote behind a
+                savepoint bears a later number, so that a version with one may be its own.
+        """
         if (key, version) in self._written:
             return (version,)
         assert self.before is not None  # since the first transaction began
         if version < _FIRST or 0 < (self.before - version) % 2**32 < _HALF:
             return (None,)
+        if after is not None and 0 < (version - after) % 2**32 < _HALF:
+            return ()
         return (version,) if self._all_known else ()
 
 
@@ -96,6 +112,7 @@ class Observed:
         self._versions = versions
         self.operations: list[Recorded] = []
         self.number: int | None = None  # of the transaction, once the database has told it
+        self.unclear = False  # it may have written what is not recognised
         self.committing = False
         self.failed = False
         self._own: dict[str, Any] = {}  # what it wrote last of each row

@@ -327,9 +327,8 @@ def test_rows_that_change_while_they_are_read_are_counted(url, recorder, before,
     """Also a row that was there for the statement alone; nothing is read of it, and it is said."""
     with psycopg.connect(url, autocommit=True) as other:
         library = Between(query, lambda: other.execute(before), lambda: other.execute(after))
-        with DriverWatch(url, recorder, library) as watch:
-            with psycopg.connect(url) as connection:
-                rows = connection.execute(query).fetchall()
+        with DriverWatch(url, recorder, library) as watch, psycopg.connect(url) as connection:
+            rows = connection.execute(query).fetchall()
     assert len(rows) == 1
     assert watch.unseen.keys() - {CONDITIONS, "statements outside a watched transaction"} == {
         CHANGED

@@ -40,6 +40,7 @@ settings.configure(
     DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
 )
 django.setup()
+LOGS_ROWS = True
 
 from django.db import OperationalError, connection, connections, models, transaction  # noqa: E402
 from django.db.models import F  # noqa: E402
@@ -48,7 +49,7 @@ from django.test import Client, override_settings  # noqa: E402
 from django.urls import path  # noqa: E402
 
 from isolang.testing.django import watch  # noqa: E402
-from isolang.testing.observed import CONDITIONS  # noqa: E402
+from isolang.testing.observed import CONDITIONS, NOT_FOUND  # noqa: E402
 
 
 class Choice(models.Model):
@@ -237,3 +238,52 @@ def test_other_databases_are_refused(tmp_path):
     with pytest.raises(IsolangError, match="got sqlite for 'lite', expected postgresql"):
         watch(isolation, "lite")
     isolation.close()
+
+
+@pytest.mark.parametrize("level", [psycopg.IsolationLevel.SERIALIZABLE], indirect=True)
+def test_nested_blocks_are_their_transactions(level, tmp_path):
+    """All that is written stands behind savepoints; the database's log names the transaction."""
+    isolation = Isolation(tmp_path)
+    seen = watch(isolation, versions=True)
+    Choice.objects.create(pk=2, text="The sky")
+    for first, second in ((1, 2), (2, 1)):
+        with transaction.atomic():
+            Choice.objects.get(pk=first)
+            with transaction.atomic():
+                Choice.objects.filter(pk__in=[1, 2]).update(votes=F("votes") + 1)
+            with transaction.atomic():
+                Choice.objects.filter(pk=second).update(votes=0)
+                transaction.set_rollback(True)
+    assert seen.unseen.keys() == {"statements outside a watched transaction"}  # of this test
+    path = isolation.recorder.path
+    account = seen.account(path, path.with_name("told.edn"))
+    assert account.others == 1  # what this test created
+    (verdict,) = isolation.assert_level("sser")
+    isolation.close()
+    assert verdict.history.counts()["committed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("asks", "unseen"),
+    [
+        (lambda: Choice.objects.filter(votes=0).count() < 5, CONDITIONS),
+        (lambda: not Choice.objects.filter(text="none").exists(), CONDITIONS),
+        (lambda: Choice.objects.filter(votes=0).first(), CONDITIONS),
+        (lambda: Choice.objects.filter(pk=1, votes=0).exists(), ""),
+        (lambda: not Choice.objects.filter(pk=1, votes=9).exists(), NOT_FOUND),
+        (lambda: not Choice.objects.filter(pk=99).first(), NOT_FOUND),
+        (lambda: Choice.objects.select_for_update(skip_locked=True).filter(votes=0).first(), ""),
+        (lambda: Choice.objects.in_bulk([1]), ""),
+        (lambda: Choice.objects.filter(votes=0).update(votes=1), CONDITIONS),
+        (lambda: Choice.objects.filter(pk=1).delete(), ""),
+    ],
+)
+def test_what_a_condition_does_not_find_is_counted(level, tmp_path, asks, unseen):
+    """Keys that are found leave nothing unseen."""
+    isolation = Isolation(tmp_path)
+    seen = watch(isolation)
+    with transaction.atomic():
+        assert asks()
+    isolation.close()
+    assert seen.unseen == ({unseen: 1} if unseen else {})
+    assert not unseen or "test_django.py:" in seen.unseen.examples[unseen]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import isolang
-from isolang.testing.observed import CONDITIONS
+from isolang.testing.observed import CONDITIONS, NOT_FOUND
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -188,3 +188,30 @@ def test_rows_that_are_created_have_the_key_that_the_database_chose(isolation, u
         ("w", "account/1"),
         ("r", "account/2"),
     ]
+
+
+def test_sessions_on_asyncpg(isolation, url):
+    """Keys that are found leave nothing unseen, also behind a savepoint; a condition does."""
+    pytest.importorskip("asyncpg")
+    watch = isolation.watch_asyncpg(url.replace("+psycopg", ""))
+
+    async def main():
+        engine = create_async_engine(url.replace("+psycopg", "+asyncpg"))
+        async with AsyncSession(engine) as session, session.begin():
+            async with session.begin_nested():
+                await deposit_awaited(session)
+            assert (await session.get(Account, 1)).balance == 1
+            skipping = select(Account).where(Account.balance > 0).with_for_update(skip_locked=True)
+            assert len((await session.scalars(skipping)).all()) == 1
+            found = select(Account).where(Account.balance > 5)
+            assert (await session.scalars(found)).all() == []
+            assert await session.get(Account, 9) is None
+        await engine.dispose()
+
+    asyncio.run(main())
+    assert watch.unseen == {CONDITIONS: 1, NOT_FOUND: 1}
+    assert "balance > $1" in watch.unseen.examples[CONDITIONS]
+    assert "test_driver_sqlalchemy.py:" in watch.unseen.examples[CONDITIONS]
+    (one,) = (t for t in isolation.recorder.history().transactions() if t.ops)
+    assert [op[:2] for op in one.ops][:2] == [("r", "account/1"), ("w", "account/1")]
+    isolation.assert_level("sser")

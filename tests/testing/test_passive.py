@@ -12,12 +12,29 @@ from isolang.history.values import Keyword
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
-from sqlalchemy import create_engine, func, insert, select, text, update  # noqa: E402
+from sqlalchemy import (  # noqa: E402
+    ForeignKey,
+    create_engine,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E402
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
+from sqlalchemy.orm import (  # noqa: E402
+    DeclarativeBase,
+    Mapped,
+    Session,
+    backref,
+    joinedload,
+    mapped_column,
+    relationship,
+    selectinload,
+)
 
 from isolang.testing.isolation import Isolation  # noqa: E402
-from isolang.testing.observed import CONDITIONS  # noqa: E402
+from isolang.testing.observed import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
 from isolang.testing.passive import Watch  # noqa: E402
 
 
@@ -31,6 +48,16 @@ class Account(Base):
     __tablename__ = "account"
     name: Mapped[str] = mapped_column(primary_key=True)
     balance: Mapped[int]
+
+
+class Card(Base):
+    """A row that another one owns."""
+
+    __tablename__ = "card"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    number: Mapped[str] = mapped_column(unique=True)
+    owner: Mapped[str | None] = mapped_column(ForeignKey("account.name"))
+    account: Mapped[Account | None] = relationship(backref=backref("cards", passive_deletes="all"))
 
 
 @pytest.fixture
@@ -313,3 +340,113 @@ def test_a_row_beside_one_that_others_deleted(connect, recorder):
     assert watch.unseen == {"writes of rows that others have deleted": 1}
     operations = [(kind, key) for t in recorder.history().transactions() for kind, key, _ in t.ops]
     assert sorted(operations) == [("r", "account/a"), ("r", "account/a"), ("w", "account/a")]
+
+
+COLUMNS = "columns that were read without their objects"
+
+
+@pytest.mark.parametrize(
+    ("asks", "unseen"),
+    [
+        (lambda s: s.scalars(select(Card).where(Card.owner == "b")).all() == [], {CONDITIONS: 1}),
+        (lambda s: s.scalars(select(Card).where(Card.id > 1)).first() is None, {CONDITIONS: 1}),
+        (lambda s: len(s.scalars(select(Account)).all()) == 2, {CONDITIONS: 1}),
+        (lambda s: s.scalar(select(func.count()).where(Card.owner == "b")) == 0, {COLUMNS: 1}),
+        (lambda s: s.scalar(text("select count(*) from card")) == 1, {COLUMNS: 1}),
+        (lambda s: s.get(Card, 1), {}),
+        (lambda s: s.get(Card, 1, with_for_update=True), {}),
+        (lambda s: s.get(Card, 9) is None, {NOT_FOUND: 1}),
+        (lambda s: s.scalars(select(Card).where(Card.number == "n1")).one(), {}),
+        (lambda s: not s.scalars(select(Card).where(Card.number == "x")).all(), {NOT_FOUND: 1}),
+        (lambda s: s.scalars(select(Card).where(Card.id == 1, Card.owner == "a")).one(), {}),
+        (
+            lambda s: not s.scalars(select(Card).where(Card.id == 1, Card.owner == "b")).all(),
+            {NOT_FOUND: 1},
+        ),
+        (lambda s: s.scalars(select(Card).where(Card.id.in_([1]))).all(), {}),
+        (lambda s: s.scalars(select(Card).where(Card.id.in_([1, 9]))).all(), {NOT_FOUND: 1}),
+        (lambda s: s.get(Card, 1).account, {}),
+        (lambda s: s.get(Card, 1, options=[joinedload(Card.account)]).account, {}),
+        (lambda s: s.get(Card, 1, options=[selectinload(Card.account)]).account, {}),
+        (lambda s: s.get(Account, "a").cards, {CONDITIONS: 1}),
+        (lambda s: s.get(Account, "a", options=[joinedload(Account.cards)]).cards, {CONDITIONS: 1}),
+        (
+            lambda s: s.scalars(
+                select(Card).where(Card.owner == "a").limit(1).with_for_update(skip_locked=True)
+            ).all(),
+            {},
+        ),
+    ],
+)
+def test_what_a_condition_does_not_find_is_counted(connect, recorder, asks, unseen):
+    """With its text and line; keys that are found, and what is joined by them, are seen."""
+    engine = connect("READ COMMITTED")
+    with Session(engine) as session, session.begin():
+        session.add(Card(id=1, number="n1", owner="a"))
+    with Watch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+        assert asks(session)
+        session.commit()
+    assert watch.unseen == unseen
+    for kind in unseen:
+        assert watch.unseen.examples[kind].lower().startswith("select ")
+        assert "test_passive.py:" in watch.unseen.examples[kind]
+
+
+def test_a_row_that_another_deleted_beside_the_own_one(connect, recorder):
+    """At REPEATABLE READ a SELECT that meets the old row alone is no read of the own one."""
+    engine = connect("REPEATABLE READ")
+    with Watch(engine, Base.registry, recorder) as watch, Session(engine) as one:
+        one.get(Account, "b")
+        with Session(engine) as two, two.begin():
+            two.delete(two.get(Account, "a"))
+        one.add(Account(name="a", balance=99))
+        one.flush()
+        one.expunge_all()
+        old = select(Account).where(Account.name == "a", Account.balance == 10)
+        assert one.scalars(old).one().balance == 10
+        one.commit()
+    isolang.assert_level(recorder.history(), "pl-2")
+    assert watch.unseen.keys() <= {TWO_ROWS, "writes of rows that others have deleted"}
+    assert watch.unseen
+
+
+@pytest.mark.parametrize(
+    ("level", "lock"), [("READ COMMITTED", True), ("REPEATABLE READ", False), ("SERIALIZABLE", 0)]
+)
+def test_who_is_refused_is_evidence(connect, tmp_path, level, lock):
+    """The losers of a right booking roll back; they saw, or missed, who won."""
+    engine = connect(level)
+    isolation = Isolation(tmp_path)
+    watch = isolation.watch(engine, Base.registry)
+
+    def book():
+        with Session(engine) as session, session.begin():
+            account = session.get(Account, "a", with_for_update=bool(lock))
+            if account.balance != 10:
+                raise LookupError("taken")
+            account.balance = 11
+
+    refused = (LookupError, sqlalchemy.exc.OperationalError)
+    assert isolation.concurrently(book, times=1, clients=3, ignoring=refused) == 2
+    assert not watch.unseen
+    (verdict,) = isolation.assert_level("ser")
+    assert verdict.history.counts()["committed"] == 1
+    assert not verdict.nothing_observed
+    assert not isolation.judged[0].nothing_observed
+    isolation.close()
+
+
+def test_who_is_refused_and_alone_is_no_evidence(connect, tmp_path):
+    """Nobody else wrote what it read."""
+    engine = connect("SERIALIZABLE")
+    isolation = Isolation(tmp_path)
+    isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
+        session.get(Account, "a").balance = 3
+        session.commit()
+        session.get(Account, "a")
+        session.get(Account, "b")
+        session.rollback()
+    (verdict,) = isolation.assert_level("ser")
+    assert verdict.nothing_observed
+    isolation.close()
