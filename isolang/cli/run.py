@@ -247,16 +247,21 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     """Judge a run and print it: the verdict first, then what takes longer; gives the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
-    from isolang.run.judge import judge, with_levels
+    from isolang.run.judge import judge, with_levels, with_little
 
     found = recorded.watched
     if found is not None and not page and form in ("text", "json", "quiet", "brief"):
         return _judge_watched(recorded, found, form, short=short)
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
-        judged = judge(recorded, target, levels=False)
+        judged = judge(recorded, target, levels=False, little=False)
     if form == "text":
         _print(report_of_run(judged), judged)
+    known = len(judged.doubts)
+    judged = with_little(judged)
+    if form == "text":
+        for doubt in judged.doubts[known:]:
+            say(_row("NOT PROVED", f"by this run: {visible(doubt.text)}"))
     if form in ("text", "json"):
         with Bar(len(IMPLIES)) as bar:
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from isolang.run.blame import MISTAKES, calls_of
 from isolang.run.mix import At, Mix
 from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
-from isolang.run.outcome import BadAnswer
-from isolang.run.phases import Plan
+from isolang.run.outcome import BadAnswer, Outcome
+from isolang.run.phases import Plan, Turns
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
 from isolang.run.settings import Settings
@@ -60,6 +60,7 @@ class Clients:
         self._share, self._values = Share(), count(1)
         self._begun = count()
         self._threads: list[threading.Thread] = []
+        self._turns: Turns | None = None
         self.fatal: BaseException | None = None
 
     def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
@@ -81,8 +82,13 @@ class Clients:
 
     def choose(self) -> None:
         """Have them play what it is time for."""
-        passed = (time.monotonic() - self.state.began) / self._settings.length
-        self.state.workload = self._plan.workload(passed)
+        with self._lock:
+            self._choose()
+
+    def _choose(self) -> None:
+        now, until = time.monotonic(), self.state.began + self._settings.length
+        self._turns = self._turns or Turns(self._plan, began=now, until=until)
+        self.state.workload = self._turns.choose(now, self.state.played)
 
     def alive(self) -> bool:
         """Whether one of them still plays."""
@@ -96,6 +102,12 @@ class Clients:
             thread.join(max(0.0, until - time.monotonic()))
         self.state.hung += tuple(calls_of(one for one in self._threads if one.is_alive()))
         self._threads = []
+
+    def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
+        """Count a transaction that somebody else has played beside them."""
+        with self._lock:
+            self.state.count(outcome, level=level, workload=workload)
+            self.state.answered = time.monotonic()
 
     def fail(self, error: BaseException) -> None:
         """End all of them because of an error."""
@@ -112,7 +124,10 @@ class Clients:
                 client = client or self._connect(always=True)
                 assert client is not None
                 at = self._mix.draw(Random(tries))
-                read = self._transact(program, client, ("read back", tries), at) == "committed"
+                read = (
+                    self._transact(program, client, ("read back", tries), at, workload="read back")
+                    == "committed"
+                )
                 if not read:
                     tries += 1
                     _close(client)
@@ -146,7 +161,9 @@ class Clients:
             elif settings.savepoints:
                 program = with_savepoints(program, source.random, settings.savepoints, self._values)
             session, at = (number, connections), self._mix.draw(source.random)
-            outcome = self._transact(program, client, session, at, rows=workload.rows)
+            outcome = self._transact(
+                program, client, session, at, rows=workload.rows, workload=workload.name
+            )
             source.made += 1
             if outcome == "maybe" or not client.usable():
                 _close(client)
@@ -170,6 +187,7 @@ class Clients:
         at: At,
         *,
         rows: bool = False,
+        workload: str = "",
     ) -> str:
         began = time.monotonic()
         outcome, error = play(
@@ -186,9 +204,10 @@ class Clients:
         )
         now = time.monotonic()
         with self._lock:
-            self.state.count(outcome, now - began, error, level=at.level)
+            self.state.count(outcome, now - began, error, level=at.level, workload=workload)
             if outcome == "committed" or client.usable():
                 self.state.answered = now
+            self._choose()
         if isinstance(error, BadAnswer) and not self.state.committed:
             self.fail(TargetError(f"{self._target.name}: {error}"))
         return outcome
@@ -219,6 +238,8 @@ class Clients:
         # Aborted ones count: what is held open here may be what makes the others abort.
         enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self._settings.length / 4
+        if self._turns is not None:
+            until = min(until, self._turns.ends)
         while self.state.total() < enough and time.monotonic() < until:
             if self.stopped.wait(0.01):
                 return

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from isolang.run.phases import ENOUGH
+
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 _FEW: Final = 3  # hung calls, and bad answers, that are named
+_WORK: Final = 300_000  # pairs that may be looked at to know whether it is too little
 _LARGE: Final = 200_000  # operations of a history of which it is not asked whether it is too little
 
 
@@ -61,9 +64,15 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
         doubt(
             f"no fault was done in {run.seconds:.1f} s ({', '.join(state.faults)}): --seconds more"
         )
-    idle = [name for name in run.planned if not state.played[name]]
+    idle = [
+        name + (f" ({state.played[name]} committed)" if state.played[name] else "")
+        for name in run.planned
+        if state.played[name] < ENOUGH
+    ]
     if idle:
-        doubt(f"not played: {', '.join(idle)}", grave=False)
+        doubt(f"not played in {run.seconds:.1f} s: {', '.join(idle)}; --seconds more")
+    if state.unplayed:
+        doubt(f"no time for the scripts {', '.join(state.unplayed)}; --seconds more", grave=False)
     if run.left:
         hint = (
             f"isocheck run {run.settings.target.partition('@')[2] or run.settings.target} --clean"
@@ -105,15 +114,19 @@ def too_little_of(verdict: Verdict) -> Doubt | None:
 
 
 def too_little(history: History, spec: Spec) -> str:
-    """Why no check of a level could have been violated by a history; empty if one could."""
+    """Why no check of a level could have been violated by a history; empty if one could.
+
+    It is empty, too, if the work that is allowed for it does not tell.
+    """
     from isolang.comparison.normal import normal
     from isolang.comparison.vacuity import possible_violations
     from isolang.errors import IsolangError
+    from isolang.limits import Work
 
     if history.counts()["operations"] > _LARGE:
         return ""
     try:
-        checks = possible_violations(history, normal(spec))
+        checks = possible_violations(history, normal(spec), work=Work(_WORK))
     except IsolangError:
         return ""
     if not checks or any(one.possible for one in checks):

@@ -146,7 +146,7 @@ def _trials(
         one = replace(settings, seed=settings.seed + trials, seconds=longest)
         recorded = player.play(one, show)
         played = perf_counter()
-        judged = judge(recorded, target, levels=False, smallest=False)
+        judged = judge(recorded, target, levels=False, smallest=False, little=False)
         trials += 1
         playing, judging = playing + played - began, judging + perf_counter() - played
         committed += recorded.state.committed

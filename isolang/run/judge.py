@@ -65,6 +65,7 @@ def judge(
     *,
     levels: bool = True,
     smallest: bool = True,
+    little: bool = True,
 ) -> Judged:
     """Judge a run, and save the certificate and the smallest part beside the history.
 
@@ -73,6 +74,7 @@ def judge(
         target: its database, which says what was sent; it may be closed.
         levels: also find the strongest levels that held.
         smallest: also look for the smallest part that is still invalid.
+        little: also ask whether what was recorded could have violated the level.
 
     Raises:
         IsolangError: nothing was recorded, or the level cannot be judged.
@@ -89,9 +91,6 @@ def judge(
     certificate = minimal = None
     statements: dict[str, tuple[str, ...]] = {}
     first = 0
-    little = too_little_of(verdict)
-    if little is not None:
-        doubts += (little,)
     if isinstance(verdict, Valid | Invalid):
         try:
             certificate = verdict.certificate().save(recorded.path.parent)
@@ -115,6 +114,8 @@ def judge(
     if isinstance(verdict, Invalid) and smallest:
         minimal, said = _save_smallest(verdict, recorded)
         judged = replace(judged, minimal=minimal, smallest=said)
+    if little:
+        judged = with_little(judged)
     return with_levels(judged) if levels else judged
 
 
@@ -154,6 +155,12 @@ def judge_watched(recorded: Run, found: Look) -> tuple[tuple[Doubt, ...], Judged
         anomaly=verdict.violation.anomaly,
         doubts=doubts,
     )
+
+
+def with_little(judged: Judged) -> Judged:
+    """Ask whether the level could have been violated at all, with a limited amount of work."""
+    doubt = too_little_of(judged.verdict)
+    return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
 
 def with_levels(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,11 @@ AUTO: Final = (
     ("blindw-rw+", 0.05),
 )
 """What it plays then, and for which shares of the time: what finds most comes first."""
+
+ENOUGH: Final = 2
+"""Committed transactions by which a workload was played: none shows an anomaly with fewer."""
+
+_TASTE: Final = 10  # committed transactions, after which it is the next workload's turn
 
 _STEPS: Final = frozenset({"rows", "conversations"})  # what scripts need
 
@@ -71,6 +77,62 @@ class Plan(Struct, frozen=True, kw_only=True):
             if passed < 0:
                 return phase.workload.name
         return self.phases[-1].workload.name if self.phases else "scripted"
+
+
+class Turns:
+    """Whose turn it is, by what the database has done so far.
+
+    At first each workload has a short turn, which ends when it was played, those with long
+    transactions last: so a slow database plays all of them, and a fast one has done so at once.
+    These turns take half of the time at most. Then those that were still not played have half of
+    what is left, and the rest is for all, by their shares.
+
+    Attributes:
+        ends: when a short turn is over at the latest; infinite where it is none.
+    """
+
+    def __init__(self, plan: Plan, *, began: float, until: float) -> None:
+        """Begin.
+
+        Args:
+            plan: what is played.
+            began: ``time.monotonic()`` now.
+            until: likewise, when the run is over.
+        """
+        self.ends = float("inf")
+        self._plan, self._until = plan, until
+        self._over = began + (until - began) / 2
+        workloads = [phase.workload for phase in plan.phases]
+        order = [one.name for one in sorted(workloads, key=lambda one: one.long > 0)]
+        self._all = order
+        self._waiting = order if len(order) > 1 else []
+        self._turn, self._enough, self._again = "", 0, False
+        self._shared = began
+
+    def choose(self, now: float, played: Mapping[str, int]) -> str:
+        """The workload whose turn it is.
+
+        Args:
+            now: ``time.monotonic()``.
+            played: how many transactions of each have committed.
+        """
+        while self._turn or self._waiting:
+            if self._turn and now < self.ends and played.get(self._turn, 0) < self._enough:
+                return self._turn
+            self._next(now, played)
+        passed = (now - self._shared) / max(self._until - self._shared, 1e-9)
+        return self._plan.workload(passed)
+
+    def _next(self, now: float, played: Mapping[str, int]) -> None:
+        self._turn, self.ends, self._shared = "", float("inf"), now
+        if not self._waiting and not self._again:
+            self._again = True
+            self._waiting = [one for one in self._all if played.get(one, 0) < ENOUGH]
+            self._over = now + (self._until - now) / 2
+        if self._waiting:
+            self.ends = now + max(0.0, self._over - now) / len(self._waiting)
+            self._enough = ENOUGH if self._again else _TASTE
+            self._turn, *self._waiting = self._waiting
 
 
 def plan_of(settings: Settings, target: Target) -> Plan:

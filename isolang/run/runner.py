@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from threading import Thread
 from typing import Final, Literal
 
 from msgspec.structs import replace
@@ -16,11 +17,11 @@ from isolang.declared import command_line
 from isolang.errors import IsolangError
 from isolang.language.load import load_spec
 from isolang.run.blame import blamed
-from isolang.run.clients import Clients
+from isolang.run.clients import ENDING, Clients
 from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
 from isolang.run.lost import may_lose
-from isolang.run.mix import mix_of
+from isolang.run.mix import At, mix_of
 from isolang.run.phases import plan_of
 from isolang.run.prefix import Watcher
 from isolang.run.processes import Children
@@ -31,7 +32,9 @@ from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
 from isolang.run.target import Accounting, Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, target_named
+from isolang.run.workloads.scripted import Script
 
+_SCRIPTED: Final = 0.25  # of the time, in which scripts are begun before all others
 GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
 
 
@@ -60,6 +63,7 @@ class Runner:
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
         self._watcher: Watcher | None = None
+        self._left: list[tuple[Script, list[At]]] = []  # for which there was no time at first
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
@@ -208,12 +212,15 @@ class Runner:
         if clients.fatal is not None or not self.plan.phases:
             clients.state.ended = time.monotonic()
             return
-        children, nemesis = None, None
+        children, nemesis, beside = None, None, None
         if self.settings.processes > 1:
             children = Children(clients, self.settings.processes)
         else:
             clients.start()
             nemesis = self._nemesis(clients, recorder)
+            if self._left and nemesis is None:
+                beside = Thread(target=self._play_rest, args=(clients, recorder), daemon=True)
+                beside.start()
         if self.settings.watched:
             watcher.watch(clients.state.total)
         try:
@@ -230,26 +237,49 @@ class Runner:
                 except TargetError as error:
                     clients.fail(error)
             clients.end()
+            if beside is not None:
+                beside.join(ENDING)
 
     def _play_scripts(
         self, clients: Clients, recorder: Recorder, show: Callable[[State], None]
     ) -> None:
+        """Play the scripts one after the other; where others follow, until a part of the time."""
         random = Random(f"{self.settings.seed}/scripts")
+        state, most = clients.state, _SCRIPTED * self.settings.length
+        state.workload = "scripted"
         for script in self.plan.scripts:
-            clients.state.workload = "scripted"
             levels = [self.mix.draw(random) for _ in script.programs]
-            played = interleave(
-                script.on_its_keys(),
-                script.schedule,
-                target=self.target,
-                level=levels,
-                recorder=recorder,
-                session=script.name,
-            )
-            for one, at in zip(played, levels, strict=True):
-                clients.state.count(one.outcome, level=at.level)
-                clients.state.answered = time.monotonic()
-            show(clients.state)
+            if self.plan.phases and time.monotonic() - state.began >= most:
+                self._left.append((script, levels))
+                continue
+            self._play_script(clients, recorder, script, levels)
+            show(state)
+        state.unplayed = tuple(script.name for script, _ in self._left)
+
+    def _play_script(
+        self, clients: Clients, recorder: Recorder, script: Script, levels: Sequence[At]
+    ) -> None:
+        played = interleave(
+            script.on_its_keys(),
+            script.schedule,
+            target=self.target,
+            level=levels,
+            recorder=recorder,
+            session=script.name,
+        )
+        for one, at in zip(played, levels, strict=True):
+            clients.count(one.outcome, level=at.level, workload="scripted")
+
+    def _play_rest(self, clients: Clients, recorder: Recorder) -> None:
+        """Play the scripts that are left beside the clients, whose keys are others."""
+        for script, levels in self._left:
+            if clients.stopped.is_set():
+                return
+            try:
+                self._play_script(clients, recorder, script, levels)
+            except Exception:  # the server is gone: the clients tell
+                return
+            clients.state.unplayed = clients.state.unplayed[1:]
 
     def _watch(
         self,

@@ -44,6 +44,7 @@ class State(Struct, kw_only=True):
         silent: the longest time in which nothing was answered, without a fault of ours; seconds.
         silent_from: seconds from ``began`` until that began.
         hung: the calls that had not ended when the clients were to end.
+        unplayed: the scripts for which there was no time.
         problem: why the run ended before its time; empty if it did not.
     """
 
@@ -67,6 +68,7 @@ class State(Struct, kw_only=True):
     silent: float = 0.0
     silent_from: float = 0.0
     hung: tuple[str, ...] = ()
+    unplayed: tuple[str, ...] = ()
     problem: str = ""
 
     def total(self) -> int:
@@ -80,6 +82,7 @@ class State(Struct, kw_only=True):
         error: BaseException | None = None,
         *,
         level: str = "",
+        workload: str = "",
     ) -> None:
         """Count a transaction that has ended.
 
@@ -88,11 +91,12 @@ class State(Struct, kw_only=True):
             seconds: how long it took.
             error: what its client raised.
             level: of the database, at which it ran.
+            workload: that it is of; by default what is played now.
         """
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
             self.latency += seconds
-            self.played[self.workload] += 1
+            self.played[workload or self.workload] += 1
             self.ran_at[level] += 1
         if error is not None:
             self.errors[_kind(error)] += 1

@@ -9,6 +9,7 @@ import os
 import pickle
 import sys
 import time
+from importlib import import_module
 
 _FIRST = """
 import pickle, sys
@@ -43,6 +44,18 @@ def otherwise(kind, name, calls, method):
         return (plain if seen[0] <= calls else method)(self, *arguments)
 
     setattr(kind, name, replaced)
+
+
+def slowly(module, name, seconds):
+    """Have a function of a module take this much longer."""
+    of = import_module(module)
+    plain = getattr(of, name)
+
+    def slow(*arguments, **named):
+        time.sleep(seconds)
+        return plain(*arguments, **named)
+
+    setattr(of, name, slow)
 
 
 def hold_the_lock(*_):
