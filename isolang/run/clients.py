@@ -85,10 +85,12 @@ class Clients:
         with self._lock:
             self._choose()
 
-    def _choose(self) -> None:
+    def _choose(self, client: int = 0) -> str:
+        """What it is time for, of a client; what the first one plays is what is shown."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or Turns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
+        return self._turns.choose(now, self.state.played, client)
 
     def alive(self) -> bool:
         """Whether one of them still plays."""
@@ -154,7 +156,8 @@ class Clients:
                 continue
             if not self._due():
                 continue
-            workload = workloads[self.state.workload]
+            with self._lock:
+                workload = workloads[self._choose(number)]
             program = workload.program(source)
             if standby:
                 program = only_reads(program)
@@ -207,7 +210,6 @@ class Clients:
             self.state.count(outcome, now - began, error, level=at.level, workload=workload)
             if outcome == "committed" or client.usable():
                 self.state.answered = now
-            self._choose()
         if isinstance(error, BadAnswer) and not self.state.committed:
             self.fail(TargetError(f"{self._target.name}: {error}"))
         return outcome

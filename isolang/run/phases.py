@@ -83,9 +83,9 @@ class Turns:
     """Whose turn it is, by what the database has done so far.
 
     At first each workload has a short turn, which ends when it was played, those with long
-    transactions last: so a slow database plays all of them, and a fast one has done so at once.
-    These turns take half of the time at most. Then those that were still not played have half of
-    what is left, and the rest is for all, by their shares.
+    transactions last. A fast database has played all of them at once; these turns take half of the
+    time at most. Then those that were still not played share the clients, for half of what is left.
+    The rest is for all, by their shares.
 
     Attributes:
         ends: when a short turn is over at the latest; infinite where it is none.
@@ -99,40 +99,37 @@ class Turns:
             began: ``time.monotonic()`` now.
             until: likewise, when the run is over.
         """
-        self.ends = float("inf")
         self._plan, self._until = plan, until
-        self._over = began + (until - began) / 2
         workloads = [phase.workload for phase in plan.phases]
-        order = [one.name for one in sorted(workloads, key=lambda one: one.long > 0)]
-        self._all = order
-        self._waiting = order if len(order) > 1 else []
-        self._turn, self._enough, self._again = "", 0, False
-        self._shared = began
+        self._all = [one.name for one in sorted(workloads, key=lambda one: one.long > 0)]
+        self._waiting = self._all if len(self._all) > 1 else []
+        self._half, self._shared = began + (until - began) / 2, began
+        self._turn, self.ends = "", began if self._waiting else float("inf")
+        self._together = False
 
-    def choose(self, now: float, played: Mapping[str, int]) -> str:
+    def choose(self, now: float, played: Mapping[str, int], client: int = 0) -> str:
         """The workload whose turn it is.
 
         Args:
             now: ``time.monotonic()``.
             played: how many transactions of each have committed.
+            client: for whom, by number.
         """
-        while self._turn or self._waiting:
-            if self._turn and now < self.ends and played.get(self._turn, 0) < self._enough:
+        while self.ends < float("inf"):
+            if self._together:
+                left = [one for one in self._all if played.get(one, 0) < ENOUGH]
+                if left and now < self.ends:
+                    return left[client % len(left)]
+                self.ends, self._shared = float("inf"), now
+            elif self._turn and now < self.ends and played.get(self._turn, 0) < _TASTE:
                 return self._turn
-            self._next(now, played)
+            elif self._waiting:
+                self.ends = now + max(0.0, self._half - now) / len(self._waiting)
+                self._turn, *self._waiting = self._waiting
+            else:
+                self._together, self.ends = True, now + (self._until - now) / 2
         passed = (now - self._shared) / max(self._until - self._shared, 1e-9)
         return self._plan.workload(passed)
-
-    def _next(self, now: float, played: Mapping[str, int]) -> None:
-        self._turn, self.ends, self._shared = "", float("inf"), now
-        if not self._waiting and not self._again:
-            self._again = True
-            self._waiting = [one for one in self._all if played.get(one, 0) < ENOUGH]
-            self._over = now + (self._until - now) / 2
-        if self._waiting:
-            self.ends = now + max(0.0, self._over - now) / len(self._waiting)
-            self._enough = ENOUGH if self._again else _TASTE
-            self._turn, *self._waiting = self._waiting
 
 
 def plan_of(settings: Settings, target: Target) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import count
 
 import pytest
 from support.children import Children, Gives, otherwise, slowly
@@ -23,13 +24,15 @@ def shared_out(seconds, each, *, fails=()):
     plan = plan_of(Settings(target="memory"), target_named("memory"))
     turns = Turns(plan, began=0.0, until=seconds)
     played, took, order, now = Counter(), Counter(), [], 0.0
-    while now < seconds:
-        name = turns.choose(now, played)
+    for client in count():
+        if now >= seconds:
+            return played, took, order
+        name = turns.choose(now, played, client % 10)
         order += [name] if name not in order else []
         took[name] += each
         now += each
         played[name] += name not in fails
-    return played, took, order
+    raise AssertionError
 
 
 @pytest.mark.parametrize("each", [0.2, 0.05, 0.001])
