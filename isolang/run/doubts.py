@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 _FEW: Final = 3  # hung calls, and bad answers, that are named
-_WORK: Final = 300_000  # pairs that may be looked at to know whether it is too little
 _LARGE: Final = 200_000  # operations of a history of which it is not asked whether it is too little
 
 
@@ -121,12 +120,11 @@ def too_little(history: History, spec: Spec) -> str:
     from isolang.comparison.normal import normal
     from isolang.comparison.vacuity import possible_violations
     from isolang.errors import IsolangError
-    from isolang.limits import Work
 
     if history.counts()["operations"] > _LARGE:
         return ""
     try:
-        checks = possible_violations(history, normal(spec), work=Work(_WORK))
+        checks = possible_violations(history, normal(spec))
     except IsolangError:
         return ""
     if not checks or any(one.possible for one in checks):
