@@ -2,7 +2,7 @@
 
 import pytest
 
-from isolang.testing.statements import parse
+from isolang.testing.statements import lookup, parse
 from isolang.testing.transactions import control
 
 
@@ -110,3 +110,68 @@ def test_statements_about_the_transaction(text, kind, name):
     """Several in one text, and those that begin the next one, are not recognised."""
     found = control(text)
     assert (found and found.kind, found.name if found else "") == (kind, name)
+
+
+@pytest.mark.parametrize(
+    ("condition", "equal", "among"),
+    [
+        ("id = 1 AND owner = 'x'", {"id", "owner"}, {}),
+        ('(("t"."id" = 1) AND ("t"."Owner" > 2))', {"id"}, {}),
+        ("s.t.id = '1'::bigint AND u.a = 2 AND -3 = b", {"id", "b"}, {}),
+        ("id IN (1, 2, 2) AND a = true", {"a"}, {"id": 2}),
+        ("a BETWEEN 1 AND 2 AND b = 3", {"b"}, {}),
+        ("a BETWEEN 1 AND id = 1", set(), {}),
+        ("id = 1 OR b = 2", set(), {}),
+        ("(id = 1 OR b = 2) AND c = 3", {"c"}, {}),
+        ("NOT id = 1", set(), {}),
+        ("NOT (id = 1 AND b = 2)", set(), {}),
+        ("CASE WHEN a AND id = 1 AND b THEN c END", set(), {}),
+        ("id = '1'::int IS NULL", set(), {}),
+        ("id != 1 AND a >= 2 AND b = c AND d = NULL", set(), {}),
+        ("id NOT IN (1) AND a IN (b)", set(), {}),
+        ("id = 1 + 1", set(), {}),
+    ],
+)
+def test_columns_that_a_condition_pins(condition, equal, among):
+    """Those that are equal to values, wherever else the condition looks; nothing by halves."""
+    found = parse(f"SELECT a FROM s.t WHERE {condition}")
+    assert (found.equal, found.among) == (equal, among)
+    assert parse(f"DELETE FROM s.t WHERE {condition}").equal == equal
+
+
+KEYS = {"booking": [frozenset({"id"}), frozenset({"ref"})], "room": [frozenset({"a", "b"})]}
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "skips"),
+    [
+        ("FROM booking WHERE booking.ref = 'x'::VARCHAR", 1, False),
+        ("FROM booking WHERE booking.id IN (1, 2) FOR UPDATE SKIP LOCKED", 2, True),
+        ("FROM booking WHERE booking.owner = 'x'", None, False),
+        ("FROM booking", None, False),
+        (
+            "FROM booking LEFT OUTER JOIN room AS r ON r.a = booking.x AND r.b = booking.y "
+            "WHERE booking.id = 1",
+            1,
+            False,
+        ),
+        ("FROM booking JOIN room ON room.a = booking.x WHERE booking.id = 1", None, False),
+        (
+            "FROM booking JOIN room ON room.a = room.b AND room.b = booking.x WHERE booking.id = 1",
+            None,
+            False,
+        ),
+        (
+            "FROM booking RIGHT JOIN room ON room.a = booking.x AND room.b = booking.y "
+            "WHERE booking.id = 1",
+            None,
+            False,
+        ),
+        ("FROM room JOIN booking ON booking.id = room.x WHERE room.a = 1", None, False),
+        ("FROM booking, room WHERE booking.id = 1", None, False),
+        ("FROM (SELECT 1) AS booking WHERE booking.id = 1", None, False),
+    ],
+)
+def test_rows_that_are_looked_up_by_a_key(text, asked, skips):
+    """Tables that are joined by a whole key of theirs add no row."""
+    assert lookup(f"SELECT booking.x {text}", lambda table: KEYS.get(table, [])) == (asked, skips)
