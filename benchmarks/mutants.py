@@ -79,6 +79,7 @@ _CHECKERS = [
 ]
 
 TESTS = {
+    "isolang/certify/versions": ["tests/end_to_end/test_stated_versions.py"],
     "isolang/certify": [
         "tests/certify/test_facts.py",
         "tests/certify/test_cycles.py",
@@ -98,6 +99,12 @@ TESTS = {
         "tests/native/engine/test_portfolio.py",
     ],
     "native/problem/versions": ["tests/end_to_end/test_stated_versions.py"],
+    "native/problem/scan": [
+        "tests/problem/test_anomalies.py",
+        "tests/native/problem/test_model.py",
+        "tests/end_to_end/test_stated_versions.py",
+    ],
+    "native/certify/stated_versions": ["tests/end_to_end/test_stated_versions.py"],
     "native/problem/one_total_order": ["tests/native/problem/test_one_total_order.py"],
     "native/problem/build": [
         "tests/problem/test_anomalies.py",
