@@ -366,7 +366,7 @@ class Judges:
                 presolve=setting.presolve,
                 strategy=setting.strategy,
                 threads=setting.threads,
-            ).says
+            ).result
         )
 
     def _engine(self, given: ToolHistory, problem: Problem, setting: Setting) -> str:

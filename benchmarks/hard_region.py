@@ -153,7 +153,7 @@ def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: 
     by = _native.strategies()[1:][int(answer.statistics.get("decided_by", 0))]
     outcome = str(answer.outcome)
     try:
-        check_natively(history, loaded, answer.says, seconds=60)
+        check_natively(history, loaded, answer.result, seconds=60)
     except NotCertifiedError:
         outcome += ", not certified"
     return Result(outcome=outcome, seconds=spent, by=by, statistics=dict(answer.statistics))

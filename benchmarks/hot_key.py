@@ -83,7 +83,7 @@ def measure(given: History, level: str, seconds: float) -> str:
     try:
         problem = build_problem(given)
         answer = solve(given.columns, problem.native, plan.automata, seconds=seconds)
-        check_natively(given, plan.spec, answer.says, seconds=seconds)
+        check_natively(given, plan.spec, answer.result, seconds=seconds)
     except (TimeoutError, NotCertifiedError):
         return f"> {seconds:g}"
     return f"{time.perf_counter() - begin:.2f}"

@@ -105,7 +105,7 @@ def measure(history: History, level: str, *, presolve: bool, seconds: float) -> 
     plan = classify(load_spec(level))
     assert isinstance(plan, Plan)
     answer, spent = solve_within(seconds, history, plan, presolve=presolve)
-    return type(answer.says).__name__.lower() if answer else "unknown", spent
+    return type(answer.result).__name__.lower() if answer else "unknown", spent
 
 
 def main() -> None:

@@ -225,7 +225,7 @@ def _said(run: Run, *, proof: bool) -> tuple[Outcome, str]:
     if run.contradiction() is not None:
         return "invalid", "by the pre-pass, which all pairs share"
     answer = run.solve()
-    found = answer.says
+    found = answer.result
     if isinstance(found, Undecided):
         return "wrong", found.reason
     if isinstance(found, Unproved) and not proof:

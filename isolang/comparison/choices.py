@@ -8,7 +8,7 @@ from typing import TypeAlias
 from isolang.comparison.normal import Normal
 from isolang.comparison.symbolic import Symbolic
 from isolang.encodings.relational.circuit import FALSE
-from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, relation_of
 from isolang.language.classify.expression import plain
@@ -48,8 +48,8 @@ class Choices:
         self._algebra = Algebra(on.circuit, on.everything, lambda: None)
         self._side = Side.ABOVE if chosen is None else Side.EXACT
         self._free: dict[Place, dict[tuple[int, int], int]] = {}
-        self._evaluator: Evaluator[Relation] = Evaluator(
-            self._algebra, on.given, on.keys, level.exists, on
+        self._evaluator: CoreEvaluator[Relation] = CoreEvaluator(
+            self._algebra, on.of_history, on.keys, level.exists, on
         )
         self._one_order = bool(level.ranked)
         for exists in level.exists:

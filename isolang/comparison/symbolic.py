@@ -24,7 +24,7 @@ from isolang.comparison.names import examples
 from isolang.comparison.small import List, Miss, Operation, Small, Write
 from isolang.comparison.small import Read as SmallRead
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, Read
+from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, ReadEvent
 from isolang.encodings.relational.relation import Relation, relation_of
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
@@ -126,7 +126,7 @@ class Symbolic(Interpretation[int]):
         # The last slot of a key is a predicate read of it, which finds no row.
         self._slots = range(scope.reads + scope.predicates)
         self.reads = [
-            Read(op=j, reader=t, key=x, of_predicate=j == scope.reads)
+            ReadEvent(op=j, reader=t, key=x, of_predicate=j == scope.reads)
             for t in self._txns
             for x in self.keys
             for j in self._slots
@@ -369,7 +369,7 @@ class Symbolic(Interpretation[int]):
         )
         return -found if within.negated else found
 
-    def moment(self, what: Moment, t: int, of: Read | int | None = None) -> int | None:
+    def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> int | None:
         """No operation has a time of its own: the transaction stands for all its moments."""
         return t if self.scope.real_time else None
 
@@ -381,15 +381,15 @@ class Symbolic(Interpretation[int]):
         """The variables of the writes."""
         return [(T0, TRUE), *((t, self._write[t, key]) for t in self._txns)]
 
-    def happens(self, read: Read) -> int:
+    def happens(self, read: ReadEvent) -> int:
         """If it has a source."""
         return self._reads[read.reader, read.key, read.op]
 
-    def sources(self, read: Read) -> list[tuple[int, int]]:
+    def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
         """The variables of the reads."""
         return list(self._sources(read.reader, read.key, read.op).items())
 
-    def candidates(self, read: Read) -> list[tuple[int, int]]:
+    def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
         """Every value is written once, so a read says where it comes from."""
         return self.sources(read)
 
@@ -407,11 +407,11 @@ class Symbolic(Interpretation[int]):
         all_of = self.circuit.all_of
         return [(a, b, all_of((x, there[a], there[b]))) for (a, b), x in self._order.items()]
 
-    def one_statement(self, a: Read, b: Read) -> bool:
+    def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
         """Each read is a statement."""
         return False
 
-    def read_event(self, read: Read) -> int:
+    def read_event(self, read: ReadEvent) -> int:
         """The event of its slot."""
         return self._event_of[read.reader, read.key, read.op]
 

@@ -273,7 +273,7 @@ class _Candidates:
     def _of(self, relation: str) -> Iterator[Pair]:
         native = self._native
         if relation in _GIVEN:
-            pairs = self._interpretation.given(relation, None) or EMPTY
+            pairs = self._interpretation.of_history(relation, None) or EMPTY
             number = self._interpretation.number
             yield from ((number(a), number(b), -1) for a, b, _ in pairs.pairs() if a != T0)
             return

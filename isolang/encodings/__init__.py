@@ -1,1 +1,1 @@
-"""How a problem becomes solver input; the event graph is built natively, beside its solver."""
+"""Turns problems into solver input. The native engine builds its event graph itself."""

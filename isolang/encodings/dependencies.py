@@ -133,7 +133,7 @@ class _Ordered:
 
 
 def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
-    """The writer that the reader stands behind: its source, or the reader itself if it is next.
+    """Return the writer after which the reader comes: its source, or itself if it is next.
 
     A transaction does not overwrite what it read itself: ``rw`` leaves out the identity.
     """
@@ -143,7 +143,7 @@ def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: 
 
 
 class _Reads(NamedTuple):
-    """Reads, the writers their transactions stand behind, and the choices for that (0: none)."""
+    """Reads, the writers that their transactions come after, and the choices for that (0: none)."""
 
     read: Ints
     point: Ints
@@ -261,7 +261,7 @@ def finished(
 
 
 class _Names:
-    """What variables mean, in the words of the history."""
+    """The meanings of variables, in the words of the history."""
 
     def __init__(self, polygraph: Polygraph) -> None:
         self._polygraph = polygraph
@@ -288,5 +288,5 @@ class _Names:
 
 
 def names_of(polygraph: Polygraph) -> _Names:
-    """What variables mean, in the words of the history."""
+    """Return the meanings of variables, in the words of the history."""
     return _Names(polygraph)

@@ -26,7 +26,7 @@ def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) ->
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
     pairs = every.chains.open
     order = builder.new(len(pairs), lambda i: names.order(int(pairs[i, 0]), int(pairs[i, 1])))
-    rows = Rows(graph.nodes)
+    rows = EdgeRows(graph.nodes)
     rows.sources(polygraph, choice)
     rows.add(graph.ww(every.ww_first, every.ww_second), 0, signed(order, every.ww_order))
     rows.add(
@@ -52,7 +52,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     choice, reads = choose_sources(builder, polygraph)
     every = dependencies(polygraph)
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
-    rows = Rows(graph.nodes)
+    rows = EdgeRows(graph.nodes)
     rows.sources(polygraph, choice)
     pairs = every.chains.open
 
@@ -96,7 +96,7 @@ def signed(literals: Ints, numbers: Ints) -> Ints:
     return found
 
 
-class Rows:
+class EdgeRows:
     """Edges with up to two literals that they need."""
 
     def __init__(self, nodes: int) -> None:

@@ -56,7 +56,7 @@ def to_gnf(formula: Formula) -> str:
 
 
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
-    """What the nodes of transactions are; auxiliary ones are left out."""
+    """Yield the nodes of transactions with their names; auxiliary nodes have none."""
     if isinstance(formula, RelationalFormula):
         bounded = formula.relations.interpretation
         for first, elements, of in formula.relations.graph.layers:
@@ -75,7 +75,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
 
 
 def _made_of(formula: Formula) -> tuple[str, str]:
-    """How it was pruned, and the history."""
+    """Return how the problem was pruned, and the history."""
     match formula:
         case PolygraphFormula():
             return formula.polygraph.prune, formula.polygraph.problem.history.name
@@ -96,7 +96,7 @@ def _comments(formula: Formula, mark: str) -> Iterator[str]:
 
 
 def comments(formula: Formula, mark: str) -> str:
-    """What variables and nodes mean, one a line."""
+    """Return the meanings of variables and nodes, one a line."""
     out = StringIO()
     for line in _comments(formula, mark):
         out.write(line + "\n")

@@ -1,4 +1,4 @@
-"""What encodings produce and solvers take: clauses, and edges guarded by literals.
+"""The formulas that encodings produce and solvers take: clauses, and edges guarded by literals.
 
 Literals are as in DIMACS: variables from 1, a minus sign negates; 0 in place of a literal means
 *always*. What the edges mean is the formula's theory:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
-    from isolang.encodings.relational.formula import Question
+    from isolang.encodings.relational.formula import RelationalInput
     from isolang.problem.polygraph import Polygraph
 
 
@@ -31,7 +31,7 @@ class Encoding(Struct, frozen=True, kw_only=True):
     of: Literal["polygraph", "specification"] = "polygraph"
 
     def encode(
-        self, subject: Polygraph | Question, theory: Theory, *, until: float | None = None
+        self, subject: Polygraph | RelationalInput, theory: Theory, *, until: float | None = None
     ) -> Formula:
         """Encode for a solver of some theory, one of ``makers``.
 

@@ -129,14 +129,14 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     start = time.perf_counter()
     answer = run.solve()
     total = time.perf_counter() - start
-    if isinstance(answer.says, Undecided):
-        return replace(_row(entry, "wrong", answer.says.reason), transactions=transactions)
+    if isinstance(answer.result, Undecided):
+        return replace(_row(entry, "wrong", answer.result.reason), transactions=transactions)
     verdict, detail = "invalid", "no model found"
-    if not isinstance(answer.says, Unproved):
+    if not isinstance(answer.result, Unproved):
         # Certifying is not timed.
         phase("certify")
         checker = Run(history, entry.route, entry.pair, Deadline(), options, progress=phase)
-        certification = checker.certify(answer.says)
+        certification = checker.certify(answer.result)
         verdict = answer.outcome
         detail = "certified" if certification.accepted else certification.reason
         if certification.rejected:

@@ -174,28 +174,28 @@ def _verdict(run: Run) -> Verdict:
         with run.deadline.during("solve", to_the_end=True):
             run.progress("solve")
             answer = run.solve()
-            if isinstance(answer.says, Relations):
+            if isinstance(answer.result, Relations):
                 _judge_flags(run, answer)
-        if implicit is None or not isinstance(answer.says, Witness):
+        if implicit is None or not isinstance(answer.result, Witness):
             break
-        if (whole := implicit.complete(answer.says)) is not None:
-            answer = replace(answer, says=whole)
+        if (whole := implicit.complete(answer.result)) is not None:
+            answer = replace(answer, result=whole)
             break
         if (nearby := _nearby(run, implicit.contradicted())) is not None:
             return _refuted(run, nearby)
-    match answer.says:
+    match answer.result:
         case Witness() | Relations():
-            return _valid(run, answer.says)
+            return _valid(run, answer.result)
         case Refutation():
-            return _refuted(run, answer.says)
+            return _refuted(run, answer.result)
         case Unproved():
             return _unproved(run, answer)
         case Undecided():
-            return _unknown(run, answer.says)
+            return _unknown(run, answer.result)
         case Exhaustion():
             raise AssertionError("no solver goes through all choices")
         case _:
-            assert_never(answer.says)
+            assert_never(answer.result)
 
 
 def _nearby(run: Run, reads: Sequence[int]) -> Refutation | None:
@@ -419,8 +419,8 @@ def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine
             strategy=strategy,
             work=work,
         )
-        says = found.says
-        return says.steps if isinstance(says, Refutation) else None, found.work
+        result = found.result
+        return result.steps if isinstance(result, Refutation) else None, found.work
 
     return refute
 

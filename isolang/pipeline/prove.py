@@ -40,18 +40,18 @@ def prove(run: Run, answer: Answer) -> Witness | Relations | Refutation | UnsatC
     Raises:
         TimeoutError: there was not enough time.
     """
-    assert isinstance(answer.says, Unproved)
+    assert isinstance(answer.result, Unproved)
     if isinstance(run.route, Relational):
         until = _until(run)
         model = _other_opinion(run, answer, until)
         if model is not None:
             return model
         return unsat_core(run.problem, run.route, seed=run.options.seed, work=run.work, until=until)
-    if answer.says.core is not None:
-        refutation = _from_core(run, answer.says.core)
+    if answer.result.core is not None:
+        refutation = _from_core(run, answer.result.core)
         if refutation is not None:
             return refutation
-    found = run.ask_engine(run.problem).says
+    found = run.ask_engine(run.problem).result
     assert isinstance(found, Witness | Refutation)
     return found
 
@@ -74,7 +74,7 @@ def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
     smaller = build_problem(part.history)
     if smaller.anomalies(limit=1):
         return None
-    found = run.ask_engine(smaller).says
+    found = run.ask_engine(smaller).result
     if not isinstance(found, Refutation):
         return None
     refutation = Refutation(tuple(part.to_whole(found.steps)))

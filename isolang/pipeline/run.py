@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang.encodings.formula import Formula
-    from isolang.encodings.relational.formula import Question
+    from isolang.encodings.relational.formula import RelationalInput
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.language.meaning.core import Spec
@@ -277,7 +277,7 @@ class Run:
         left = self.deadline.remaining()
         until = None if left is None else time.perf_counter() + left
         more = {}
-        subject: Polygraph | Question
+        subject: Polygraph | RelationalInput
         if pair.of_specification:
             subject = self._question(problem)
             assert subject.cost is not None
@@ -308,18 +308,18 @@ class Run:
         if self.work is not None:
             self.work.give_back(allowed - work_of(solution, formula))
         watch.lap("seconds_solve")
-        says: Proof | Unproved | Undecided
+        result: Proof | Unproved | Undecided
         if solution.values is not None:
             try:
-                says = model_of(problem, formula, solution.values)
+                result = model_of(problem, formula, solution.values)
             except NoOrderError as error:
-                says = Undecided(cause="certificate rejected", reason=f"{pair}: {error}")
+                result = Undecided(cause="certificate rejected", reason=f"{pair}: {error}")
         else:
             core = None
             if solution.core is not None and len(formula.reads):
                 reads = formula.reads[list(solution.core), 0]
                 core = tuple(problem.native.read_op[reads].tolist())
-            says = Unproved(core=core)
+            result = Unproved(core=core)
         statistics = {
             **solution.statistics,
             **more,
@@ -329,12 +329,12 @@ class Run:
             "edges": float(len(formula.edges)),
             **watch.laps,
         }
-        return Answer(says=says, statistics=statistics, formula=formula)
+        return Answer(result=result, statistics=statistics, formula=formula)
 
-    def _question(self, problem: Problem) -> Question:
+    def _question(self, problem: Problem) -> RelationalInput:
         """The input of an encoding of specifications, if that is not too large."""
         from isolang.encodings.relational.cost import affordable
-        from isolang.encodings.relational.formula import Question
+        from isolang.encodings.relational.formula import RelationalInput
 
         self.progress("estimate")
         spec = self.written_spec
@@ -342,7 +342,7 @@ class Run:
         self.notes.append(str(cost))
         self.progress(str(cost))
         self._spend(_PER_STEP * cost.steps)
-        return Question(problem=problem, spec=spec, cost=cost)
+        return RelationalInput(problem=problem, spec=spec, cost=cost)
 
     # --- prove ---
 

@@ -63,14 +63,14 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The answer of an encoding with a solver to a history.
 
     Attributes:
-        says: a model (a witness, or the relations that the specification asks for), a refutation,
-            the claim without a proof that there is no model, or why nothing was decided.
+        result: a model (a witness, or the relations that the specification quantifies over), a
+            refutation, an unproved claim that no model exists, or why nothing was decided.
         statistics: the solver's counts by name.
         formula: what was solved, if the history was encoded as a formula.
         work: how often the native engine polled its budget.
     """
 
-    says: Proof | Unproved | Undecided
+    result: Proof | Unproved | Undecided
     statistics: Mapping[str, float] = field(default_factory=dict)
     formula: Formula | None = None
     work: int = 0
@@ -78,9 +78,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown"]:
         """The verdict, if the checker accepts the proof."""
-        if isinstance(self.says, Undecided):
+        if isinstance(self.result, Undecided):
             return "unknown"
-        return "valid" if isinstance(self.says, Witness | Relations) else "invalid"
+        return "valid" if isinstance(self.result, Witness | Relations) else "invalid"
 
 
 # Work of a conflict in a formula of no size, and the clauses and edges that add one more each.
@@ -88,12 +88,12 @@ _CONFLICT, _SIZE = 300, 20
 
 
 def conflicts_for(work: int, formula: Formula) -> int:
-    """How many conflicts of a solver of clauses are so much work; 0 for no limit."""
+    """Return the number of conflicts that equals an amount of work; 0 for no limit."""
     return max(1, work // _of_conflict(formula)) if work else 0
 
 
 def work_of(solution: Solution, formula: Formula) -> int:
-    """The work that a solution took."""
+    """Return the work that a solution took."""
     return int(solution.statistics.get("conflicts", 0)) * _of_conflict(formula)
 
 

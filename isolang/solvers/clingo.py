@@ -44,10 +44,10 @@ def solve(
     with control.solve(
         on_model=lambda m: found.append(_true(m, formula, atoms)), async_=True
     ) as run:
-        left = seconds_left(until)
-        if left is None:
+        remaining = seconds_left(until)
+        if remaining is None:
             run.wait()
-        elif not run.wait(left):
+        elif not run.wait(remaining):
             run.cancel()
             raise TimeoutError
         satisfiable = run.get().satisfiable

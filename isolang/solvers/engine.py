@@ -77,24 +77,24 @@ def solve(
         threads,
         work,
     )
-    says: Witness | Refutation
+    found: Witness | Refutation
     if "refutation" in result:
         # The core numbers the checks; the rest of the package names them.
-        says = Refutation.of(
+        found = Refutation.of(
             [
                 ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
                 for step in result["refutation"]
             ]
         )
     else:
-        says = Witness.of(result["source"], result["order_start"], result["order_txn"])
-    return Answer(says=says, statistics=result["statistics"], work=result["work"])
+        found = Witness.of(result["source"], result["order_start"], result["order_txn"])
+    return Answer(result=found, statistics=result["statistics"], work=result["work"])
 
 
 def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
-    """Whether checks look at the reads of a transaction one by one.
+    """Return whether checks evaluate the reads of a transaction one by one.
 
-    Then the engine makes the problem anew, unless each of them is in it.
+    Then the engine builds the problem again, unless it holds each of these reads.
     """
     return any(
         one.sites in ("statements", "operations") or "earlier wr" in one.direct for one in automata
@@ -102,7 +102,7 @@ def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
 
 
 def load(problem: _native.Problem) -> float:
-    """How hard a history is: the constraint of its reads over the freedom of its concurrency.
+    """Return how hard a history is: the constraint of its reads over the freedom of its sessions.
 
     The sum over the reads of -ln(share of the key's writers that the read may take its value from),
     divided by ln(number of interleavings of the sessions).

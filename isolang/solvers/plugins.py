@@ -1,9 +1,9 @@
-"""Encodings and solvers beside those of the package: of other packages, and of one's own files.
+"""Loads encodings and solvers from other packages and from files of the user.
 
 Other packages add theirs by entry points of the groups ``isolang.encodings`` and
 ``isolang.solvers``, whose objects are rows of the registries. A file adds its rows itself, when it
-is run: ``ENCODINGS["mine"] = Encoding(...)``. The names of files stand in the environment, so that
-the processes which solve have them, too.
+is run: ``ENCODINGS["mine"] = Encoding(...)``. An environment variable holds the names of the
+files, so that the processes that solve load them, too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HINT = 'hint: `ENCODINGS["mine"] = Encoding(...)`, docs/adding-an-encoding.md'
 
 
 def add_file(path: str) -> None:
-    """Take up the encodings and solvers of a file, here and in all processes begun from here.
+    """Load the encodings and solvers of a file, here and in all processes started from here.
 
     Raises:
-        SolverError: it cannot be run, adds nothing, or replaces what is there.
+        SolverError: it cannot be run, adds nothing, or replaces an existing row.
     """
     whole = str(Path(path).resolve())
     known = os.environ.get(VARIABLE, "").split(os.pathsep)
@@ -39,10 +39,10 @@ def add_file(path: str) -> None:
 
 @cache
 def load_plugins() -> None:
-    """Take up the files that the environment names, and what other packages have installed.
+    """Load the files that the environment names, and the entry points of other packages.
 
     Raises:
-        SolverError: one of them cannot be taken up.
+        SolverError: one of them cannot be loaded.
     """
     for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _load_file(path)

@@ -48,15 +48,17 @@ def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
     def term(literal: int) -> Any:
         return symbol[literal] if literal >= 0 else manager.Not(symbol[-literal])
 
-    said = [manager.Or([term(literal) for literal in clause]) for clause in formula.clause_list()]
+    assertions = [
+        manager.Or([term(literal) for literal in clause]) for clause in formula.clause_list()
+    ]
     if formula.theory in ("difference", "bitvector"):
         sort = types.INT() if formula.theory == "difference" else BVType(formula.width)
         less = manager.LT if formula.theory == "difference" else manager.BVULT
         label = [manager.Symbol(f"n{i}", sort) for i in range(formula.nodes)]
         for u, v, literal in formula.edges.tolist():
             up = less(label[u], label[v])
-            said.append(manager.Or(term(-literal), up) if literal else up)
-    return said, symbol
+            assertions.append(manager.Or(term(-literal), up) if literal else up)
+    return assertions, symbol
 
 
 def to_smtlib(formula: Formula) -> str:
@@ -67,15 +69,15 @@ def to_smtlib(formula: Formula) -> str:
     from pysmt.smtlib.script import SmtLibCommand, SmtLibScript
 
     environment = Environment()
-    said, symbol = terms(formula, environment)
+    assertions, symbol = terms(formula, environment)
     script = SmtLibScript()
     script.add_command(SmtLibCommand("set-logic", [_SMTLIB_LOGIC[formula.theory]]))
     known = set(symbol[1:])
-    for assertion in said:
+    for assertion in assertions:
         known |= environment.fvo.get_free_variables(assertion)
     for one in sorted(known, key=lambda s: (s.symbol_name()[0], int(s.symbol_name()[1:]))):
         script.add_command(SmtLibCommand("declare-fun", [one]))
-    for assertion in said:
+    for assertion in assertions:
         script.add_command(SmtLibCommand("assert", [assertion]))
     script.add_command(SmtLibCommand("check-sat", []))
     out = StringIO()
@@ -107,23 +109,23 @@ def solve(
     if not found:
         raise SolverError("pysmt: it finds no SMT solver; hint: pip install z3-solver")
     name = name or ("z3" if "z3" in found else min(found))
-    # Z3 itself sees what it is given, and is slower when told.
-    wanted = "QF_UFLIRA" if name == "z3" else _LOGIC[formula.theory]
+    # Z3 detects the logic itself, and is slower when it is named.
+    logic_name = "QF_UFLIRA" if name == "z3" else _LOGIC[formula.theory]
     try:
-        logic = get_closer_logic(found[name].LOGICS, convert_logic_from_string(wanted))
+        logic = get_closer_logic(found[name].LOGICS, convert_logic_from_string(logic_name))
     except NoLogicAvailableError:
-        raise SolverError(f"pysmt:{name} does not know {wanted}, the logic needed") from None
+        raise SolverError(f"pysmt:{name} does not know {logic_name}, the logic needed") from None
     # As the current environment: else pySMT notes the type of each term in the one that is, where
     # the terms of all formulas have the same few hashes, and stay until the process ends.
     with Environment() as environment:
-        said, symbol = terms(formula, environment)
-        left = seconds_left(until)
+        assertions, symbol = terms(formula, environment)
+        remaining = seconds_left(until)
         limit: dict[str, int] = {}
         if name == "z3":
-            limit |= {"timeout": max(1, int(left * 1000))} if left is not None else {}
+            limit |= {"timeout": max(1, int(remaining * 1000))} if remaining is not None else {}
             limit |= {"rlimit": resources(work)} if work else {}
         with found[name](environment=environment, logic=logic, solver_options=limit) as solver:
-            for assertion in said:
+            for assertion in assertions:
                 solver.add_assertion(assertion)
             try:
                 satisfiable = solver.solve()

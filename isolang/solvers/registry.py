@@ -55,7 +55,7 @@ class Solver(Struct, frozen=True, kw_only=True):
 
     @property
     def installed(self) -> bool:
-        """Whether its package is installed."""
+        """Return whether its package is installed."""
         return not self.package or find_spec(self.package) is not None
 
     @property
@@ -139,16 +139,16 @@ class Pair(Struct, frozen=True, order=True):
 
     @property
     def is_engine(self) -> bool:
-        """Whether it is the native engine with its own encoding."""
+        """Return whether it is the native engine with its own encoding."""
         return self.encoding == EVENT_GRAPH
 
     @property
     def of_specification(self) -> bool:
-        """Whether its encoding is of a specification as it is written."""
+        """Return whether its encoding is of a specification as it is written."""
         return not self.is_engine and ENCODINGS[self.encoding].of == "specification"
 
     def shares_with(self, other: Pair) -> bool:
-        """Whether two pairs have an encoding, a solver or a stage of pruning in common."""
+        """Return whether two pairs have an encoding, a solver or a stage of pruning in common."""
         solvers = self.solver.split(":")[0] == other.solver.split(":")[0]
         encodings = self.encoding.split("+")[0] == other.encoding.split("+")[0]
         return solvers or encodings or self.prune == other.prune
@@ -198,7 +198,7 @@ def applicable(route: Route | None = None) -> tuple[str, ...]:
 
 
 def starts_from_polygraph(encoding: str) -> bool:
-    """Whether it is an encoding of event graphs, after pruning."""
+    """Return whether it is an encoding of event graphs, after pruning."""
     return encoding != EVENT_GRAPH and ENCODINGS[encoding].of == "polygraph"
 
 
@@ -237,7 +237,7 @@ def choose_pair(
 
     Args:
         encoding: as users name it.
-        solver: likewise.
+        solver: as users name it.
         prune: a stage of pruning.
         route: of the specification; ``None``: one that all encodings are of.
 

@@ -46,8 +46,9 @@ def solve(
 ) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
-    The deadline is looked at between two calls of the SAT solver, and by those solvers that can be
-    interrupted (CaDiCaL cannot). Lingeling and CryptoMiniSat cannot be limited to ``work``.
+    The function checks the deadline between two calls of the SAT solver; a timer interrupts those
+    solvers that can be interrupted (CaDiCaL cannot). Lingeling and CryptoMiniSat cannot be limited
+    to ``work``.
 
     Raises:
         TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
@@ -65,12 +66,12 @@ def solve(
         solver.append_formula(split_clauses(clauses))
         while True:
             rounds += 1
-            # A round looks at each edge; what is left is for conflicts.
+            # A round visits each edge; the rest of the work is for conflicts.
             rest = work - rounds * (formula.variables + len(formula.edges))
-            left = conflicts_for(rest, formula) - int(counted.get("conflicts", 0))
-            if work and (rest <= 0 or left <= 0):
+            budget = conflicts_for(rest, formula) - int(counted.get("conflicts", 0))
+            if work and (rest <= 0 or budget <= 0):
                 raise TimeoutError
-            satisfiable = _call(solver, selectors, until, left if work else 0)
+            satisfiable = _call(solver, selectors, until, budget if work else 0)
             counted = _counts(solver)
             statistics = {"rounds": rounds, "cycles": cycles, **counted}
             if not satisfiable:
@@ -94,13 +95,13 @@ def solve(
 
 
 def _call(solver: Any, assumptions: list[int], until: float | None, conflicts: int) -> bool:
-    left = seconds_left(until)
+    remaining = seconds_left(until)
     if conflicts:
         try:
             solver.conf_budget(conflicts)
         except NotImplementedError:
             conflicts = 0
-    if left is None or not _interruptible(solver):
+    if remaining is None or not _interruptible(solver):
         if not conflicts:
             return bool(solver.solve(assumptions=assumptions))
         found = solver.solve_limited(assumptions=assumptions)
@@ -109,7 +110,7 @@ def _call(solver: Any, assumptions: list[int], until: float | None, conflicts: i
         return bool(found)
     from threading import Timer
 
-    timer = Timer(left, solver.interrupt)
+    timer = Timer(remaining, solver.interrupt)
     timer.start()
     try:
         found = solver.solve_limited(assumptions=assumptions, expect_interrupt=True)

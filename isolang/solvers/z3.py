@@ -43,9 +43,9 @@ def solve(
     try:
         if propagator is not None and propagator.contradiction:
             return Solution(satisfiable=False, core=())
-        left = seconds_left(until)
-        if left is not None:
-            solver.set("timeout", max(1, int(left * 1000)))
+        remaining = seconds_left(until)
+        if remaining is not None:
+            solver.set("timeout", max(1, int(remaining * 1000)))
         solver.set("rlimit", resources(work))
         found = solver.check(*z3.Bools(list(selectors), context))
     finally:
@@ -86,10 +86,10 @@ def _text(formula: Formula) -> str:
     lines += [f"(declare-const read{row} Bool)" for row in range(len(formula.reads))]
     rows = {int(clause): row for row, clause in enumerate(formula.reads[:, 1])}
     for number, clause in enumerate(formula.clause_list()):
-        said = [term(literal) for literal in clause]
+        terms = [term(literal) for literal in clause]
         if number in rows:
-            said.append(f"(not read{rows[number]})")
-        lines.append(f"(assert (or false {' '.join(said)}))")
+            terms.append(f"(not read{rows[number]})")
+        lines.append(f"(assert (or false {' '.join(terms)}))")
     if formula.theory in ("difference", "bitvector"):
         bits = formula.theory == "bitvector"
         sort, less = (f"(_ BitVec {formula.width})", "bvult") if bits else ("Int", "<")
@@ -103,11 +103,11 @@ def _text(formula: Formula) -> str:
 def counts(solver: Any) -> dict[str, float]:
     """The counts of one of Z3's solvers, by name."""
     statistics = solver.statistics()
-    wanted = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
+    names = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {
         key.removeprefix("sat "): float(statistics.get_key_value(key))
         for key in statistics.keys()  # noqa: SIM118 - not a mapping
-        if key in wanted
+        if key in names
     }
 
 

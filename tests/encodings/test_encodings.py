@@ -22,7 +22,7 @@ from isolang.encodings.decode import topological_order
 from isolang.encodings.export import to_dimacs, to_gnf
 from isolang.encodings.hyper_polygraph import reachability
 from isolang.encodings.registry import ENCODINGS
-from isolang.encodings.relational.formula import Question
+from isolang.encodings.relational.formula import RelationalInput
 from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
 from isolang.output.contest import Row
@@ -48,7 +48,7 @@ def polygraph(path, prune, plan=SER):
 def formula(path, encoding, theory, prune):
     if encoding == "relational":
         problem = build_problem(load_history(str(path)))
-        return ENCODINGS[encoding].encode(Question(problem=problem, spec=SER.spec), theory)
+        return ENCODINGS[encoding].encode(RelationalInput(problem=problem, spec=SER.spec), theory)
     return ENCODINGS[encoding].encode(polygraph(path, prune), theory)
 
 

@@ -653,8 +653,8 @@ def test_all_versions_of_a_row_that_was_missed_are_refuted_at_once(spec):
     plan = native_plan(load_spec(spec))
     problem = build_problem(history)
     found = engine.solve(history.columns, problem.native, plan.automata, strategy="cdcl")
-    check_natively(history, load_spec(spec), found.says)
-    assert isinstance(found.says, Refutation)
+    check_natively(history, load_spec(spec), found.result)
+    assert isinstance(found.result, Refutation)
     assert found.statistics["rounds"] <= 4
 
 
@@ -681,7 +681,7 @@ def test_refutations_of_set_reads_of_several_keys_hold(spec):
     for seed in range(60):
         history = History.from_transactions(list(table_with_a_phantom(random.Random(seed))))
         problem = build_problem(history)
-        says = engine.solve(history.columns, problem.native, plan.automata).says
-        check_natively(history, load_spec(spec), says)
-        refuted += isinstance(says, Refutation)
+        result = engine.solve(history.columns, problem.native, plan.automata).result
+        check_natively(history, load_spec(spec), result)
+        refuted += isinstance(result, Refutation)
     assert refuted

@@ -11,7 +11,7 @@ from isolang.encodings import one_variable
 from isolang.encodings.formula import Formula, Theory
 from isolang.encodings.registry import Encoding
 from isolang.encodings.relational import formula as relational_formula
-from isolang.encodings.relational.formula import Question
+from isolang.encodings.relational.formula import RelationalInput
 from isolang.problem.polygraph import Polygraph
 
 
@@ -39,13 +39,13 @@ def invents(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     )
 
 
-def forgets_edges(question: Question, *, until: float | None = None) -> Formula:
+def forgets_edges(question: RelationalInput, *, until: float | None = None) -> Formula:
     """Without the edges that depend on a choice or are known: no ``acyclic`` check can fail."""
     formula = relational_formula.encode(question, until=until)
     return replace(formula, encoding="forgets_edges", edges=formula.edges[:0])
 
 
-def invents_an_order(question: Question, *, until: float | None = None) -> Formula:
+def invents_an_order(question: RelationalInput, *, until: float | None = None) -> Formula:
     """With every open pair decided as it is numbered: it refuses too much."""
     formula = relational_formula.encode(question, until=until)
     first = [v for o in formula.relations.orders() for _, _, v in o.pairs]

@@ -22,7 +22,7 @@ from isolang.certify.proofs import Witness, check_proof
 from isolang.encodings.decode import decode
 from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational.formula import (
-    Question,
+    RelationalInput,
     RelationalFormula,
     decode_relations,
     question_of,
@@ -72,7 +72,7 @@ class Conformance:
         if contradiction(problem, route) is not None:
             return False
         self.verdicts[expected] += 1
-        subject: Polygraph | Question
+        subject: Polygraph | RelationalInput
         for stage in self.stages:
             subjects, formulas = {}, {}
             for encoding, name in self.pairs:

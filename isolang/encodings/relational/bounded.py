@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, Read
+from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, ReadEvent
 from isolang.encodings.relational.reads import ExternalRead, external_reads
 from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
@@ -34,7 +34,7 @@ At: TypeAlias = tuple[int, int]
 
 
 def _selects(pattern: str, name: str) -> bool:
-    """Whether a name is of a pattern, in which ``*`` stands for any text."""
+    """Return whether a name matches a pattern, in which ``*`` matches any text."""
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 
@@ -94,7 +94,7 @@ class Bounded(Interpretation[At]):
         return len(self.txns) + len(self._owner)
 
     def number(self, element: int) -> int:
-        """What an element is called outside.
+        """Return the number that an element has outside of this encoding.
 
         Transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i, T0's write event of
         key k is n + 1 + operations + k.
@@ -121,13 +121,13 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def lists(self) -> UncertainLists:
-        """What list reads show if their transactions are included."""
+        """The orders that list reads show if their transactions are included."""
         return UncertainLists(self.history, self._ops, self.included)
 
     # --- sessions, groups and times ---
 
     def in_session(self) -> Iterator[Pair]:
-        """By the numbers of the history."""
+        """Yield the pairs of one session, in the order of the history."""
         session = self._native.session.tolist()
         before: dict[int, list[int]] = defaultdict(list)
         for i, t in enumerate(self.txns[1:], 1):
@@ -135,40 +135,40 @@ class Bounded(Interpretation[At]):
             before[session[t]].append(i)
 
     def finished(self, t: int) -> bool:
-        """An indeterminate transaction may go on beside the next one of its session."""
+        """Return whether a transaction certainly ended; an indeterminate one need not have."""
         return not self._unfinished[self.txns[t]]
 
     def in_group(self, a: int, b: int) -> int:
-        """By the names of the groups, where there are any."""
+        """Compare the names of the groups, where there are any."""
         group = self._group
         same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
         return TRUE if same else FALSE
 
     def bears(self, of: Named, t: int) -> int:
-        """By the names of the history."""
+        """Look the label, or the level, of a transaction up in the history."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
         return TRUE if any(name and _selects(of.name, name) for name in names) else FALSE
 
     def share_label(self, a: int, b: int) -> int:
-        """By the names of the history."""
+        """Compare the labels that the history gives two transactions."""
         one, other = (self.history.labels_of(self.txns[t]) for t in (a, b))
         return FALSE if set(one).isdisjoint(other) else TRUE
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """By the name of the key."""
+        """Match the name of the key against the patterns of the class."""
         name = self.history.key_name(key)
         found = any(_selects(pattern, name) for pattern in within.patterns)
         return TRUE if found != within.negated else FALSE
 
-    def moment(self, what: Moment, t: int, of: Read | int | None = None) -> At | None:
+    def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
         """As the history has it. An operation without a time of its own has its transaction's."""
         txn = self.txns[t]
         times = self._times[what]
         place = txn
         if what is Moment.WRITE_ANSWERED and isinstance(of, int):
             place = self._rows[of][t]
-        elif isinstance(of, Read) and self.history.columns.has_operation_times:
+        elif isinstance(of, ReadEvent) and self.history.columns.has_operation_times:
             place = of.op
         if not len(times) or (self._unfinished[txn] and what in _ENDS):
             return None
@@ -176,7 +176,7 @@ class Bounded(Interpretation[At]):
         return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
 
     def precedes(self, a: At, b: At) -> int:
-        """By the clocks: within one session by its own, which errs by less."""
+        """Compare two moments by the clocks; one session has one clock, which errs by less."""
         (answered, session), (sent, other) = a, b
         if answered < sent:
             return TRUE
@@ -225,16 +225,16 @@ class Bounded(Interpretation[At]):
         """The problem has no writers that cannot be included."""
         return [(t, self.included[t]) for t in self._rows[key]]
 
-    def happens(self, read: Read) -> int:
-        """With its transaction."""
+    def happens(self, read: ReadEvent) -> int:
+        """Return the literal that includes the transaction of the read."""
         return self.included[read.reader]
 
-    def sources(self, read: Read) -> list[tuple[int, int]]:
+    def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
         """The literals that were made for it."""
         return self._sources[read.op]
 
-    def candidates(self, read: Read) -> list[tuple[int, int]]:
-        """Where both transactions are included."""
+    def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
+        """Return the sources of a read, on the condition that both transactions are included."""
         both, included = self.circuit.both, self.included
         return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
 
@@ -261,7 +261,7 @@ class Bounded(Interpretation[At]):
         ]
 
     def shown(self, key: int) -> Relation:
-        """By certain reads, and by those of transactions that may be included."""
+        """Return the order that reads show, those of transactions that may be excluded too."""
         return self._shown.get(key, EMPTY)
 
     @cached_property
@@ -308,8 +308,8 @@ class Bounded(Interpretation[At]):
             if not self._one_statement(a, b)
         )
 
-    def one_statement(self, a: Read, b: Read) -> bool:
-        """Whether they are of one predicate read."""
+    def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
+        """Return whether two reads belong to one predicate read."""
         return self._one_statement(a.op, b.op)
 
     def _one_statement(self, a: int, b: int) -> bool:
@@ -317,7 +317,7 @@ class Bounded(Interpretation[At]):
         statement = history.statement_of(a) if len(history.columns.statement_start) else -1
         return statement >= 0 and statement == history.statement_of(b)
 
-    def read_event(self, read: Read) -> int:
+    def read_event(self, read: ReadEvent) -> int:
         """The event of its operation."""
         return self._event[read.op]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from isolang.encodings.relational.bounded import Bounded
-from isolang.encodings.relational.chosen import Graph
+from isolang.encodings.relational.chosen import GuardedGraph
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, closure, may
 from isolang.language.meaning.core import Check, Core, Diff, ForKey, Opt, Plus, Rel, Seq, Union
 from isolang.language.vocabulary import TRANSITIVE
@@ -20,16 +20,16 @@ from isolang.rows import bits
 
 
 class Checks:
-    """Checks on relations that are given or chosen, for a solver."""
+    """Checks on relations, those of the history and those that the solver chooses."""
 
     def __init__(
         self,
         *,
         interpretation: Bounded,
         circuit: Circuit,
-        graph: Graph,
+        graph: GuardedGraph,
         algebra: Algebra,
-        evaluator: Evaluator[Relation],
+        evaluator: CoreEvaluator[Relation],
         tick: Callable[[], object],
     ) -> None:
         """Take what checks are stated with.

@@ -14,7 +14,7 @@ from isolang.encodings.relational.relation import Relation, closure, relation_of
 from isolang.rows import bits
 
 
-class Graph(Struct):
+class GuardedGraph(Struct):
     """Edges that a solver keeps free of cycles, and the nodes given out so far.
 
     Attributes:
@@ -41,8 +41,8 @@ class Graph(Struct):
             self.edges.extend((a, b, 0 if literal == TRUE else literal))
 
 
-class Order(Struct, frozen=True):
-    """How a total order is decided.
+class OrderVariables(Struct, frozen=True):
+    """The variables that decide a total order.
 
     Attributes:
         elements: all that may be in it, in an order that agrees with ``certain``.
@@ -93,12 +93,12 @@ class Chooser:
         orders: of each order made, by the identity of its relation, how it is decided.
     """
 
-    def __init__(self, circuit: Circuit, graph: Graph, tick: Callable[[], object]) -> None:
-        """Variables and edges are added to what is there."""
+    def __init__(self, circuit: Circuit, graph: GuardedGraph, tick: Callable[[], object]) -> None:
+        """Prepare to add variables and edges to a circuit and a graph."""
         self._circuit = circuit
         self._graph = graph
         self._tick = tick
-        self.orders: dict[int, Order] = {}
+        self.orders: dict[int, OrderVariables] = {}
 
     def order(
         self, over: Relation, least: Relation, most: Relation | None, *, name: str
@@ -117,7 +117,7 @@ class Chooser:
         if any(row >> i & 1 for i, row in certain.items()):
             circuit.state(())
             result = Relation()
-            self.orders[id(result)] = Order([], {}, [])
+            self.orders[id(result)] = OrderVariables([], {}, [])
             return result
         depth: dict[int, int] = defaultdict(int)
         for row in certain.values():
@@ -155,7 +155,7 @@ class Chooser:
                 maybe[a][b] = first if both == TRUE else circuit.both(first, both)
                 maybe[b][a] = -first if both == TRUE else circuit.both(-first, both)
         result = Relation(must, maybe)
-        self.orders[id(result)] = Order(elements, certain, open_pairs)
+        self.orders[id(result)] = OrderVariables(elements, certain, open_pairs)
         self._bound(result, least, most)
         return result
 

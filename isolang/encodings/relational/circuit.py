@@ -53,14 +53,14 @@ class Circuit:
         return 1 - literal if -literal in self._pairs else literal
 
     def value(self, literal: int, model: Sequence[int]) -> bool:
-        """What a literal is in a model; gates by their inputs, as they may be undefined there."""
+        """Return the value of a literal in a model; that of a gate, from its inputs."""
         inputs = self._inputs.get(abs(literal))
         if inputs is None:
             return bool(model[abs(literal)]) == (literal > 0)
         return all(self.value(a, model) for a in inputs) == (literal > 0)
 
     def is_gate(self, variable: int) -> bool:
-        """Whether a variable stands for a conjunction of others."""
+        """Return whether a variable stands for a conjunction of others."""
         return variable in self._inputs
 
     def both(self, a: int, b: int) -> int:
@@ -136,7 +136,7 @@ class Circuit:
             before = now
 
     def _unfolds(self, gate: int, direction: int) -> bool:
-        """Whether a small gate is written out instead of defined: the first few times."""
+        """Return whether a small gate is written out instead of defined: the first few times."""
         inputs = self._inputs.get(gate)
         if inputs is None or len(inputs) > _SMALL or self._stated.get(gate, 0) & direction:
             return False

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.circuit import TRUE, Circuit
-from isolang.encodings.relational.evaluate import Evaluator, Side
+from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.reads import ExternalRead
 from isolang.encodings.relational.relation import Relation, closure, may
 from isolang.errors import UnsupportedError
@@ -99,7 +99,7 @@ class _TooManyStepsError(Exception):
 
 
 class _Bounds(Struct, frozen=True):
-    """What a relation has at least and at most."""
+    """The least and the greatest that a relation can be."""
 
     least: Mapping[int, int]
     most: Mapping[int, int]
@@ -143,7 +143,7 @@ class _Sizes:
         return _Bounds(less(a.least, b.most), less(a.most, b.least))
 
     def only_if(self, literal: int, a: _Bounds) -> _Bounds:
-        """What is in a history is certain, its names, too."""
+        """Return the bounds unchanged: what a history names is certain."""
         del literal
         return a
 
@@ -216,8 +216,8 @@ class _Estimate:
         self._interpretation = bounded
         self._spec = spec
         self._sizes = _Sizes(bounded.everything, tick, most)
-        self._evaluator: Evaluator[_Bounds] = Evaluator(
-            self._sizes, self._given, bounded.keys, spec.exists, self
+        self._evaluator: CoreEvaluator[_Bounds] = CoreEvaluator(
+            self._sizes, self._of_history, bounded.keys, spec.exists, self
         )
         self._open = sum(len(r.sources) for r in bounded.reads if len(r.sources) > 1)
 
@@ -247,11 +247,11 @@ class _Estimate:
         return _of(self._interpretation.named(of))
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Whether a key is in a class."""
+        """Return whether a key is in a class."""
         return self._interpretation.key_in(within, key)
 
-    def _given(self, name: str, key: int | None) -> _Bounds | None:
-        value = self._interpretation.given(name, key)
+    def _of_history(self, name: str, key: int | None) -> _Bounds | None:
+        value = self._interpretation.of_history(name, key)
         return None if value is None else _of(value)
 
     def _chosen(

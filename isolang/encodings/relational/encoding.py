@@ -2,7 +2,7 @@
 
 Every relation is known as the pairs that it must have and a literal for each other pair that it
 may have; expressions are evaluated on those, with gates for what is not certain. Total orders are
-one literal for each pair, with both directions as guarded edges: that there is no cycle is what
+one literal for each pair, with both directions as guarded edges: acyclicity
 makes them transitive.
 """
 
@@ -14,9 +14,9 @@ from itertools import pairwise
 from isolang.certify.proofs import Relations
 from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.checks import Checks
-from isolang.encodings.relational.chosen import Chooser, Graph, Order
+from isolang.encodings.relational.chosen import Chooser, GuardedGraph, OrderVariables
 from isolang.encodings.relational.circuit import TRUE, Circuit
-from isolang.encodings.relational.evaluate import Evaluator
+from isolang.encodings.relational.evaluate import CoreEvaluator
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation
 from isolang.language.meaning.core import Check, Exists, Spec
 from isolang.language.meaning.mentions import speaks_of_events, uses_reads_from
@@ -57,13 +57,13 @@ class RelationalEncoding:
         """
         self.spec = spec
         self.circuit = circuit = Circuit()
-        self.graph = Graph()
-        wanted = tuple(spec.checks if checks is None else checks)
+        self.graph = GuardedGraph()
+        requested = tuple(spec.checks if checks is None else checks)
         events = speaks_of_events(spec)
         self.interpretation = bounded = Bounded(problem, circuit, events=events, only=only)
         self._algebra = Algebra(circuit, bounded.everything, tick)
-        self._evaluator: Evaluator[Relation] = Evaluator(
-            self._algebra, bounded.given, bounded.keys, spec.exists, bounded
+        self._evaluator: CoreEvaluator[Relation] = CoreEvaluator(
+            self._algebra, bounded.of_history, bounded.keys, spec.exists, bounded
         )
         self._chooser = Chooser(circuit, self.graph, tick)
         self._members: dict[int, Relation] = {}
@@ -79,25 +79,25 @@ class RelationalEncoding:
             evaluator=self._evaluator,
             tick=tick,
         )
-        for check in wanted:
+        for check in requested:
             if not check.flag:
                 checker.state(check)
         self.flags = {
             check.name: circuit.named(checker.met(check))
-            for check in wanted
+            for check in requested
             if check.flag and checks is None
         }
 
     @property
     def clauses(self) -> int:
-        """How many clauses there are."""
+        """The number of clauses."""
         return self.circuit.clauses.count(0)
 
-    def orders(self) -> Iterable[Order]:
+    def orders(self) -> Iterable[OrderVariables]:
         """The total orders that are searched for."""
         return self._chooser.orders.values()
 
-    # --- what is chosen ---
+    # --- variables of choices ---
 
     def _include(self) -> None:
         """State when an indeterminate transaction is included."""
@@ -134,19 +134,21 @@ class RelationalEncoding:
     # --- what variables mean, and what a model says ---
 
     def meanings(self) -> dict[int, str]:
-        """What the variables mean that are choices, in the words of the history; others are gates.
+        """Return the meanings of the variables that are choices; the others are gates.
 
         ``a -co-> b`` is that a is decided to precede b; neither direction need be.
         """
         bounded = self.interpretation
         label, history = bounded.label, bounded.history
-        said: dict[int, str] = {}
+        meanings: dict[int, str] = {}
         for i, literal in enumerate(bounded.included):
-            said.setdefault(literal, f"{label(i)} is in")
+            meanings.setdefault(literal, f"{label(i)} is in")
         for read in bounded.reads:
             where = f"{history.key(read.key)} (operation {read.op})"
             for source, literal in bounded.sources(read):
-                said.setdefault(literal, f"{label(source)} -wr-> {label(read.reader)} on {where}")
+                meanings.setdefault(
+                    literal, f"{label(source)} -wr-> {label(read.reader)} on {where}"
+                )
         for (name, key), value in self._evaluator.values.items():
             on = "" if key is None else f" on {history.key(key)}"
             order = self._chooser.orders.get(id(value))
@@ -157,9 +159,9 @@ class RelationalEncoding:
                 pairs += [(b, a, v + 1) for a, b, v in order.pairs]
             for i, j, literal in pairs:
                 if literal > TRUE and not self.circuit.is_gate(literal):
-                    said.setdefault(literal, f"{label(i)} -{name}-> {label(j)}{on}")
-        said[TRUE] = "true"
-        return said
+                    meanings.setdefault(literal, f"{label(i)} -{name}-> {label(j)}{on}")
+        meanings[TRUE] = "true"
+        return meanings
 
     def chosen(self, model: Callable[[int], bool]) -> Relations:
         """The relations that a model chooses, in the numbers of :meth:`Bounded.number`.

@@ -35,7 +35,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Side(IntEnum):
-    """Whether a value must be exact, or else on which side it may err.
+    """The side on which a value may err, or that it must be exact.
 
     In a check that forbids pairs, a value may have too many pairs (``ABOVE``), as the solver may
     choose fewer. A bound that must contain pairs may have too few (``BELOW``).
@@ -55,7 +55,7 @@ class Operators(Protocol[R]):
         ...
 
     def constant(self, a: R) -> bool:
-        """Whether no pair of a value depends on a choice."""
+        """Return whether no pair of a value depends on a choice."""
         ...
 
     def union(self, parts: list[R]) -> R:
@@ -107,8 +107,8 @@ class Operators(Protocol[R]):
         ...
 
 
-class Names(Protocol[S_co]):
-    """What the names in quotes mean: of an interpretation."""
+class QuotedNames(Protocol[S_co]):
+    """The meanings of names in quotes, which an interpretation provides."""
 
     def named(self, of: Named) -> S_co:
         """The transactions that a name selects."""
@@ -123,7 +123,7 @@ Choose: TypeAlias = Callable[[Exists, int | None, R, R | None, R | None], R]
 """From a declaration, a key, and what it is over, contains and lies within, to what is chosen."""
 
 
-class Evaluator(Generic[R]):
+class CoreEvaluator(Generic[R]):
     """Evaluates expressions; each part once for each key that it speaks of.
 
     Attributes:
@@ -133,22 +133,22 @@ class Evaluator(Generic[R]):
     def __init__(
         self,
         algebra: Operators[R],
-        given: Callable[[str, int | None], R | None],
+        of_history: Callable[[str, int | None], R | None],
         keys: Sequence[int],
         exists: Sequence[Exists],
-        names: Names[R],
+        names: QuotedNames[R],
     ) -> None:
-        """Take the operators and the given relations.
+        """Take the operators and the relations of the history.
 
         Args:
             algebra: the operators.
-            given: of an interpretation.
+            of_history: returns a relation or set of the history (:meth:`Interpretation.of_history`).
             keys: all keys.
-            exists: the relations that are chosen, by :meth:`choose`; ``rf`` is taken as given.
+            exists: the relations that :meth:`choose` chooses; ``rf`` belongs to the history.
             names: what names in quotes mean.
         """
         self._algebra = algebra
-        self._given = given
+        self._of_history = of_history
         self._keys = keys
         self._names = names
         orders = {e.name for e in exists if e.kind == "order" and e.key is None}
@@ -158,7 +158,7 @@ class Evaluator(Generic[R]):
         self._free: dict[int, tuple[str, ...]] = {}
         self._known: dict[tuple[int, tuple[int, ...], Side], R] = {}
         # The cache goes by identity: an expression must live as long as it.
-        self._held: list[Core] = []
+        self._kept_alive: list[Core] = []
 
     def choose(self, exists: Exists, choose: Choose[R], side: Side = Side.ABOVE) -> None:
         """Choose a relation, for each key if it is keyed.
@@ -194,7 +194,7 @@ class Evaluator(Generic[R]):
             return algebra.diff(algebra.seq(back, self.named("ww", key)), algebra.identity)
         found = None
         if key is not None or name not in self._per_key:
-            found = self._given(name, key)
+            found = self._of_history(name, key)
         if found is None:
             return algebra.union([self.named(name, k) for k in self._keys])
         return found
@@ -219,7 +219,7 @@ class Evaluator(Generic[R]):
                 found.add(e.key)
             if isinstance(e, ForKey):
                 found.discard(e.key)
-            self._held.append(e)
+            self._kept_alive.append(e)
             self._free[id(e)] = tuple(sorted(found))
         return self._free[id(e)]
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """What the encoding starts from.
+class RelationalInput(Struct, frozen=True, kw_only=True):
+    """The input of the encoding.
 
     Attributes:
         problem: of a history without intrinsic anomalies, if the spec judges them; see
@@ -55,7 +55,7 @@ class Question(Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
 
 
-def question_of(problem: Problem, spec: Spec) -> Question:
+def question_of(problem: Problem, spec: Spec) -> RelationalInput:
     """The question whether a problem's history meets a specification.
 
     An indeterminate transaction that nobody reads from may be in or out where that may matter. A
@@ -64,7 +64,7 @@ def question_of(problem: Problem, spec: Spec) -> Question:
     history = problem.history
     if unread_matter(spec) and INDETERMINATE in history.columns.txn_status:
         problem = build_problem(history, unread=True)
-    return Question(problem=problem, spec=spec)
+    return RelationalInput(problem=problem, spec=spec)
 
 
 class RelationalFormula(Formula, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class RelationalFormula(Formula, frozen=True, kw_only=True):
     relations: RelationalEncoding
 
 
-def encode(question: Question, *, until: float | None = None) -> RelationalFormula:
+def encode(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
     """Encode modulo acyclicity.
 
     Raises:
@@ -87,17 +87,19 @@ def encode(question: Question, *, until: float | None = None) -> RelationalFormu
     return formula_of(_encoded(question, until))
 
 
-def encode_difference(question: Question, *, until: float | None = None) -> RelationalFormula:
+def encode_difference(
+    question: RelationalInput, *, until: float | None = None
+) -> RelationalFormula:
     """Encode with an integer for each node, as :func:`encode` does."""
     return formula_of(_encoded(question, until), theory="difference")
 
 
-def encode_bitvector(question: Question, *, until: float | None = None) -> RelationalFormula:
+def encode_bitvector(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
     """Encode with a bit-vector for each node, as :func:`encode` does."""
     return formula_of(_encoded(question, until), theory="bitvector")
 
 
-def encode_plain(question: Question, *, until: float | None = None) -> RelationalFormula:
+def encode_plain(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
     """Encode in plain CNF, with binary labels, as :func:`encode` does."""
     return formula_of(_encoded(question, until), theory="none", until=until)
 
@@ -105,9 +107,9 @@ def encode_plain(question: Question, *, until: float | None = None) -> Relationa
 def formula_of(
     encoding: RelationalEncoding, *, theory: Theory = "acyclicity", until: float | None = None
 ) -> RelationalFormula:
-    """What an encoding says, for solvers of a theory."""
+    """Return the formula of an encoding, for solvers of a theory."""
     builder = Builder()
-    meanings = cache(encoding.meanings)  # wanted only where a formula is written out
+    meanings = cache(encoding.meanings)  # needed only where a formula is written to a file
     builder.new(encoding.circuit.variables, lambda i: meanings().get(i + 1, "a gate"))
     builder.raw_clauses(np.frombuffer(encoding.circuit.clauses, dtype=np.int32))
     edges = np.frombuffer(encoding.graph.edges, dtype=np.int32).reshape(-1, 3)
@@ -129,7 +131,7 @@ def formula_of(
 
 
 def with_units(formula: RelationalFormula, literals: Sequence[int]) -> RelationalFormula:
-    """The same formula, and that some literals are true."""
+    """Return a formula with some literals added as facts."""
     units = np.array([[literal, 0] for literal in literals], np.int32).ravel()
     return replace(formula, clauses=np.concatenate([formula.clauses, units]))
 
@@ -150,7 +152,7 @@ def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Re
     return formula.relations.chosen(lambda literal: circuit.value(literal, model))
 
 
-def _encoded(question: Question, until: float | None) -> RelationalEncoding:
+def _encoded(question: RelationalInput, until: float | None) -> RelationalEncoding:
     def tick() -> None:
         seconds_left(until)
 

@@ -1,4 +1,4 @@
-"""What the relations mean that are given with a history: each once, over a few primitives.
+"""Defines the relations of a history, each once, over a few primitives.
 
 An interpretation says what there is to relate and under which condition, a literal of a circuit,
 each thing about it holds. There is one of a problem, where few conditions are open (``bounded``),
@@ -37,7 +37,7 @@ M = TypeVar("M")
 
 
 class Moment(Enum):
-    """What happens at a moment of a transaction."""
+    """The moments of a transaction: the events that relations of times compare."""
 
     BEGIN = auto()
     END = auto()
@@ -49,7 +49,7 @@ class Moment(Enum):
     READ_ANSWERED = auto()
 
 
-class Read(Struct, frozen=True, kw_only=True):
+class ReadEvent(Struct, frozen=True, kw_only=True):
     """An external read.
 
     Attributes:
@@ -82,7 +82,7 @@ class Interpretation(ABC, Generic[M]):
     circuit: Circuit
     keys: Sequence[int]
     included: Sequence[int]
-    reads: Sequence[Read]
+    reads: Sequence[ReadEvent]
     events: bool
 
     # --- primitives ---
@@ -93,7 +93,7 @@ class Interpretation(ABC, Generic[M]):
 
     @abstractmethod
     def finished(self, t: int) -> bool:
-        """Whether a transaction certainly ended before the next one of its session began."""
+        """Return whether a transaction certainly ended before the next one of its session began."""
 
     @abstractmethod
     def in_group(self, a: int, b: int) -> int:
@@ -112,7 +112,7 @@ class Interpretation(ABC, Generic[M]):
         """The literal of a key being in a class."""
 
     @abstractmethod
-    def moment(self, what: Moment, t: int, of: Read | int | None = None) -> M | None:
+    def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> M | None:
         """A moment of a transaction, of one of its reads, or of its write of a key.
 
         ``None`` if it is not known.
@@ -127,16 +127,16 @@ class Interpretation(ABC, Generic[M]):
         """The transactions that write a key, T0 first, with the literals of their doing so."""
 
     @abstractmethod
-    def happens(self, read: Read) -> int:
+    def happens(self, read: ReadEvent) -> int:
         """The literal of a read being there."""
 
     @abstractmethod
-    def sources(self, read: Read) -> Iterable[tuple[int, int]]:
+    def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
         """The transactions that a read may be from, with the literals of its being so."""
 
     @abstractmethod
-    def candidates(self, read: Read) -> Iterable[tuple[int, int]]:
-        """The same, with the literals of there being such a write and the read."""
+    def candidates(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
+        """Return the sources of a read, each with the literal that it and the read exist."""
 
     @abstractmethod
     def shown(self, key: int) -> Relation:
@@ -151,11 +151,11 @@ class Interpretation(ABC, Generic[M]):
         """The events of each transaction, in its order."""
 
     @abstractmethod
-    def one_statement(self, a: Read, b: Read) -> bool:
-        """Whether two different reads are of one statement."""
+    def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
+        """Return whether two different reads are of one statement."""
 
     @abstractmethod
-    def read_event(self, read: Read) -> int:
+    def read_event(self, read: ReadEvent) -> int:
         """The event of a read."""
 
     @abstractmethod
@@ -165,7 +165,7 @@ class Interpretation(ABC, Generic[M]):
     # --- sets ---
 
     def is_event(self, element: int) -> bool:
-        """Whether an element is an event."""
+        """Return whether an element is an event."""
         return element >= len(self.included)
 
     @cached_property
@@ -186,13 +186,13 @@ class Interpretation(ABC, Generic[M]):
             if j != T0 and not self.is_event(j)
         )
 
-    def reads_of(self, key: int) -> Sequence[Read]:
+    def reads_of(self, key: int) -> Sequence[ReadEvent]:
         """The external reads of a key."""
         return self._reads_by_key.get(key, ())
 
     @cached_property
-    def _reads_by_key(self) -> dict[int, list[Read]]:
-        found: dict[int, list[Read]] = defaultdict(list)
+    def _reads_by_key(self) -> dict[int, list[ReadEvent]]:
+        found: dict[int, list[ReadEvent]] = defaultdict(list)
         for read in self.reads:
             found[read.key].append(read)
         return found
@@ -208,8 +208,8 @@ class Interpretation(ABC, Generic[M]):
             if t != T0
         )
 
-    def given(self, name: str, key: int | None) -> Relation | None:
-        """A given relation or set; ``None`` if it has a part for each key and there is no key.
+    def of_history(self, name: str, key: int | None) -> Relation | None:
+        """Return a relation or set of the history; ``None`` for one of each key without a key.
 
         Args:
             name: its name.
@@ -292,12 +292,12 @@ class Interpretation(ABC, Generic[M]):
             case "committed-before":
                 pairs = (
                     (t, self.read_event(read), literal)
-                    for t, read, literal in self._beside_commits(Moment.COMMITTED, before=True)
+                    for t, read, literal in self._other_commits(Moment.COMMITTED, before=True)
                 )
             case "committed-after":
                 pairs = (
                     (self.read_event(read), t, literal)
-                    for t, read, literal in self._beside_commits(Moment.COMMIT_SENT, before=False)
+                    for t, read, literal in self._other_commits(Moment.COMMIT_SENT, before=False)
                 )
             case "answered-before":
                 pairs = (
@@ -331,7 +331,7 @@ class Interpretation(ABC, Generic[M]):
         return self._between((T0, t, self.included[T0]) for t in range(1, len(self.included)))
 
     def _between(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """The same pairs, on the condition that both transactions are included."""
+        """Yield the pairs, each on the condition that both transactions are included."""
         both, included = self.circuit.both, self.included
         return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
 
@@ -366,11 +366,13 @@ class Interpretation(ABC, Generic[M]):
         moments = ((t, self.moment(what, t)) for t in range(1, len(self.included)))
         return [(t, moment) for t, moment in moments if moment is not None]
 
-    def _of_reads(self, what: Moment) -> list[tuple[Read, M]]:
+    def _of_reads(self, what: Moment) -> list[tuple[ReadEvent, M]]:
         moments = ((read, self.moment(what, read.reader, read)) for read in self.reads)
         return [(read, moment) for read, moment in moments if moment is not None]
 
-    def _beside_commits(self, commit: Moment, *, before: bool) -> Iterator[tuple[int, Read, int]]:
+    def _other_commits(
+        self, commit: Moment, *, before: bool
+    ) -> Iterator[tuple[int, ReadEvent, int]]:
         """The commits of others before a read is sent, or after it is answered."""
         both, commits = self.circuit.both, self._of_transaction(commit)
         for read, own in self._of_reads(Moment.READ_SENT if before else Moment.READ_ANSWERED):
@@ -380,7 +382,7 @@ class Interpretation(ABC, Generic[M]):
                     there = both(self.included[t], self.happens(read))
                     yield t, read, both(literal, there)
 
-    def _read_from(self, reads: Iterable[Read]) -> Iterator[Pair]:
+    def _read_from(self, reads: Iterable[ReadEvent]) -> Iterator[Pair]:
         for read in reads:
             for source, literal in self.sources(read):
                 yield source, read.reader, literal

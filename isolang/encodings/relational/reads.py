@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from isolang.encodings.relational.interpretation import Read
+from isolang.encodings.relational.interpretation import ReadEvent
 from isolang.history.columns import (
     APPEND,
     READ_LIST,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-class ExternalRead(Read, frozen=True, kw_only=True):
+class ExternalRead(ReadEvent, frozen=True, kw_only=True):
     """An external read with a candidate.
 
     Attributes:
@@ -91,7 +91,7 @@ class _Operations:
         self._source = columns.op_source.tolist()
 
     def external(self, ops: Iterable[int]) -> list[int]:
-        """Of the operations of a transaction, the reads that no write of their key precedes."""
+        """Return the reads of a transaction that no write of their key precedes."""
         own: set[int] = set()
         found = []
         for op in ops:

@@ -2,8 +2,8 @@
 
 A relation is its rows. ``must`` has, per row, the columns that are certain, as the bits of an
 integer; ``maybe`` has, per row, the other possible columns with the literal that says whether they
-are in. Absent rows are empty. No literal in ``maybe`` is a constant, and none stands where ``must``
-has a bit. Both are shared between relations and never changed once a relation is made.
+are in. Absent rows are empty. No literal in ``maybe`` is a constant, and none is at a place where
+``must`` has a bit. Both are shared between relations and never changed once a relation is made.
 
 ``must`` and the columns of ``maybe`` are the two bounds of E. Torlak and D. Jackson, *Kodkod: a
 relational model finder*, TACAS 2007.
@@ -77,7 +77,7 @@ class Algebra:
         self.identity = self.lift(everything)
 
     def constant(self, a: Relation) -> bool:
-        """Whether every pair is certain or out of the question."""
+        """Return whether every pair is certain or impossible."""
         return not a.maybe
 
     def union(self, parts: list[Relation]) -> Relation:
@@ -128,11 +128,11 @@ class Algebra:
         for i in a.rows() & b.rows():
             if row := a.must.get(i, 0) & b.must.get(i, 0):
                 must[i] = row
-            left, right = a.maybe.get(i, _NO_ROW), b.maybe.get(i, _NO_ROW)
-            found = {j: x for j, x in left.items() if b.must.get(i, 0) >> j & 1}
-            found |= {j: x for j, x in right.items() if a.must.get(i, 0) >> j & 1}
-            for j in left.keys() & right.keys():
-                literal = self.circuit.both(left[j], right[j])
+            of_a, of_b = a.maybe.get(i, _NO_ROW), b.maybe.get(i, _NO_ROW)
+            found = {j: x for j, x in of_a.items() if b.must.get(i, 0) >> j & 1}
+            found |= {j: x for j, x in of_b.items() if a.must.get(i, 0) >> j & 1}
+            for j in of_a.keys() & of_b.keys():
+                literal = self.circuit.both(of_a[j], of_b[j])
                 if literal != FALSE:
                     found[j] = literal
             if found:
@@ -215,9 +215,9 @@ class Algebra:
 
     def product(self, s: Relation, t: Relation) -> Relation:
         """``S * T``, of two sets."""
-        right = list(t.pairs())
+        of_b = list(t.pairs())
         return relation_of(
-            (i, j, self.circuit.both(x, y)) for _, i, x in s.pairs() for _, j, y in right
+            (i, j, self.circuit.both(x, y)) for _, i, x in s.pairs() for _, j, y in of_b
         )
 
     def domain(self, a: Relation) -> Relation:

@@ -1,7 +1,7 @@
 """The orders that list reads of indeterminate transactions show if these are included.
 
 The problem has the order that the longest certain list of a key shows, and all that its prefixes
-show with it. The lists of transactions that may be out are looked at here, one by one.
+show with it. This module evaluates the lists of transactions that may be excluded, one by one.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class UncertainLists:
         ]
 
     def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """For each list read: the reader, the key, and pairs of writers that it shows in order.
+        """Yield, for each list read, the reader, the key, and the pairs of writers that it orders.
 
-        Its elements stand in its order, and all that it does not show comes after them.
+        Its elements are in its order, and all that it does not show comes after them.
         """
         for reader, key, values in self._reads:
             inside = [self._appender.get((key, value)) for value in values]
@@ -81,7 +81,7 @@ class UncertainLists:
 
     @cached_property
     def _appender(self) -> dict[tuple[int, int], int]:
-        """Who appended which value to which key."""
+        """Return the transaction that appended each value to each key."""
         return {
             (self._key[op], self._value[op]): element
             for element, ops in enumerate(self._operations, 1)

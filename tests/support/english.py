@@ -1,0 +1,174 @@
+"""Counts, by room, what ``tests/english.toml`` lists: words, heads of docstrings, and identifiers.
+
+Usage: ``python tests/support/english.py [-v ROOM | --write]``. A room is a package or a module of
+``isolang``, ``native``, or ``docs`` (with the pages at the root of the repository).
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ROOT / "tests" / "english.toml"
+BASELINE = ROOT / "tests" / "english_baseline.toml"
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A pattern of house dialect, with what to write instead."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    instead: str
+    bad: str
+    good: str
+
+    def hits(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield the matches of the rule in a text (of an identifier: in its words)."""
+        if self.kind == "docstring":
+            if match := self.pattern.match(text):
+                yield match
+        elif self.kind == "identifier":
+            for word in _WORDS.findall(text):
+                if match := self.pattern.search(word.lower()):
+                    yield match
+        else:
+            yield from self.pattern.finditer(text)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A match of a rule: the room, the file and line, the matched text, and the rule."""
+
+    room: str
+    path: Path
+    line: int
+    text: str
+    rule: Rule
+
+    def __str__(self) -> str:
+        """``file:line: [text] what to write instead``."""
+        return f"{self.path}:{self.line}: [{self.text}] {self.rule.instead}"
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Return the rules of ``english.toml``."""
+    table = tomllib.loads(RULES.read_text())
+    return tuple(
+        Rule(kind, re.compile(row["pattern"]), row["instead"], row["bad"], row["good"])
+        for kind in ("word", "docstring", "identifier")
+        for row in table[kind]
+    )
+
+
+def reviewed() -> Counter[tuple[str, str]]:
+    """Return the false hits that somebody has read: how many of each (file, matched text)."""
+    table = tomllib.loads(BASELINE.read_text())
+    return Counter({(row["file"], row["text"]): row["count"] for row in table.get("false", ())})
+
+
+def baseline() -> dict[str, int]:
+    """Return how many hits each room may have."""
+    return dict(tomllib.loads(BASELINE.read_text())["rooms"])
+
+
+def python_texts(source: str) -> Iterator[tuple[str, int, str]]:
+    """Yield (kind, line, text) of the docstrings, comments and identifiers of a module."""
+    seen = set()
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if text := ast.get_docstring(node, clean=False):
+                yield "docstring", node.body[0].lineno, text
+            if not isinstance(node, ast.Module):
+                names = [node.name]
+        elif isinstance(node, ast.arg):
+            names = [node.arg]
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names = [node.id]
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names = [node.attr]
+        for name in names:
+            if name not in seen:
+                seen.add(name)
+                yield "identifier", getattr(node, "lineno", 1), name
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield "comment", token.start[0], token.string
+
+
+def texts(root: Path) -> Iterator[tuple[str, Path, str, int, str]]:
+    """Yield (room, file, kind, line, text) of all that is written in the repository."""
+    for path in sorted(root.glob("isolang/**/*.py")):
+        relative = path.relative_to(root)
+        room = relative.parts[1].removesuffix(".py")
+        for kind, line, text in python_texts(path.read_text()):
+            yield room, relative, kind, line, text
+    for path in sorted([*root.glob("native/**/*.cpp"), *root.glob("native/**/*.hpp")]):
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            if match := re.search(r"//+ ?(.*)", text):
+                yield "native", path.relative_to(root), "comment", line, match[1]
+    for path in sorted([*root.glob("docs/*.md"), *root.glob("*.md")]):
+        code = False
+        for line, text in enumerate(path.read_text().splitlines(), 1):
+            code ^= text.startswith("```")
+            if not code:
+                yield "docs", path.relative_to(root), "comment", line, text
+
+
+def hits(root: Path = ROOT, *, identifiers: bool = True) -> list[Hit]:
+    """Return all hits, without those that the baseline lists as reviewed and false."""
+    false = reviewed()
+    found = []
+    for room, path, kind, line, text in texts(root):
+        for rule in rules():
+            if (rule.kind == "identifier") != (kind == "identifier"):
+                continue
+            if rule.kind == "docstring" and kind != "docstring":
+                continue
+            if kind == "identifier" and not identifiers:
+                continue
+            for match in rule.hits(text):
+                shown = text if kind == "identifier" else match[0]
+                if false[str(path), shown] > 0:
+                    false[str(path), shown] -= 1
+                    continue
+                at = line if kind == "identifier" else line + text.count("\n", 0, match.start())
+                found.append(Hit(room, path, at, shown, rule))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Print the count of each room, the hits of one, or write the baseline."""
+    found = hits()
+    rooms = Counter(hit.room for hit in found)
+    if arguments[:1] == ["-v"]:
+        for hit in found:
+            if hit.room in arguments[1:] or str(hit.path).startswith(tuple(arguments[1:])):
+                print(hit)
+    elif arguments == ["--write"]:
+        head, _, rest = BASELINE.read_text().partition("[rooms]\n")
+        tail = rest.partition("\n[[false]]")
+        lines = [f"{room} = {count}" for room, count in sorted(rooms.items())]
+        text = head + "[rooms]\n" + "\n".join(lines) + "\n"
+        BASELINE.write_text(text + ("\n[[false]]" + tail[2] if tail[1] else ""))
+    names = sum(hit.rule.kind == "identifier" for hit in found)
+    print(f"{len(found) - names} hits in prose, {names} identifiers")
+    print(", ".join(f"{room} {count}" for room, count in rooms.most_common()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
