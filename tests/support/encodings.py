@@ -22,8 +22,8 @@ from isolang.certify.proofs import Witness, check_proof
 from isolang.encodings.decode import decode
 from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational.formula import (
-    RelationalInput,
     RelationalFormula,
+    RelationalInput,
     decode_relations,
     question_of,
 )

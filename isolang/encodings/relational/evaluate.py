@@ -142,7 +142,7 @@ class CoreEvaluator(Generic[R]):
 
         Args:
             algebra: the operators.
-            of_history: returns a relation or set of the history (:meth:`Interpretation.of_history`).
+            of_history: returns a relation or set of the history; see ``Interpretation``.
             keys: all keys.
             exists: the relations that :meth:`choose` chooses; ``rf`` belongs to the history.
             names: what names in quotes mean.
