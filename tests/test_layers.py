@@ -313,7 +313,7 @@ _MACRO = re.compile(r"\bPy(?!BUF_)[A-Z][A-Za-z]*_(?:[A-Z]+_)*[A-Z]{2,}\b")
 
 
 def test_the_core_keeps_to_the_limited_api():
-    """Macros that reach into Python's objects compile on 3.11 alone, whose wheel does not use it."""
+    """Macros that reach into objects of Python compile on 3.11 alone, which does not use it."""
     assert _MACRO.findall("PyBytes_AS_STRING(b) PySequence_Fast_GET_ITEM(o, 1) PyList_GET_SIZE(o)")
     assert not _MACRO.search("PyBytes_AsString(b) PyList_Size(o) PyBUF_SIMPLE")
     used = [
