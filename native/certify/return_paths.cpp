@@ -334,7 +334,6 @@ class Clocks {
   Clocks(const History& history, const Choice& choice, Relation closing, Machine machine,
          bool by_next, Budget& budget)
       : closing_(closing),
-        h_(history),
         c_(choice),
         m_(std::move(machine)),
         by_next_(by_next),
@@ -553,7 +552,6 @@ class Clocks {
   }
 
   const Relation closing_;
-  const History& h_;
   const Choice& c_;
   const Machine m_;
   const bool by_next_;
