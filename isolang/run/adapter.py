@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
-from isolang.run.target import TargetError
+from isolang.run.ownership import Marks, Ownership
+from isolang.run.target import Owned, TargetError
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
@@ -52,8 +53,13 @@ def connecting(address: Address) -> Iterator[None]:
 
 
 class BaseTarget:
-    """A database that needs no start and leaves nothing behind."""
+    """A database that needs no start and leaves nothing behind.
 
+    Attributes:
+        alone: whether no other process can be in its database, whatever its address is.
+    """
+
+    alone: ClassVar[bool] = False
     lacks: ClassVar[frozenset[str]] = frozenset()
     tokens = False
     lists: frozenset[str] = frozenset()
@@ -67,6 +73,11 @@ class BaseTarget:
     def place(self, *, direct: bool) -> Address:
         """Where to connect: clients are spread over the nodes, others come to the first."""
         return self.address.node(0 if direct else next(self._turns))
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may be in the database: it is no server and no file of our own."""
+        return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
         """Start nothing."""
@@ -91,6 +102,47 @@ class BaseTarget:
         self.remove()
 
 
+class Marked(BaseTarget):
+    """A database in which a run leaves a mark, where others may be in it.
+
+    Attributes:
+        owner: the run's name in the mark; empty until ``setup`` chooses one.
+    """
+
+    owner = ""
+    _owned: Ownership | None = None
+
+    def own(self, connect: Callable[[], Marks]) -> None:
+        """Keep a sign of life in the mark that this run has left.
+
+        Args:
+            connect: opens a connection to the mark that nobody else uses.
+        """
+        self._owned = Ownership(self.owner, connect)
+
+    def ownership(self, *, now: bool = False) -> Owned:
+        """Return whether what was made is still our own; of what nobody else can reach, it is."""
+        if self._owned is None:
+            return "ours"
+        known = not now or self._owned.check()
+        return "lost" if self._owned.lost else "ours" if known else "unknown"
+
+    def disown(self) -> bool:
+        """Give no sign of life any more; false if what was made is not ours to remove.
+
+        Raises:
+            Exception: nobody knows.
+        """
+        owned, self._owned = self._owned, None
+        return owned is None or owned.end_with_a_look()
+
+    def forsake(self) -> None:
+        """Give no sign of life any more, and ask for nothing."""
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.end()
+
+
 class Served(BaseTarget):
     """A database whose server is started here if the address names no host.
 
@@ -109,9 +161,15 @@ class Served(BaseTarget):
     partitions: ClassVar[bool] = False
     proxied = False
 
+    @property
+    def shared(self) -> bool:
+        """Whether others may be in the database: its server is not our own."""
+        return bool(self.address.host)
+
     def start(self) -> None:
         """Start the server if there is to be one, and connect once."""
         if not self.address.host:
+            self._require_no_name()
             from isolang.run.servers.server import Server
 
             self.server = Server(self.name, self.runs_as)
@@ -119,6 +177,21 @@ class Served(BaseTarget):
             for node in (self.server,) if self.cluster is None else self.cluster.nodes:
                 node.proxied = self.proxied
         super().start()
+
+    def _require_no_name(self) -> None:
+        """Refuse to start a server of our own where the user means one that runs.
+
+        Raises:
+            TargetError: a database or a user is named.
+        """
+        a = self.address
+        if a.database or a.user:
+            what = f"the database {a.database!r}" if a.database else f"the user {a.user!r}"
+            name = f"{a.user}@" if a.user else ""
+            raise TargetError(
+                f"{a}: no host, so that a server of our own would be started, which does not have "
+                f"{what}; hint: {a.kind}://{name}localhost/{a.database}, or {a.kind} alone"
+            )
 
     def start_server(self, server: Server) -> None:
         """Start a server of our own, by :mod:`isolang.run.servers`."""

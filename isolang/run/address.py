@@ -25,7 +25,8 @@ class Address(Struct, frozen=True, kw_only=True):
             file, the file and the class: ``my_adapter.py:MyDatabase``.
         user: of the URL; likewise the next ones, empty or ``None`` if not there.
         password: never shown.
-        host: a name or an address.
+        host: a name or an address; or, with ``/`` before it, where the socket of a server is:
+            ``postgresql:///db?host=/run/postgresql``, ``mysql:///db?unix_socket=/run/mysqld.sock``.
         port: a number.
         nodes: where there are several, with commas between: host and port of each; ``host`` and
             ``port`` are then those of the first one.
@@ -68,15 +69,22 @@ class Address(Struct, frozen=True, kw_only=True):
             raise TargetError(f"{kind}: not a URL ({error}); {_URL}") from None
         if not rest.startswith("//"):
             raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
+        options = dict(parse_qsl(parts.query))
+        host = parts.hostname or ""
+        if "%" in host:  # a path, whose letters urlsplit has made small
+            host = unquote(parts.netloc.rpartition("@")[2].partition(":")[0])
+        named = _SOCKETS.get(kind, "")
+        if (named == "host" and not host) or options.get(named, "").startswith("/"):
+            host = options.pop(named, "")
         return cls(
             kind=kind,
             user=unquote(parts.username or ""),
             password=unquote(parts.password or ""),
-            host=parts.hostname or "",
+            host=host,
             port=port,
             nodes=nodes,
             database=unquote(parts.path.removeprefix("/")),
-            options=dict(parse_qsl(parts.query)),
+            options=options,
         )
 
     def node(self, number: int) -> Address:
@@ -88,13 +96,16 @@ class Address(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The address without what is secret."""
-        every = self.nodes or ((self.host, self.port),)
+        socket = self.host if self.host.startswith("/") else ""
+        every = self.nodes or (("" if socket else self.host, self.port),)
         where = ",".join(host + ("" if port is None else f":{port}") for host, port in every)
         if self.kind == "exec":
             return f"exec:{self.database}"
         if self.kind == "sqlalchemy":
             return f"sqlalchemy:{_OPTION.sub('', _PASSWORD.sub('', self.database))}"
         said = {name: one for name, one in self.options.items() if not _SECRET.search(name)}
+        if socket:
+            said = {_SOCKETS.get(self.kind, "host"): socket, **said}
         options = f"?{urlencode(said, safe='/:,')}" if said else ""
         if not (where or self.database or options):
             return self.kind
@@ -102,6 +113,12 @@ class Address(Struct, frozen=True, kw_only=True):
         database = f"/{self.database}" if where or self.database else ""
         return f"{self.kind}://{user}{where}{database}{options}"
 
+
+_SOCKETS: Final = {
+    "postgres": "host", "postgresql": "host", "mariadb": "unix_socket", "mysql": "unix_socket",
+    "redis": "unix_socket",
+}  # fmt: skip
+"""The options that name the socket of a server that runs; SQLAlchemy has them, too."""
 
 _WHOLE: Final = ("exec", "sqlalchemy")  # whose rest is no URL of ours
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")

@@ -6,9 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from isolang.run.adapter import BaseClient, Served, connecting
+from isolang.run.adapter import BaseClient, Marked, Served, connecting
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome, RolledBack
+from isolang.run.ownership import (
+    first_mark,
+    is_alive,
+    new_owner,
+    not_removed,
+    owner_of,
+    why_not_made,
+)
 from isolang.run.target import Level, TargetError
 from isolang.run.tokens import ask, new_token
 
@@ -38,6 +46,14 @@ class Store(Protocol):
         """Give the value of a key; empty if it is not there."""
         ...
 
+    def claim(self, key: str, value: str) -> bool:
+        """Write a key that is not there; false if it is."""
+        ...
+
+    def swap(self, key: str, old: str, new: str) -> bool:
+        """Write a key if it has the old value; false if it has not."""
+        ...
+
     def remove(self, key: str) -> None:
         """Delete a key, if it is there."""
         ...
@@ -47,7 +63,7 @@ class Store(Protocol):
         ...
 
 
-class KeyValueTarget(Served):
+class KeyValueTarget(Served, Marked):
     """A key-value store; the keys of the history stand behind the prefix."""
 
     name: ClassVar[str]
@@ -68,17 +84,43 @@ class KeyValueTarget(Served):
         self.lists = frozenset(lists)
         first = dict.fromkeys(registers) | {key: [] for key in lists}
         with closing(self.connect(direct=True)) as client:
+            if self.shared:
+                self._leave_mark(client)
             for part in _parts(list(first)):
                 there = client.raw.exists([self.prefix + key for key in part])
                 if there:
                     hint = "isocheck did not put it there; --table-prefix NAME gives other names"
                     if there in self._marked(client):
-                        hint = f"a killed run has left it: isocheck run {self.address} --clean"
+                        hint = why_not_made("", self.address, alive=False)
+                    if self.shared and self.disown():
+                        client.raw.remove(self._mark_of_run)
                     raise TargetError(f"{self.name}: the key {there} is there already; {hint}")
             for number, part in enumerate(_parts(list(first))):
                 client.raw.put(self._mark(number), " ".join(self.prefix + key for key in part))
         self._keys = list(first)
         self._put(first)
+
+    def _leave_mark(self, client: BufferedClient) -> None:
+        self.owner = self.owner or new_owner()
+        if not client.raw.claim(self._mark_of_run, first_mark(self.owner)):
+            owner, alive = self._left_by()
+            hint = why_not_made(owner, self.address, alive=alive)
+            raise TargetError(f"{self.name}: the key {self._mark_of_run} is there already; {hint}")
+        self.own(self._marks)
+
+    @property
+    def _mark_of_run(self) -> str:
+        """The key that holds the mark of the run."""
+        return f"{self.prefix}made-by-isocheck/run"
+
+    def _marks(self) -> StoredMarks:
+        return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
+
+    def _left_by(self) -> tuple[str, bool]:
+        """The run that has left its mark, and whether it is alive; no name if there is no mark."""
+        with closing(self._marks()) as marks:
+            owner = owner_of(marks.get())
+            return owner, owner not in ("", self.owner) and is_alive(marks)
 
     def _put(self, values: Mapping[str, Any]) -> None:
         with closing(self.connect(direct=True)) as client:
@@ -107,11 +149,14 @@ class KeyValueTarget(Served):
 
     def remove(self) -> None:
         """Remove the keys that were put here, and no other."""
+        if not self.disown():
+            self._keys = []
         if self._keys:
             self._put(dict.fromkeys(self._keys, DELETED))
             with closing(self.connect(direct=True)) as client:
                 for number, _ in enumerate(_parts(self._keys)):
                     client.raw.remove(self._mark(number))
+                client.raw.remove(self._mark_of_run)
             self._keys = []
 
     def _mark(self, number: int) -> str:
@@ -127,14 +172,43 @@ class KeyValueTarget(Served):
         return found
 
     def clean(self) -> list[str]:
-        """Remove the keys that a killed run has left: those that it has named, and no other."""
+        """Remove the keys that a killed run has left: those that it has named, and no other.
+
+        Raises:
+            TargetError: the run is alive.
+        """
+        owner, alive = self._left_by()
+        if alive:
+            raise not_removed(owner, self.address)
+        if self.shared and self.owner and owner != self.owner:
+            return []  # of a run that came after the one which is to be cleaned up after
         with closing(self.connect(direct=True)) as client:
             names = self._marked(client)
             for name in names:
                 client.raw.remove(name)
             for number in range(-(-len(names) // _PART)):
                 client.raw.remove(self._mark(number))
+            client.raw.remove(self._mark_of_run)
         return names
+
+
+class StoredMarks:
+    """The mark of a run, over a connection of its own."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self._store, self._key = store, key
+
+    def get(self) -> str:
+        """Return the mark; empty if there is none."""
+        return self._store.get(self._key)
+
+    def swap(self, old: str, new: str) -> bool:
+        """Replace the mark if it is the old one; false if it is not."""
+        return self._store.swap(self._key, old, new)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -28,15 +28,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError
+from isolang.run.address import Address
 from isolang.run.blame import blamed, hung_process
 from isolang.run.child import Child
 from isolang.run.clients import ENDING
+from isolang.run.ownership import SILENCE, new_owner
 from isolang.run.recorder import cut_torn_line
 from isolang.run.runner import Runner
 from isolang.run.selftest import LISTS, SECONDS, Checked, selftest_of
 from isolang.run.settings import Settings
 from isolang.run.state import Run, State
-from isolang.run.target import Serving, Target, TargetError
+from isolang.run.target import Owning, Serving, Target, TargetError
 from isolang.run.targets import target_named
 
 LATE: Final = ENDING + 2.5  # seconds that a run may take longer than it was to
@@ -133,7 +135,8 @@ class Player:
         self._child: Child | None = None
         self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
         self._scratch = ""
-        self._cleaning = self._made = False
+        self._cleaning = self._made = self._lost = False
+        self._owner = new_owner()  # also of what is left when the child is killed
         self.left = ""
 
     def play(self, settings: Settings, show: Callable[[State], None]) -> Run:
@@ -220,6 +223,11 @@ class Player:
         """Kill what hangs, and remove what it has left, by another process."""
         self._kill()
         cut_torn_line(run.path)
+        if self._lost:
+            raise TargetError(
+                f"{Address.parse(run.settings.target)}: the tables were not those of the run any "
+                f"more when it was ended; what it recorded cannot be judged, and is in {run.path}"
+            )
         return replace(run, left=self.left)
 
     def _hung(self, child: Child) -> tuple[str, ...]:
@@ -241,6 +249,7 @@ class Player:
             _serve,
             named=self._named,
             prefix=self._prefix,
+            owner=self._owner,
             scratch=self._scratch,
             parent=os.getpid(),
             dump=dump,
@@ -270,7 +279,9 @@ class Player:
         child.kill()
         self._cleaning = False
         if self._made:
-            self.left = clean(self._named, self._prefix)[1]
+            removed, self.left = clean(self._named, self._prefix, self._owner)
+            named = target_named(self._named, prefix=self._prefix)
+            self._lost = not (removed or self.left) and isinstance(named, Owning) and named.shared
         self._sweep()
 
     def _sweep(self) -> None:
@@ -343,12 +354,13 @@ def _count(path: Path, state: State) -> State:
     return state
 
 
-def clean(target: str, prefix: str) -> tuple[tuple[str, ...], str]:
+def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], str]:
     """Remove the tables of runs that were killed, in a process of its own.
 
     Args:
         target: as the user named it.
         prefix: how the names of the tables begin.
+        owner: the only run whose tables are removed; by default all that are not alive.
 
     Returns:
         What was removed, and why something may be left.
@@ -356,7 +368,8 @@ def clean(target: str, prefix: str) -> tuple[tuple[str, ...], str]:
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, Serving) or not named.address.database):
         return (), ""  # it was a server of our own, or a file in a folder of ours
-    return _in_a_process(_cleaned, target, prefix, seconds=_LOADING + _CLEANING)
+    seconds = _LOADING + _CLEANING + (0.0 if owner else SILENCE)
+    return _in_a_process(_cleaned, target, prefix, owner, seconds=seconds)
 
 
 def test_adapter(settings: Settings) -> tuple[Checked, ...]:
@@ -398,7 +411,7 @@ def _in_a_process(
 
 
 def _serve(
-    pipe: Connection, *, named: str, prefix: str, scratch: str, parent: int, dump: int
+    pipe: Connection, *, named: str, prefix: str, owner: str, scratch: str, parent: int, dump: int
 ) -> None:
     """Be the child of a player.
 
@@ -406,6 +419,7 @@ def _serve(
         pipe: to the player.
         named: the target, as the user named it.
         prefix: how the names of the tables begin.
+        owner: the name of its runs in the marks of their tables.
         scratch: the folder for all that is temporary.
         parent: the player's process.
         dump: the file for what threads are in, at SIGUSR1.
@@ -413,7 +427,7 @@ def _serve(
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
     tempfile.tempdir = scratch
     threading.Thread(target=_outlive, args=(parent,), daemon=True).start()
-    _play_all(pipe, target_named(named, prefix=prefix), parent)
+    _play_all(pipe, _owned(target_named(named, prefix=prefix), owner), parent)
 
 
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
@@ -433,7 +447,8 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
                     pipe.send(Step(doing="test the adapter", seconds=SECONDS))
                     runner.test_adapter()
                 keys = len(runner.plan.registers()) + len(runner.plan.lists())
-                pipe.send(Step(doing="make the tables", seconds=_REACHING + keys / _KEYS))
+                most = _REACHING + SILENCE + keys / _KEYS
+                pipe.send(Step(doing="make the tables", seconds=most))
                 runner.start()
                 pipe.send(
                     Step(
@@ -478,8 +493,15 @@ def _answer(
     pipe.send(said)
 
 
-def _cleaned(target: str, prefix: str) -> Sequence[str]:
-    return target_named(target, prefix=prefix).clean()
+def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
+    return _owned(target_named(target, prefix=prefix), owner).clean()
+
+
+def _owned(target: Target, owner: str) -> Target:
+    """The target, with a run's name in its marks; empty for none."""
+    if isinstance(target, Owning):
+        target.owner = owner
+    return target
 
 
 def _tested(settings: Settings) -> tuple[Checked, ...]:

@@ -30,7 +30,7 @@ from isolang.run.selftest import LISTS, require, selftest_of
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.state import Run, State
-from isolang.run.target import Accounting, Replicated, Target, TargetError
+from isolang.run.target import Accounting, Owning, Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, target_named
 from isolang.run.workloads.scripted import Script
 
@@ -147,6 +147,7 @@ class Runner:
             finally:
                 watcher.rest()
             state.look = watcher.last
+        self._require_own(path)
         self._judge_end(clients)
         return Run(
             settings=self.settings,
@@ -186,6 +187,23 @@ class Runner:
         if not (self.settings.versions and isinstance(self.target, Accounting)):
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
+
+    def _require_own(self, path: Path) -> None:
+        """Raise if the tables are not those that the run has made: then nothing may be judged.
+
+        Raises:
+            TargetError: they are not.
+        """
+        target = self.target
+        owned = target.ownership(now=True) if isinstance(target, Owning) else "ours"
+        if owned == "lost":
+            raise TargetError(
+                f"{target.address}: while the run played, somebody has removed its tables, or made "
+                f"them anew; so what it recorded cannot be judged, and is in {path}; hint: no two "
+                "runs at a time with the same --table-prefix, and no --clean while one plays"
+            )
+        if owned == "unknown":
+            self.notes = (*self.notes, "the mark of its tables could not be read after the run")
 
     def _judge_end(self, clients: Clients) -> None:
         """Note why the run ended early; raise that where there is nothing to judge."""
@@ -300,6 +318,8 @@ class Runner:
                     state.add_up(children.listen())
                 except TargetError as error:
                     clients.fail(error)
+            if isinstance(self.target, Owning) and self.target.ownership() == "lost":
+                return  # what comes next says so
             silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
             show(state)
             if silent > GIVEN_UP:

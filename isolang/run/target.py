@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from isolang.run.lines import Recorded
     from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
+
+
+Owned: TypeAlias = Literal["ours", "lost", "unknown"]
+"""Whether tables are still those of the run that has made them."""
 
 
 class TargetError(IsolangError):
@@ -253,6 +257,30 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Remove what ``setup`` created, and stop what ``start`` started."""
+        ...
+
+
+@runtime_checkable
+class Owning(Protocol):
+    """A target that marks what it makes where others may remove it, and notices if they did.
+
+    Attributes:
+        owner: the run's name in the mark; empty until ``setup`` chooses one.
+    """
+
+    owner: str
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may be in the database."""
+        ...
+
+    def ownership(self, *, now: bool = False) -> Owned:
+        """Return whether what ``setup`` made is still the target's own.
+
+        Args:
+            now: ask the database, instead of giving what is known.
+        """
         ...
 
 

@@ -142,12 +142,39 @@ def test_a_failed_statement_that_somebody_swallowed(postgres, tmp_path):
             "postgresql://me@host:5433/db?sslmode=require",
         ),
         ("sqlite:////tmp/a.db", "sqlite:////tmp/a.db"),
+        (
+            "postgresql://me:pw@%2FRun%2Fpg:5433/db?sslmode=disable",
+            "postgresql://me@:5433/db?host=/Run/pg&sslmode=disable",
+        ),
+        ("mysql://me:pw@localhost/db?unix_socket=/s", "mysql://me@/db?unix_socket=/s"),
+        ("mariadb://?unix_socket=ON", "mariadb://?unix_socket=ON"),
         ("exec:./client --fast", "exec:./client --fast"),
     ],
 )
 def test_addresses(text, shown):
     """The syntax of SQLAlchemy's URLs; what is shown has no password."""
     assert str(Address.parse(text)) == shown
+    assert str(Address.parse(shown)) == shown
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mysql", "redis"])
+def test_a_socket_is_a_server_that_runs(kind):
+    """No server of our own is started beside the one whose socket the URL names."""
+    name = "host" if kind == "postgresql" else "unix_socket"
+    target = target_named(f"{kind}:///0?{name}=/nowhere/here")
+    assert target.shared
+    with pytest.raises(TargetError, match=r"no connection .*is it running\?"):
+        target.start()
+    assert target.server is None
+
+
+@pytest.mark.parametrize("url", ["postgresql:///shop", "mysql://me@", "redis:///1", "etcd:///x"])
+def test_a_database_without_a_host_is_no_server_of_ours(url):
+    """Who names a database means one that is there: it would be ignored without a word."""
+    target = target_named(url)
+    with pytest.raises(TargetError, match=r"no host, .*hint: \w+://(me@)?localhost/"):
+        target.start()
+    assert target.server is None
 
 
 def test_every_target_says_what_its_levels_claim():

@@ -52,6 +52,14 @@ class Gateway:
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
 
+    def claim(self, key: str, value: str) -> bool:
+        """Write a key that is not there; false if it is."""
+        return bool(self.txn([unchanged(key, 0)], [put(key, value)]).get("succeeded"))
+
+    def swap(self, key: str, old: str, new: str) -> bool:
+        """Write a key if it has the old value; false if it has not."""
+        return bool(self.txn([has_value(key, old)], [put(key, new)]).get("succeeded"))
+
     def put(self, key: str, value: str) -> None:
         """Write a key."""
         self.txn([], [put(key, value)])

@@ -26,16 +26,16 @@ class Commands:
         Args:
             redis: the package.
             a: of the server.
-            path: of its socket; empty for host and port of the address.
+            path: of its socket; empty for the place that the address names.
         """
-        common = {"decode_responses": True, "protocol": 2}
+        common = {"decode_responses": True, "protocol": 2, "db": int(a.database or 0),
+                  "username": a.user or None, "password": a.password or None}  # fmt: skip
+        if not path and a.host.startswith("/"):
+            path = a.host
         if path:
             self.raw = redis.UnixDomainSocketConnection(path=path, **common)
         else:
-            self.raw = redis.Connection(
-                host=a.host, port=a.port or 6379, db=int(a.database or 0),
-                username=a.user or None, password=a.password or None, **common,
-            )  # fmt: skip
+            self.raw = redis.Connection(host=a.host, port=a.port or 6379, **common)
         self.ask(["PING"])
 
     def version(self) -> str:
@@ -76,6 +76,10 @@ class Commands:
         """Give one of these keys that is there; empty if none is."""
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
+
+    def claim(self, key: str, value: str) -> bool:
+        """Write a key that is not there; false if it is."""
+        return self.ask(["SET", key, value, "NX"])[0] is not None
 
     def put(self, key: str, value: str) -> None:
         """Write a key."""

@@ -7,13 +7,21 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isolang.run.adapter import BaseTarget, connecting
+from isolang.run.adapter import Marked, connecting
 from isolang.run.lines import bounds_of
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Driver, Failure, Phase
+from isolang.run.ownership import (
+    first_mark,
+    is_alive,
+    new_owner,
+    not_removed,
+    owner_of,
+    why_not_made,
+)
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
 from isolang.run.sql.statements import Dialect, filled, literal, statements
@@ -25,10 +33,15 @@ if TYPE_CHECKING:
 MARK: Final = "made_by_isocheck"
 """A column that the tables of a run have besides, so that no other is taken for one."""
 
+_RUN: Final = "run"  # the key of the row that the table of the mark has
+
+_NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
+"""What databases say of a table that is not there; other errors leave it open."""
+
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
 
-class SqlTarget(BaseTarget):
+class SqlTarget(Marked):
     """A database with SQL.
 
     Attributes:
@@ -103,6 +116,8 @@ class SqlTarget(BaseTarget):
         """Create the tables, and a row for each key."""
         self.lists = frozenset(lists)
         d = self.dialect
+        if self.shared:
+            self._leave_mark()
         for table, kind, keys, value in (
             ("registers", "BIGINT", registers, None),
             ("lists", d.text, lists, ""),
@@ -118,6 +133,20 @@ class SqlTarget(BaseTarget):
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
         self.loaded()
 
+    def _leave_mark(self) -> None:
+        d, name = self.dialect, f"{self.prefix}run"
+        self.owner = self.owner or new_owner()
+        columns = f"k {d.key} PRIMARY KEY, v {d.key}, {MARK} INTEGER"
+        self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
+        client = self.admin()
+        insert = f"INSERT INTO {name} (k, v) VALUES ({d.mark}, {d.mark})"
+        client.execute(insert, (_RUN, first_mark(self.owner)))
+        client.raw.commit()
+        self.own(self._marks)
+
+    def _marks(self) -> SqlMarks:
+        return SqlMarks(self, self.connect(direct=True))
+
     def _create(self, name: str, sql: str) -> None:
         client = self.admin()
         try:
@@ -129,7 +158,8 @@ class SqlTarget(BaseTarget):
             what = " ".join(str(error).split())
             hint = "may you do so?"
             if "exist" in what and self._is_marked(name):
-                hint = f"a run that was killed has left it: isocheck run {self.address} --clean"
+                owner, alive = self._left_by()
+                hint = why_not_made(owner, self.address, alive=alive)
             elif "exist" in what:
                 hint = "isocheck did not make it; --table-prefix NAME gives other names"
             msg = f"{self.name}: the table {name} cannot be created ({what}); {hint}"
@@ -174,6 +204,8 @@ class SqlTarget(BaseTarget):
 
     def remove(self) -> None:
         """Remove the tables that were created here, and no other."""
+        if not self.disown():
+            self._created.clear()
         while self._created:
             self.admin().execute(f"DROP TABLE {self._created.pop()}", ())
             self.admin().raw.commit()
@@ -190,11 +222,28 @@ class SqlTarget(BaseTarget):
                 client.raw.rollback()
         return True
 
+    def _left_by(self) -> tuple[str, bool]:
+        """The run that has left its mark, and whether it is alive; no name if there is no mark."""
+        if not self._is_marked(f"{self.prefix}run"):
+            return "", False
+        with closing(self._marks()) as marks:
+            owner = owner_of(marks.get())
+            return owner, owner != self.owner and is_alive(marks)
+
     def clean(self) -> list[str]:
-        """Remove the tables that killed runs have left: those with the mark, and no other."""
+        """Remove the tables that killed runs have left: those with the mark, and no other.
+
+        Raises:
+            TargetError: the run is alive.
+        """
         self.start()
-        removed = []
-        for table in ("registers", "lists", "tokens"):
+        owner, alive = self._left_by()
+        if alive:
+            raise not_removed(owner, self.address)
+        removed: list[str] = []
+        if self.shared and self.owner and owner != self.owner:
+            return removed  # of a run that came after the one which is to be cleaned up after
+        for table in ("registers", "lists", "tokens", "run"):
             name = f"{self.prefix}{table}"
             if self._is_marked(name):
                 self.admin().execute(f"DROP TABLE {name}", ())
@@ -213,10 +262,50 @@ class SqlTarget(BaseTarget):
 
     def hang_up(self) -> None:
         """End the connection that creates and removes tables."""
+        self.forsake()
         with suppress(Exception):  # it is lost
             if self._admin is not None:
                 self._admin.close()
         self._admin = None
+
+
+class SqlMarks:
+    """The mark of a run, over a connection of its own."""
+
+    def __init__(self, target: SqlTarget, client: SqlClient) -> None:
+        self._client, self._table = client, f"{target.prefix}run"
+        self._mark = target.dialect.mark
+
+    def get(self) -> str:
+        """Return the mark; empty if there is none, or no table of it."""
+        sql = f"SELECT v FROM {self._table} WHERE k = {self._mark}"
+        try:
+            row = self._client.execute(sql, (_RUN,)).fetchone()
+        except Exception as error:
+            self._client.raw.rollback()
+            if _NO_TABLE.search(str(error)):
+                return ""
+            raise
+        self._client.raw.commit()
+        return "" if row is None else str(row[0] or "")
+
+    def swap(self, old: str, new: str) -> bool:
+        """Replace the mark if it is the old one; false if it is not, or there is no table of it."""
+        m = self._mark
+        sql = f"UPDATE {self._table} SET v = {m} WHERE k = {m} AND v = {m}"
+        try:
+            changed = self._client.execute(sql, (new, _RUN, old)).rowcount
+        except Exception as error:
+            self._client.raw.rollback()
+            if _NO_TABLE.search(str(error)):
+                return False
+            raise
+        self._client.raw.commit()
+        return changed != 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
 
 
 class FileTarget(SqlTarget):

@@ -33,6 +33,7 @@ class DuckDB(SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = DuckDBClient
     _database: Any = None
+    alone: ClassVar = True  # a file is locked by the process that has opened it
 
     def start(self) -> None:
         duckdb = package("duckdb", self.name)

@@ -76,6 +76,7 @@ class Jdbc(SqlTarget):
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     driver: ClassVar = DRIVER
     client: ClassVar = JdbcClient
+    alone: ClassVar = True  # it lives in this process
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)

@@ -83,8 +83,10 @@ class MariaDB(Served, SqlTarget):
             socket = servers.socket_of(node)
             return self.connect_to(socket if direct else node.reach(socket), database)
         a = self.place(direct=direct)
-        where = {"host": a.host, "port": a.port or 3306, "user": a.user, "password": a.password}
-        return self._connection(database=database, **where)
+        where: dict[str, Any] = {"host": a.host, "port": a.port or 3306}
+        if a.host.startswith("/"):
+            where = {"unix_socket": a.host}
+        return self._connection(database=database, user=a.user, password=a.password, **where)
 
     def connect_to(self, socket: str, database: str) -> Any:
         """Connect to a server of our own."""
