@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Hashable
-from typing import Any, Protocol
+from decimal import Decimal
+from typing import Any, Final, NoReturn, Protocol
 
 from isolang.errors import IsolangError
 from isolang.run.lines import Recorded, between
@@ -190,11 +191,11 @@ def perform(
     match operation:
         case Read(key):
             found = client.read(key)
-            for value in found.values if isinstance(found, Several) else (found,):
-                if lists is not None:
-                    _check_shape(key, value, lists)
+            rows = found.values if isinstance(found, Several) else (found,)
+            values = [as_written(key, value, lists) for value in rows]
+            for value in values:
                 t.read(key, absent if value == DELETED else value, **_stated(client))
-            return value
+            return values[-1]
         case Write(key, value):
             there = client.write(key, value)
             if there:
@@ -203,7 +204,10 @@ def perform(
                 t.read(key, absent)
             return there
         case Select(low, high):
-            found = client.select(low, high)
+            found = {
+                key: as_written(key, value, lists)
+                for key, value in client.select(low, high).items()
+            }
             t.select(low, high, found)
             return found
         case Change(low, high, value):
@@ -219,7 +223,7 @@ def perform(
             client.insert(key, value)
             t.write(key, value, **_stated(client))
         case Swap():
-            return _swap(operation, t, client)
+            return _swap(operation, t, client, lists)
         case Delete(key):
             there = client.delete(key)
             if there and rows:
@@ -228,10 +232,11 @@ def perform(
                 (t.write if there else t.read)(key, absent)
             return there
         case Scan(keys):
-            found = client.scan(keys[0], keys[-1])
+            found = {
+                key: as_written(key, value, lists)
+                for key, value in client.scan(keys[0], keys[-1]).items()
+            }
             for key in keys:
-                if lists is not None:
-                    _check_shape(key, found.get(key), lists)
                 t.read(key, found.get(key, absent))
             return found
         case Wait():
@@ -243,11 +248,11 @@ def perform(
     return None
 
 
-def _swap(operation: Swap, t: Notes, client: Client) -> bool:
+def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
     """Compare and set. One that failed has read something else, nobody knows what."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, Swapping):
-        found = client.read(key)
+        found = as_written(key, client.read(key), lists)
         t.read(key, found)
         return bool(found == expected) and bool(perform(Write(key, value), t, client))
     if not client.swap(key, expected, value):
@@ -279,17 +284,52 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
     client.rollback_to_savepoint()
 
 
-def _check_shape(key: str, value: Any, lists: Container[str]) -> None:
-    """Refuse a list for a number and a number for a list: a history holds one of them by a key.
+def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any:
+    """Return what was read as what was written: an integer, or a list of integers.
+
+    A driver may return 3.0 or ``Decimal(3)`` for the 3 that was written. To Python these are equal;
+    to the history they are different values, and a read of one that nobody wrote convicts.
+
+    Args:
+        key: that was read.
+        value: that an adapter returned.
+        lists: the keys of a run that hold lists; ``None`` where values of other types are written.
 
     Raises:
-        BadAnswer: it is the other one.
+        BadAnswer: it cannot be what was written: it has another shape, or is another number.
     """
-    if value is None or value == DELETED:
-        return
-    if (key in lists) != isinstance(value, list):
-        expected = "a list" if key in lists else "a single value"
-        raise BadAnswer(f"{key}: expected {expected} (got {ascii(value)[:80]})")
+    if type(value) is int or value is None or value == DELETED:
+        shaped = value is None or value == DELETED or lists is None or key not in lists
+        return value if shaped else _refuse(key, "a list", value)
+    if isinstance(value, list | tuple):
+        if lists is not None and key not in lists:
+            _refuse(key, "a single value", value)
+        return [one if type(one) is int else _number(key, one, lists) for one in value]
+    if lists is not None and key in lists:
+        _refuse(key, "a list", value)
+    return _number(key, value, lists)
+
+
+def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
+    """The integer that a number is; in a run, where nothing else is written, there must be one."""
+    if isinstance(value, bool | str) or not hasattr(value, "__int__"):
+        return value if lists is None else _refuse(key, "an integer", value)
+    exact = hasattr(value, "__index__") or not hasattr(value, "__float__")
+    try:
+        number = int(value)
+        if number == value and (exact or isinstance(value, Decimal) or abs(number) < _EXACT):
+            return number
+    except (ArithmeticError, ValueError):  # of what is infinite, or no number
+        pass
+    return _refuse(key, "an integer", value)
+
+
+def _refuse(key: str, expected: str, value: Any) -> NoReturn:
+    raise BadAnswer(f"{key}: expected {expected} (got {ascii(value)[:80]})")
+
+
+_EXACT: Final = 2**53
+"""From here on a float may stand for several integers."""
 
 
 def _transact(
@@ -302,9 +342,7 @@ def _transact(
     """Have a client run a whole transaction that is known before."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
-            if lists is not None:
-                _check_shape(key, result, lists)
-            t.read(key, result)
+            t.read(key, as_written(key, result, lists))
         elif name == "append":
             t.append(key, value)
         else:

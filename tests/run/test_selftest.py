@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import pytest
+from support.runs import run, short
 
 from isolang.run.operation import DELETED
-from isolang.run.outcome import RolledBack
+from isolang.run.outcome import BadAnswer, RolledBack
+from isolang.run.play import as_written
 from isolang.run.selftest import CHECKS, selftest
 from isolang.run.targets import BUILT_IN, is_foreign, level_named, target_named
 from isolang.run.targets.memory import Memory, MemoryClient
@@ -257,3 +262,90 @@ def test_a_wrong_adapter_convicts_nobody(tmp_path, capsys, monkeypatch):
     code = main(["run", "wrong.py:Wrong", "--seconds", "1", "--workload", "rmw", "--trusted"])
     assert code == 1
     assert main(["run", "wrong.py:Wrong", "--selftest", "--output", "json"]) == 2
+
+
+@pytest.mark.parametrize("kind", [float, Decimal, Fraction, np.int64])
+def test_numbers_of_other_types_are_the_ones_that_were_written(kind, tmp_path, monkeypatch):
+    """3.0 equals 3 in Python, and no history: who records it accuses a right database."""
+
+    def of(value):
+        if isinstance(value, list):
+            return [kind(one) for one in value]
+        return kind(value) if isinstance(value, int) else value
+
+    for name in ("read", "scan", "select"):
+        plain = getattr(MemoryClient, name)
+
+        def method(self, *args, plain=plain):
+            found = plain(self, *args)
+            if isinstance(found, dict):
+                return {key: of(value) for key, value in found.items()}
+            return of(found)
+
+        monkeypatch.setattr(MemoryClient, name, method)
+    assert {one.outcome for one in check_target("memory")} == {"passed", "not played"}
+    for workload in ("rmw", "append", "bank", "pairs-pred"):
+        judged = run(tmp_path, "memory", workload=workload, **short())
+        assert judged.verdict.outcome == "valid", (workload, judged.anomaly)
+        assert not judged.recorded.state.bad
+
+
+@pytest.mark.parametrize(
+    ("value", "lists", "found"),
+    [
+        (3.0, (), 3),
+        (Decimal("3.00"), (), 3),
+        (np.int64(3), (), 3),
+        (np.float32(3), (), 3),
+        ((1, 2.0), ("x",), [1, 2]),
+        ([Decimal(1)], None, [1]),
+        (None, (), None),
+        (DELETED, ("x",), DELETED),
+        ("3", None, "3"),
+        (True, None, True),
+        (2**60, (), 2**60),
+        (Decimal(2**60), (), 2**60),
+    ],
+)
+def test_a_value_is_brought_to_the_type_that_was_written(value, lists, found):
+    """Integers and lists of them; without a run, where others write other types, these stay."""
+    got = as_written("x", value, lists)
+    assert (got, type(got)) == (found, type(found))
+    assert not isinstance(got, list) or {type(one) for one in got} == {int}
+
+
+@pytest.mark.parametrize(
+    ("value", "lists"),
+    [
+        (3.5, ()),
+        (float("nan"), ()),
+        (float("inf"), ()),
+        (float(2**53), ()),
+        (Decimal("NaN"), ()),
+        (Decimal("3.5"), None),
+        ("3", ()),
+        (True, ()),
+        ({"a": 1}, ()),
+        ([1], ()),
+        (1, ("x",)),
+        (["1"], ("x",)),
+        (np.float64(2**53), ()),
+    ],
+)
+def test_a_value_that_nobody_wrote_is_named(value, lists):
+    """It is a bad answer, and no read of the history."""
+    with pytest.raises(BadAnswer, match=r"x: expected (an integer|a list|a single value) \(got "):
+        as_written("x", value, lists)
+
+
+class SaysTexts(Right):
+    def read(self, key):
+        found = super().read(key)
+        return str(found) if isinstance(found, int) else found
+
+
+def test_texts_for_numbers_are_named():
+    """The self-test says what came in place of what."""
+    found = checked(SaysTexts)["a client reads what it wrote"]
+    assert found.outcome == "failed"
+    assert "expected an integer (got '100000" in found.why
