@@ -1,5 +1,6 @@
-"""python FILE "host=… dbname=…": needs psycopg 3; creates a table."""
+"""python FILE "host=… dbname=…": needs psycopg 3; creates a table, and drops it."""
 
+import atexit
 import sys
 
 import psycopg
@@ -14,16 +15,22 @@ def connect():
 
 
 first, second = connect(), connect()
-first.execute("DROP TABLE IF EXISTS finding")
-first.execute("CREATE TABLE finding (k text PRIMARY KEY)")
-first.execute("INSERT INTO finding VALUES ('x'), ('y')")
+first.execute("CREATE TABLE finding_on_conflict (k text PRIMARY KEY)")
+first.execute("INSERT INTO finding_on_conflict VALUES ('x'), ('y')")
 first.commit()
 
-insert = "INSERT INTO finding VALUES (%s) ON CONFLICT DO NOTHING"
+
+@atexit.register
+def drop():
+    list(map(psycopg.Connection.close, (first, second)))
+    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE finding_on_conflict")
+
+
+insert = "INSERT INTO finding_on_conflict VALUES (%s) ON CONFLICT DO NOTHING"
 print("first finds x:", first.execute(insert, ["x"]).rowcount == 0)
 print("second finds y:", second.execute(insert, ["y"]).rowcount == 0)
-first.execute("DELETE FROM finding WHERE k = 'y'")
-second.execute("DELETE FROM finding WHERE k = 'x'")
+first.execute("DELETE FROM finding_on_conflict WHERE k = 'y'")
+second.execute("DELETE FROM finding_on_conflict WHERE k = 'x'")
 first.commit()
 second.commit()
-print("both committed; left:", first.execute("SELECT k FROM finding").fetchall())
+print("both committed; left:", first.execute("SELECT k FROM finding_on_conflict").fetchall())

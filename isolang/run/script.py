@@ -17,6 +17,10 @@ from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Re
 
 Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
+TABLE: Final = "isocheck_litmus"
+NOISE: Final = "isocheck_noise"
+"""The tables of a program: names that nobody else gives."""
+
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
 
@@ -63,6 +67,11 @@ class Program(Struct, frozen=True, kw_only=True):
     def loads(self) -> bool:
         """Whether there is a place for the transactions of others."""
         return self.load > 0 and any(step.load for step in self.steps)
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """The names of all connections, that of the others last."""
+        return (*self.names, "others") if self.loads else self.names
 
     def rows(self) -> str:
         """The rows of the table at first."""
@@ -164,19 +173,23 @@ def overlapped(
 
 
 def _psycopg(p: Program) -> Iterator[str]:
-    yield '"""python FILE "host=… dbname=…": needs psycopg 3; creates the table litmus."""'
-    yield "import sys, psycopg\n\ndef connect():"
-    yield "    connection = psycopg.connect(sys.argv[1])"
+    made = ", ".join([TABLE, NOISE] if p.loads else [TABLE])
+    yield f'"""python FILE "host=… dbname=…": needs psycopg 3; creates and drops {made}."""'
+    yield "import atexit, sys, psycopg\n\ndef connect():"
+    settings = "-c enable_seqscan=off -c lock_timeout=2000"
+    yield f'    connection = psycopg.connect(sys.argv[1], options="{settings}")'
     name = p.level.upper().replace(" ", "_")
     yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
-    yield '    connection.execute("SET enable_seqscan = off; SET lock_timeout = 2000")'
-    yield "    connection.commit()\n    return connection\n"
+    yield "    return connection\n"
     yield from _helpers("%s", p)
-    yield f"{', '.join(p.names)} = {', '.join(['connect()'] * len(p.names))}"
-    more = "; CREATE TABLE noise (n int)" if p.loads else ""
-    yield f'a.execute("DROP TABLE IF EXISTS litmus, noise{more}")'
+    # The tables are dropped only where this program has created them, however it ends.
+    yield "def drop():"
+    yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
+    yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'
+    yield from _connections(p)
     yield from _table(p, "text PRIMARY KEY", "text")
-    yield "a.commit()\n"
+    yield "a.commit()"
+    yield "atexit.register(drop)\n"
     yield from _statements(p, begin="")
 
 
@@ -185,13 +198,12 @@ def _python(p: Program) -> Iterator[str]:
     if p.module == "duckdb":
         yield "import duckdb\n\ndatabase = duckdb.connect()\nconnect = database.cursor\n"
     else:
-        yield "import sqlite3\nimport tempfile\n\nfile = tempfile.mktemp()\n\ndef connect():"
-        yield "    connection = sqlite3.connect(file, timeout=2, isolation_level=None)"
+        yield "import sqlite3, tempfile\n\nfolder = tempfile.TemporaryDirectory()\n\ndef connect():"
+        yield '    path = f"{folder.name}/test.db"'
+        yield "    connection = sqlite3.connect(path, timeout=2, isolation_level=None)"
         yield '    connection.execute("PRAGMA journal_mode = wal")\n    return connection\n'
     yield from _helpers("?", p)
-    yield f"{', '.join(p.names)} = {', '.join(['connect()'] * len(p.names))}"
-    if p.loads:
-        yield 'a.execute("CREATE TABLE noise (n INT)")'
+    yield from _connections(p)
     yield from _table(p, "VARCHAR PRIMARY KEY", "VARCHAR")
     yield ""
     yield from _statements(p, begin="BEGIN")
@@ -200,35 +212,39 @@ def _python(p: Program) -> Iterator[str]:
 def _helpers(mark: str, p: Program) -> Iterator[str]:
     has = {type(step.operation) for step in p.steps}
     yield "def read(c, key):"
-    found = f'c.execute("SELECT v FROM litmus WHERE k = {mark}", [key]).fetchone()'
+    found = f'c.execute("SELECT v FROM {TABLE} WHERE k = {mark}", [key]).fetchone()'
     if has & {Insert, Delete}:
         yield f'    row = {found}\n    return row[0] if row else "no row"\n'
     else:
         yield f"    return {found}[0]\n"
     yield "def write(c, key, value):"
-    yield f'    c.execute("UPDATE litmus SET v = {mark} WHERE k = {mark}", [value, key])\n'
+    yield f'    c.execute("UPDATE {TABLE} SET v = {mark} WHERE k = {mark}", [value, key])\n'
     if Insert in has:
         yield "def insert(c, key, value):"
-        yield f'    c.execute("INSERT INTO litmus VALUES ({mark}, {mark})", [key, value])\n'
+        yield f'    c.execute("INSERT INTO {TABLE} VALUES ({mark}, {mark})", [key, value])\n'
     if Delete in has:
         yield "def delete(c, key):"
-        yield f'    c.execute("DELETE FROM litmus WHERE k = {mark}", [key])\n'
+        yield f'    c.execute("DELETE FROM {TABLE} WHERE k = {mark}", [key])\n'
     if p.lists:
         yield "def append(c, key, value):"
         yield (
-            f'    c.execute("UPDATE litmus SET v = v || {mark} WHERE k = {mark}", '
+            f'    c.execute("UPDATE {TABLE} SET v = v || {mark} WHERE k = {mark}", '
             "[f' {value}', key])\n"
         )
 
 
+def _connections(p: Program) -> Iterator[str]:
+    yield f"{', '.join(p.connections)} = {', '.join(['connect()'] * len(p.connections))}"
+
+
 def _table(p: Program, key: str, text: str) -> Iterator[str]:
-    yield f'a.execute("CREATE TABLE litmus (k {key}, v {text if p.lists else "INT"})")'
-    yield f'a.execute("INSERT INTO litmus VALUES {p.rows()}")'
+    yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else "INT"})")'
+    if p.loads:
+        yield f'a.execute("CREATE TABLE {NOISE} (n INT)")'
+    yield f'a.execute("INSERT INTO {TABLE} VALUES {p.rows()}")'
 
 
 def _statements(p: Program, *, begin: str) -> Iterator[str]:
-    if p.loads:
-        yield "others = connect()"
     for step in p.steps:
         if step.begins and begin:
             yield f'{step.session}.execute("{begin}")'
@@ -248,17 +264,17 @@ def _statements(p: Program, *, begin: str) -> Iterator[str]:
                 yield f"{step.session}.commit()"
                 if step.load and p.load:
                     yield f"for number in range({p.load}):"
-                    yield '    others.execute(f"INSERT INTO noise VALUES ({number})")'
+                    yield f'    others.execute(f"INSERT INTO {NOISE} VALUES ({{number}})")'
                     yield "    others.commit()"
-    yield 'print("all committed:", a.execute("SELECT * FROM litmus").fetchall())'
+    yield f'print("all committed:", a.execute("SELECT * FROM {TABLE}").fetchall())'
 
 
 def _sql(p: Program) -> Iterator[str]:
     yield f"-- A terminal for each of {', '.join(p.names)}; type the lines in this order."
-    yield "DROP TABLE IF EXISTS litmus;"
+    yield f"-- If {TABLE} is there already, leave it alone, and write another name in all of them."
     kind = "TEXT" if p.lists else "INT"
-    yield f"CREATE TABLE litmus (k VARCHAR(64) PRIMARY KEY, v {kind});"
-    yield f"INSERT INTO litmus VALUES {p.rows()};"
+    yield f"CREATE TABLE {TABLE} (k VARCHAR(64) PRIMARY KEY, v {kind});"
+    yield f"INSERT INTO {TABLE} VALUES {p.rows()};"
     for step in p.steps:
         who = f"/* {step.session} */ "
         if step.begins:
@@ -266,19 +282,20 @@ def _sql(p: Program) -> Iterator[str]:
         match step.operation:
             case Read(key):
                 expected = f"  -- in the history: {_value(step.shown)}"
-                yield f"{who}SELECT v FROM litmus WHERE k = {_quoted(key)};{expected}"
+                yield f"{who}SELECT v FROM {TABLE} WHERE k = {_quoted(key)};{expected}"
             case Write(key, value):
-                yield f"{who}UPDATE litmus SET v = {value} WHERE k = {_quoted(key)};"
+                yield f"{who}UPDATE {TABLE} SET v = {value} WHERE k = {_quoted(key)};"
             case Append(key, value):
-                yield f"{who}UPDATE litmus SET v = v || ' {value}' WHERE k = {_quoted(key)};"
+                yield f"{who}UPDATE {TABLE} SET v = v || ' {value}' WHERE k = {_quoted(key)};"
             case Insert(key, value):
-                yield f"{who}INSERT INTO litmus VALUES ({_quoted(key)}, {value});"
+                yield f"{who}INSERT INTO {TABLE} VALUES ({_quoted(key)}, {value});"
             case Delete(key):
-                yield f"{who}DELETE FROM litmus WHERE k = {_quoted(key)};"
+                yield f"{who}DELETE FROM {TABLE} WHERE k = {_quoted(key)};"
             case None:
                 yield f"{who}COMMIT;"
                 if step.load and p.load:
                     yield f"-- now {p.load} transactions of somebody else, at the same level"
+    yield f"/* a */ DROP TABLE {TABLE};"
 
 
 def _quoted(key: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support.servers import started
 
 from isolang import History, Transaction, load_history
 from isolang.history.values import Keyword
@@ -70,8 +72,8 @@ def test_rows_come_and_go(tmp_path):
     assert "a reads x (in the history no row): no row" in done.stdout, done.stderr
     assert "all committed: [('x', 1)]" in done.stdout
     said = script_of(litmus(rows), "sql")
-    assert "/* a */ DELETE FROM litmus WHERE k = 'x';" in said
-    assert "/* a */ INSERT INTO litmus VALUES ('x', 1);" in said
+    assert "/* a */ DELETE FROM isocheck_litmus WHERE k = 'x';" in said
+    assert "/* a */ INSERT INTO isocheck_litmus VALUES ('x', 1);" in said
 
 
 def test_the_recorded_order_and_the_load():
@@ -86,11 +88,75 @@ def test_the_recorded_order_and_the_load():
     compile(script, "script", "exec")
 
 
+@pytest.mark.slow
+def test_a_program_drops_nothing_that_it_has_not_made(tmp_path):
+    """Tables of the user's stay, whatever their names are; its own go, however it ends."""
+    psycopg = pytest.importorskip("psycopg")
+    server = started("postgres")
+    where = f"host={server.server.folder} user=postgres dbname=postgres"
+    scripts = sorted(FINDINGS.glob("postgresql-*.py"))
+    for load in (0, 20):
+        file = tmp_path / f"load{load}.py"
+        history = load_history(FINDINGS / "postgresql-summarised-transactions.edn")
+        file.write_text(script_of(litmus_of(history), "psycopg", load=load))
+        scripts.append(file)
+    try:
+        with psycopg.connect(where, autocommit=True) as mine:
+
+            def tables():
+                rows = mine.execute(
+                    "SELECT tablename FROM pg_tables WHERE schemaname = 'public' "
+                    "AND tablename NOT LIKE 'isocheck_registers' "
+                    "AND tablename NOT LIKE 'isocheck_lists'"
+                )
+                return {name for (name,) in rows}
+
+            for name in ("litmus", "noise", "finding"):
+                mine.execute(f"CREATE TABLE {name} (mine int)")
+            before = tables()
+            for script in scripts:
+                done = subprocess.run(
+                    [sys.executable, script, where], capture_output=True, text=True, check=False
+                )
+                assert (
+                    "all committed" in done.stdout
+                    or "both committed" in done.stdout
+                    or ("SerializationFailure" in done.stderr)
+                ), done.stderr
+                assert tables() == before, script
+            made = set()
+            for script in scripts:
+                made |= set(re.findall(r"CREATE TABLE (\w+)", script.read_text()))
+            for name in made:
+                mine.execute(f"CREATE TABLE {name} (mine int)")
+            before = tables()
+            for script in scripts:
+                if "CREATE TABLE" not in script.read_text():
+                    continue
+                done = subprocess.run(
+                    [sys.executable, script, where], capture_output=True, text=True, check=False
+                )
+                assert "already exists" in done.stderr
+                assert tables() == before, script
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("kind", ["psycopg", "python", "sql"])
+def test_no_program_drops_before_it_creates(kind):
+    """What has the name already is somebody's."""
+    script = script_of(litmus(SKEW), kind, load=3)
+    assert "IF EXISTS" not in script
+    assert script.find("DROP TABLE") in (-1, *range(script.rfind("CREATE TABLE"), len(script))) or (
+        script.index("atexit.register(drop)") > script.rfind("CREATE TABLE")
+    )
+
+
 def test_a_program_in_sql():
     """Each line names its terminal; level and what the history shows are there."""
     script = script_of(litmus(SKEW), "sql", level="repeatable read")
     assert "/* a */ BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ;" in script
-    assert "/* b */ SELECT v FROM litmus WHERE k = 'y';  -- in the history: NULL" in script
+    assert "/* b */ SELECT v FROM isocheck_litmus WHERE k = 'y';  -- in the history: NULL" in script
     assert script.index("/* b */ SELECT") < script.index("/* a */ COMMIT;")
 
 
