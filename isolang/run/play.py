@@ -191,8 +191,8 @@ def perform(
     match operation:
         case Read(key):
             found = client.read(key)
-            rows = found.values if isinstance(found, Several) else (found,)
-            values = [as_written(key, value, lists) for value in rows]
+            every = found.values if isinstance(found, Several) else (found,)
+            values = [as_written(key, value, lists) for value in every]
             for value in values:
                 t.read(key, absent if value == DELETED else value, **_stated(client))
             return values[-1]
