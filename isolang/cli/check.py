@@ -25,12 +25,20 @@ from isolang.cli.parameters import (
 )
 from isolang.cli.plot import Plot, require_plottable
 from isolang.cli.progress import Bar
-from isolang.cli.several import Remarks, brief, expanded, summary, warning
+from isolang.cli.several import (
+    Remarks,
+    brief,
+    complain_unsaved,
+    expanded,
+    summary,
+    warning,
+    was_printed,
+)
 from isolang.jobs.job import Job, Unloaded, run_job
 from isolang.jobs.routes import load_routes
 from isolang.machine import processors
 from isolang.options import LIMITS, Options, ReadOptions
-from isolang.output.records import Report, code_of, exit_code, json_text
+from isolang.output.records import EXIT_INPUT, Report, code_of, exit_code, json_text
 from isolang.output.terminal import complain, console, data, say, use_color, visible
 
 if TYPE_CHECKING:
@@ -190,24 +198,30 @@ def check(
         remarks.say(map(warning, warnings))
     reports: list[Report] = []
     counts: Counter[str] = Counter()
+    printed: set[bool] = set()
     show = _printer(output, profile, one_line, quiet, remarks)
     if output in _FILES:
         show = reports.append
 
     def counted(report: Report) -> None:
         counts[report.verdict] += 1
-        show(report)
+        printed.add(was_printed(lambda: show(report)))
+        if output not in _FILES:
+            complain_unsaved(report)
 
     code = _run(everything, counted, parallel)
     if output == "text" and not quiet and counts.total() > 1:
-        say(summary(counts))
+        printed.add(was_printed(lambda: say(summary(counts))))
     if output in _FILES:
         from isolang.output.text import text_of_report
         from isolang.report.forms import junit, sarif
 
         form = junit if output == "junit" else sarif
-        data(form((report, text_of_report(report)) for report in reports))
-    return code
+        text = form((report, text_of_report(report)) for report in reports)
+        printed.add(was_printed(lambda: data(text)))
+        for report in reports:
+            complain_unsaved(report)
+    return code if all(printed) else code or EXIT_INPUT
 
 
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
@@ -294,7 +308,9 @@ def _printer(
     before: list[Report] = []
 
     def text(report: Report) -> None:
-        render(report, out, before=before.pop() if before else None)
+        warnings = tuple(one for one in report.warnings if one not in report.unsaved)
+        shown = replace(report, warnings=warnings)  # what follows says what was not saved
+        render(shown, out, before=before.pop() if before else None)
         before.append(report)
         if profile:
             from isolang.output.profile import profile as lines

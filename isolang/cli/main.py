@@ -41,8 +41,7 @@ def _guarded(command: Any, arguments: list[str]) -> int:
         context = command.make_context(PROGRAM, arguments, default_map=_defaults(arguments))
         with context:
             code = int(command.invoke(context) or 0)
-        sys.stdout.flush()
-        return code
+        return _printed(code)
     except typer.Exit as end:
         return end.exit_code
     except typer.TyperException as mistake:
@@ -72,6 +71,19 @@ def _guarded(command: Any, arguments: list[str]) -> int:
             raise
         complain(f"{PROGRAM}: {internal_error(error)}")
         return EXIT_UNKNOWN
+
+
+def _printed(code: int) -> int:
+    """The exit code, once all is printed: what cannot be printed is no reason to lose a verdict."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(f"{PROGRAM}: cannot print: {error.strerror or error}")
+        forget_stdout()
+        return code or EXIT_USAGE
+    return code
 
 
 def _renamed(arguments: list[str]) -> list[str]:

@@ -17,7 +17,8 @@ from msgspec.structs import asdict, replace
 from isolang.cli.choices import duration
 from isolang.cli.parameters import OUTPUT, Mistake, one_of
 from isolang.cli.progress import StatusLine
-from isolang.cli.several import Remarks, brief
+from isolang.cli.several import Remarks, brief, complain_unsaved, was_printed
+from isolang.errors import IsolangError
 from isolang.output.records import (
     EXIT_INPUT,
     EXIT_UNKNOWN,
@@ -255,8 +256,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
         judged = judge(recorded, target, levels=False, little=False)
-    if form == "text":
-        _print(report_of_run(judged), judged)
+    printed = form != "text" or was_printed(lambda: _print(report_of_run(judged), judged))
     known = len(judged.doubts)
     judged = with_little(judged)
     if form == "text":
@@ -279,16 +279,23 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
         from isolang.report import course_of, save_page
         from isolang.report import page as make
 
-        course = course_of(recorded.path)
-        save_page(
-            make(
+        try:
+            course = course_of(recorded.path)
+            made = make(
                 judged.verdict, name=str(recorded.path), course=course, statements=judged.statements
-            ),
-            Path(page),
-        )
-        report = replace(report, page=page)
+            )
+            report = replace(report, page=save_page(made, Path(page)))
+        except (IsolangError, OSError) as error:
+            report = replace(report, unsaved=(*report.unsaved, str(error)))
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
+    if form != "text":
+        printed = was_printed(lambda: _print_form(report, judged, form))
+    complain_unsaved(report)
+    return code if printed else code or EXIT_INPUT
+
+
+def _print_form(report: RunReport, judged: Judged, form: str) -> None:
     if form == "json":
         data(json_text(report.brief() if short else report))
     elif form == "markdown":
@@ -300,9 +307,8 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
         )
     elif form == "quiet":
         Remarks().beside(report, caveats=True)
-    elif form != "text":
+    else:
         _print_whole(_as_it_counts(report), judged, form)
-    return code
 
 
 def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int:
@@ -333,6 +339,16 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
         certificate=found.folder if judged is None else report.certificate,
         warnings=(*report.warnings, *((found.note,) if found.note else ())),
     )
+    printed = was_printed(lambda: _print_watched(report, recorded, found, judged, form))
+    complain_unsaved(report)
+    code = code_of(report)
+    code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
+    return code if printed else code or EXIT_INPUT
+
+
+def _print_watched(
+    report: RunReport, recorded: Run, found: Look, judged: Judged | None, form: str
+) -> None:
     if form == "text":
         from isolang.output.text import render
 
@@ -351,8 +367,6 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
         say(visible(brief(_as_it_counts(report))))
     else:
         Remarks().beside(report, caveats=True)
-    code = code_of(report)
-    return EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
 
 
 def _as_it_counts(report: RunReport) -> RunReport:
@@ -390,6 +404,7 @@ def report_of_run(judged: Judged) -> RunReport:
         first_transaction=judged.first,
         statements={name: tuple(sent) for name, sent in judged.statements.items()},
         lost=judged.lost,
+        unsaved=judged.unsaved,
     )
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from isolang.caveat import Caveat
 from isolang.cli.parameters import Mistake
 from isolang.output.records import Report
-from isolang.output.terminal import complain
+from isolang.output.terminal import complain, forget_stdout, visible
 
 
 def expanded(histories: Sequence[str], form: str) -> list[str]:
@@ -67,7 +68,8 @@ class Remarks:
 
     def beside(self, report: Report, *, caveats: bool) -> None:
         """Say warnings, and the caveats of a verdict that is not printed."""
-        self.say(map(warning, report.warnings))
+        unsaved = report.unsaved  # which `complain_unsaved` says
+        self.say(warning(one) for one in report.warnings if one not in unsaved)
         if caveats:
             self.say(f"{report.history}: {Caveat(one).brief}" for one in report.caveats)
 
@@ -82,3 +84,26 @@ def summary(reports: Counter[str]) -> str:
     order = ("valid", "invalid", "unknown", "error")
     parts = [f"{reports[verdict]} {verdict}" for verdict in order if reports[verdict]]
     return f"{reports.total()} verdicts: {', '.join(parts)}"
+
+
+def complain_unsaved(report: Report) -> None:
+    """Say what of a report could not be saved, on the standard error output."""
+    complain(*(visible(f"isocheck: not saved: {one}") for one in report.unsaved))
+
+
+def was_printed(show: Callable[[], object]) -> bool:
+    """Print something; where that is not possible, say why, and lose no verdict by it.
+
+    Raises:
+        BrokenPipeError: nobody reads on.
+    """
+    try:
+        show()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        complain(f"isocheck: cannot print: {error.strerror or error}")
+        forget_stdout()
+        return False
+    return True

@@ -179,7 +179,7 @@ def watch(
             report = msgspec.structs.replace(report, places=places)
         files = _kept(report, folder) if state else []
         if html:
-            files.append(course.save_end(report))
+            files += _page(report, course)
     return _told(report, watched, course, state=state, output=output, files=files)
 
 
@@ -220,6 +220,17 @@ def _kept(report: Report, folder: Path) -> list[str]:
             return [f"history {saved[0]}", f"certificate {saved[1]}"]
     except (IsolangError, OSError) as error:
         complain(visible(f"the violation could not be saved: {error}"))
+    return []
+
+
+def _page(report: Report, course: Course) -> list[str]:
+    """Save the page; a verdict is not lost where that is not possible."""
+    from isolang.errors import IsolangError
+
+    try:
+        return [course.save_end(report)]
+    except (IsolangError, OSError) as error:
+        complain(visible(f"the page could not be saved: {error}"))
     return []
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from isolang.output.terminal import visible
+from isolang.output.terminal import complain, visible
 
 if TYPE_CHECKING:
     from isolang.watch import Report, Round
@@ -96,6 +96,7 @@ class Course:
         self._rate = 0.0
         self._memory = 0.0
         self._last: tuple[Round, Lag] | None = None
+        self._complained = False  # that the page cannot be saved
 
     def add(self, found: Round, lag: Lag) -> None:
         """Take a round."""
@@ -116,7 +117,12 @@ class Course:
             self._points = self._points[1::2]
             self._each *= 2
         if self._page and time.monotonic() - self._written >= _REFRESH:
-            self._write(found.outcome, refresh=_REFRESH)
+            try:
+                self._write(found.outcome, refresh=_REFRESH)
+            except OSError as error:  # the watch goes on; its end says it again
+                if not self._complained:
+                    complain(visible(f"the page could not be saved: {error}"))
+                self._complained = True
 
     def told(self, report: Report | None = None) -> WatchLine:
         """The last round, for programs.

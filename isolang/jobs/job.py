@@ -283,30 +283,43 @@ def _is_large(history: str) -> bool:
 
 
 def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save what the user asked for, and evidence that no one asked for: a rejected certificate."""
+    """Save what the user asked for, and evidence that no one asked for: a rejected certificate.
+
+    What cannot be saved is in the report, beside a verdict that holds all the same.
+    """
     from isolang.verdict import Invalid, Unknown, Valid
 
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"
-    try:
-        if isinstance(verdict, Unknown) and verdict.evidence is not None:
-            path = verdict.evidence.save(job.certificates or ".")
-            report = replace(report, certificate=str(path))
-        if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
-            path = verdict.certificate().save(job.certificates)
-            report = replace(report, certificate=str(path))
-        if isinstance(verdict, Invalid) and proved and job.minimal:
-            report = replace(report, minimal=_write_minimal(job, verdict, route))
-        if job.page:
-            report = replace(report, page=_write_page(job, report, verdict))
-        if job.plot:
-            report = replace(report, plot=_draw(job.plot, verdict))
-        if job.form:
-            from isolang.report.forms import FORMS
+    evidence = verdict.evidence if isinstance(verdict, Unknown) else None
+    to_save: dict[str, Callable[[], str]] = {}
+    if evidence is not None:
+        to_save["certificate"] = lambda: str(evidence.save(job.certificates or "."))
+    if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
+        certificate = verdict.certificate
+        to_save["certificate"] = lambda: str(certificate().save(job.certificates))
+    if isinstance(verdict, Invalid) and proved and job.minimal:
+        invalid = verdict
+        to_save["minimal"] = lambda: _write_minimal(job, invalid, route)
+    if job.page:
+        to_save["page"] = lambda: _write_page(job, report, verdict)
+    if job.plot:
+        to_save["plot"] = lambda: _draw(job.plot, verdict)
+    if job.form:
+        to_save["drawn"] = lambda: _drawn(job.form, verdict)
+    saved: dict[str, str] = {}
+    unsaved: list[str] = []
+    for name, save in to_save.items():
+        try:
+            saved[name] = save()
+        except (IsolangError, OSError) as error:
+            unsaved.append(str(error))
+    return replace(report, **saved, unsaved=tuple(unsaved), warnings=(*report.warnings, *unsaved))
 
-            report = replace(report, drawn=FORMS[job.form](verdict))
-    except IsolangError as error:
-        report = replace(report, warnings=(*report.warnings, str(error)))
-    return report
+
+def _drawn(form: str, verdict: Verdict) -> str:
+    from isolang.report.forms import FORMS
+
+    return FORMS[form](verdict)
 
 
 def _write_page(job: Job, report: Report, verdict: Verdict) -> str:

@@ -169,6 +169,7 @@ class Report(Struct, frozen=True, kw_only=True):
         caveats: what changes the meaning of the verdict; what stands before a first colon says it
             in short. All are among the remarks of ``input`` and ``level``, or say how the history
             was read, or that nobody certified the verdict.
+        unsaved: what could not be saved, or printed, and why; the verdict holds all the same.
         statistics: what the engine did; ``seconds_…`` are stages of solving, the others counts.
         limits: what the check might use.
     """
@@ -207,6 +208,7 @@ class Report(Struct, frozen=True, kw_only=True):
     standing: Standing | None = None
     warnings: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
+    unsaved: tuple[str, ...] = ()
     statistics: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = Limits()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,7 @@ from isolang.run.target import Target
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.run.prefix import Look
-    from isolang.verdict import Invalid, Verdict
+    from isolang.verdict import Invalid, Valid, Verdict
 
 _LEVELS: Final = 60_000_000  # the work of all levels of the library: some ten seconds
 _SHOWN: Final = 12  # statements of a transaction
@@ -42,6 +43,7 @@ class Judged(Struct, frozen=True, kw_only=True):
             there is none.
         doubts: what keeps the verdict from meaning what it seems to.
         lost: the commits that a kill lost.
+        unsaved: what could not be saved beside the history, and why.
         all_levels: whether each level of the library was decided, where they were asked for.
     """
 
@@ -56,6 +58,7 @@ class Judged(Struct, frozen=True, kw_only=True):
     first: int = 0
     doubts: tuple[Doubt, ...] = ()
     lost: tuple[str, ...] = ()
+    unsaved: tuple[str, ...] = ()
     all_levels: bool = True
 
 
@@ -91,12 +94,9 @@ def judge(
     certificate = minimal = None
     statements: dict[str, tuple[str, ...]] = {}
     first = 0
+    unsaved: tuple[str, ...] = ()
     if isinstance(verdict, Valid | Invalid):
-        try:
-            certificate = verdict.certificate().save(recorded.path.parent)
-        except OSError as error:
-            what = f"the certificate could not be saved ({error.strerror})"
-            doubts += (Doubt(text=what, grave=False),)
+        certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
     if isinstance(verdict, Invalid):
         statements = _statements(verdict, history, recorded, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
@@ -109,11 +109,13 @@ def judge(
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
         doubts=doubts,
+        unsaved=unsaved,
         lost=lost_commits(recorded.path) if may_lose(recorded) else (),
     )
     if isinstance(verdict, Invalid) and smallest:
-        minimal, said = _save_smallest(verdict, recorded)
-        judged = replace(judged, minimal=minimal, smallest=said)
+        minimal, said, unsaved = _save_smallest(verdict, recorded)
+        more = (*judged.unsaved, *unsaved)
+        judged = replace(judged, minimal=minimal, smallest=said, unsaved=more)
     if little:
         judged = with_little(judged)
     return with_levels(judged) if levels else judged
@@ -142,18 +144,14 @@ def judge_watched(recorded: Run, found: Look) -> tuple[tuple[Doubt, ...], Judged
     verdict = check(history, recorded.claims, timeout=recorded.settings.timeout)
     if not isinstance(verdict, Invalid):
         raise HistoryError(f"{found.folder}: the violation was not found again")
-    certificate = None
-    try:
-        certificate = verdict.certificate().save(recorded.path.parent)
-    except OSError as error:
-        what = f"the certificate could not be saved ({error.strerror})"
-        doubts += (Doubt(text=what, grave=False),)
+    certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
     return doubts, Judged(
         recorded=recorded,
         verdict=verdict,
         certificate=certificate,
         anomaly=verdict.violation.anomaly,
         doubts=doubts,
+        unsaved=unsaved,
     )
 
 
@@ -176,8 +174,20 @@ def with_levels(
     return replace(judged, strongest=strongest, all_levels=all_known)
 
 
-def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str]:
-    """Save the smallest part; also gives what it is, in a few words."""
+def _save_certificate(
+    verdict: Valid | Invalid, folder: Path
+) -> tuple[Path | None, tuple[str, ...]]:
+    """Save a certificate; also gives why that was not possible: the verdict is not lost by it."""
+    from isolang.errors import IsolangError
+
+    try:
+        return verdict.certificate().save(folder), ()
+    except (IsolangError, OSError) as error:
+        return None, (f"the certificate could not be saved: {error}",)
+
+
+def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
+    """Save the smallest part; also gives what it is, in a few words, and why it is not saved."""
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -188,11 +198,14 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str]:
     part = minimise(verdict, way, seed=seed)
     try:
         write_history(part, str(path), format="edn", renumber=True)
-    except HistoryError:
-        path.unlink(missing_ok=True)
-        return None, ""
+    except HistoryError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        if not isinstance(error.__context__, OSError):
+            return None, "", ()  # the format cannot express it
+        return None, "", (f"the smallest part could not be saved: {error}",)
     anomaly = anomaly_of(part, way, seed=seed)
-    return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}"
+    return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}", ()
 
 
 def _strongest(

@@ -921,7 +921,13 @@ class Watch:
                 note=note,
                 violations=self._violations,
             )
-        self.chain.end(End(previous=self.chain.previous, outcome=outcome, note=note))
+        try:
+            self.chain.end(End(previous=self.chain.previous, outcome=outcome, note=note))
+        except HistoryError as error:
+            if outcome == "valid":
+                raise  # nothing but a whole chain proves it
+            parts = [self._report.note, f"the chain lacks its end: {error}"]
+            self._report = structs.replace(self._report, note="; ".join(filter(None, parts)))
         self.state.close()
 
     def _told(
