@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isolang.errors import IsolangError
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import complain, data, say, visible
 
@@ -30,11 +31,16 @@ def run_survey(
 
     workloads = _named(settings.workload, ALL)
     earlier = load_survey(against) if against else None
+    unsaved: list[str] = []
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
         if page:  # after each: what comes next may end it all
-            save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))
+            unsaved.clear()
+            try:
+                save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))
+            except IsolangError as error:  # the table is printed all the same
+                unsaved.append(str(error))
         if output == "text":
             say(*_lines(cell))
         elif sys.stderr.isatty():
@@ -58,6 +64,7 @@ def run_survey(
         tell(*(f"  {one.kind:<10}{visible(one.text)}" for one in new or ()))
         if not new:
             tell("  nothing new")
+    complain(*(visible(f"isocheck: not saved: {one}") for one in unsaved))
     outcomes = {cell.outcome for cell in found.cells}
     known = earlier is not None and not any(one.kind == "violation" for one in new)
     if "invalid" in outcomes and not known:

@@ -236,7 +236,7 @@ def _cell(
     ), recorded
 
 
-def _save_page(judged: Judged) -> str:
+def _save_page(judged: Judged) -> str | None:
     from isolang.report import course_of, page, save_page
 
     history = judged.recorded.path
@@ -247,7 +247,10 @@ def _save_page(judged: Judged) -> str:
         course=course_of(history),
         statements=judged.statements,
     )
-    save_page(made, path)
+    try:
+        save_page(made, path)
+    except IsolangError:  # the table says where no page is
+        return None
     return path.name
 
 
