@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
 from isolang.run.ownership import Marks, Ownership
-from isolang.run.target import Owned, TargetError
+from isolang.run.target import NoDriverError, Owned, TargetError
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
@@ -27,12 +27,12 @@ def package(name: str, extra: str) -> Any:
         extra: of ours, that installs it.
 
     Raises:
-        TargetError: it is not installed.
+        NoDriverError: it is not installed.
     """
     try:
         return import_module(name)
     except ImportError:
-        raise TargetError(f"{extra}: no driver; pip install 'isolang[{extra}]'") from None
+        raise NoDriverError(f"{extra}: no driver; pip install 'isolang[{extra}]'") from None
 
 
 @contextmanager
@@ -152,9 +152,12 @@ class Served(BaseTarget):
         partitions: whether its network can be cut.
         proxied: whether clients connect through a proxy.
         runs_as: the user of our own server, if we are root and there is such a user.
+        spoken_by: the package that its clients need, and the extra that installs it; empty for
+            none.
     """
 
     name: ClassVar[str]
+    spoken_by: ClassVar[tuple[str, str] | tuple[()]] = ()
     runs_as: ClassVar[str] = ""
     server: Server | None = None
     cluster: Cluster | None = None
@@ -170,6 +173,8 @@ class Served(BaseTarget):
         """Start the server if there is to be one, and connect once."""
         if not self.address.host:
             self._require_no_name()
+            if self.spoken_by:
+                package(*self.spoken_by)  # before a server is started that nobody can speak to
             from isolang.run.servers.server import Server
 
             self.server = Server(self.name, self.runs_as)

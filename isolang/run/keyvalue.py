@@ -77,10 +77,18 @@ class KeyValueTarget(Served, Marked):
     def start(self) -> None:
         """Start the server if there is to be one, and connect once."""
         super().start()
-        self.connect(direct=True).close()
+        self.version()  # a port may be open where nobody answers
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Put a value for each key: registers with nothing, lists empty."""
+        """Put a value for each key: registers with nothing, lists empty.
+
+        Raises:
+            TargetError: a key is there already, or the store does not answer.
+        """
+        with connecting(self.address):
+            self._set_up(registers, lists)
+
+    def _set_up(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         self.lists = frozenset(lists)
         first = dict.fromkeys(registers) | {key: [] for key in lists}
         with closing(self.connect(direct=True)) as client:
@@ -144,7 +152,7 @@ class KeyValueTarget(Served, Marked):
 
     def version(self) -> str:
         """Name the store and its version, as it says itself."""
-        with closing(self.connect(direct=True)) as client:
+        with connecting(self.address), closing(self.open(direct=True)) as client:
             return f"{self.name} {client.raw.version()}"
 
     def remove(self) -> None:
@@ -177,6 +185,10 @@ class KeyValueTarget(Served, Marked):
         Raises:
             TargetError: the run is alive.
         """
+        with connecting(self.address):
+            return self._clean()
+
+    def _clean(self) -> list[str]:
         owner, alive = self._left_by()
         if alive:
             raise not_removed(owner, self.address)

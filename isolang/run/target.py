@@ -30,6 +30,10 @@ class TargetError(IsolangError):
     """A database that cannot be tested as asked: no driver, no server, no rights, no such level."""
 
 
+class NoDriverError(TargetError):
+    """The package that a database is spoken to with is not installed: waiting does not help."""
+
+
 class Level(Struct, frozen=True, kw_only=True):
     """An isolation level of a database.
 

@@ -3,9 +3,12 @@
 import importlib
 import inspect
 import json
+import signal
 import subprocess
 import sys
+import tomllib
 import warnings
+from pathlib import Path
 
 import lark
 import pytest
@@ -312,3 +315,41 @@ def test_shell_completion(words, expected):
     )  # fmt: skip
     assert set(done.stdout.split()) >= expected
     assert all(word.startswith(words.split()[-1]) for word in done.stdout.split())
+
+
+def test_ctrl_c_while_the_program_is_imported(tmp_path):
+    """No traceback: it ends as by any signal. Where Ctrl-C is ignored, it stays so."""
+    (tmp_path / "typer.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.2)\nraise SystemExit(7)\n"
+    )
+    program = (
+        "import sys; sys.path.insert(0, sys.argv.pop()); {}"
+        "from isolang.cli.entry import main; main()"
+    )
+    ignores = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    for before, code in (("", -signal.SIGINT), (ignores, 7)):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program.format(before), tmp_path],
+            capture_output=True, text=True, check=False, env=ENVIRONMENT,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_the_program_catches_ctrl_c_again(tmp_path):
+    """What is interrupted later says so."""
+    program = (
+        "import os, signal, sys; from isolang.cli import entry, main; "
+        "main.main = lambda: os.kill(os.getpid(), signal.SIGINT) or 5\n"
+        "try: entry.main()\nexcept KeyboardInterrupt: sys.exit(130)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, check=False, env=ENVIRONMENT
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_the_program_is_the_entry():
+    """Not the module whose imports Ctrl-C would end in a traceback."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {"isocheck": "isolang.cli.entry:main"}

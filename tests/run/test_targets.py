@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import socket
+import sys
+import threading
+from contextlib import suppress
+
 import pytest
 
+from isolang.run.adapter import package
 from isolang.run.address import Address
 from isolang.run.operation import Read, Write
 from isolang.run.outcome import RolledBack
 from isolang.run.play import driver_for, play
 from isolang.run.recorder import Recorder
-from isolang.run.target import TargetError
+from isolang.run.servers.server import Server
+from isolang.run.target import NoDriverError, TargetError
 from isolang.run.targets import BUILT_IN, target_named
 
 psycopg = pytest.importorskip("psycopg")
@@ -155,6 +162,81 @@ def test_addresses(text, shown):
     """The syntax of SQLAlchemy's URLs; what is shown has no password."""
     assert str(Address.parse(text)) == shown
     assert str(Address.parse(shown)) == shown
+
+
+@pytest.fixture
+def answering():
+    """Start servers that say something to whoever connects, or nothing at all."""
+    listeners = []
+
+    def start(answer):
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def serve():
+            with suppress(OSError):
+                while True:
+                    one, _ = listener.accept()
+                    listeners.append(one)
+                    if answer:
+                        one.recv(1000)
+                        one.sendall(answer)
+                        one.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()[1]
+
+    yield start
+    for one in listeners:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"]
+)
+@pytest.mark.parametrize("kind", ["etcd", "redis"])
+def test_a_port_where_no_such_server_is(monkeypatch, answering, kind, answer):
+    """Nothing is internal about an answer that never comes, or is none; cleaning says so, too."""
+    monkeypatch.setattr("isolang.run.drivers.etcd.PATIENCE", 0.3)
+    if kind == "redis":
+        redis = pytest.importorskip("redis")
+        plain = redis.Connection
+        monkeypatch.setattr(
+            redis, "Connection", lambda **more: plain(**{"socket_timeout": 0.3, **more})
+        )
+    target = target_named(f"{kind}://127.0.0.1:{answering(answer)}")
+    with pytest.raises(TargetError, match=r"no connection \(.*is it running\?"):
+        target.start()
+    with pytest.raises(TargetError, match=r"no connection \(.*is it running\?"):
+        target.clean()
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver", "extra"),
+    [
+        ("postgres", "psycopg", "postgres"),
+        ("mariadb", "pymysql", "mariadb"),
+        ("galera", "pymysql", "mariadb"),
+        ("redis", "redis", "redis"),
+    ],
+)
+def test_a_missing_driver_is_said_before_a_server_is_started(monkeypatch, kind, driver, extra):
+    """It was said after 32 s, as that the server does not answer."""
+    monkeypatch.setitem(sys.modules, driver, None)
+    target = target_named(kind)
+    with pytest.raises(TargetError, match=rf"no driver; pip install 'isolang\[{extra}\]'"):
+        target.start()
+    assert target.server is None
+
+
+def test_a_driver_that_is_missed_later_ends_the_wait():
+    """Of an adapter that has not said what it needs."""
+    server = Server("mine")
+    try:
+        with pytest.raises(NoDriverError, match="mine: no driver"):
+            server.start(["sleep", "60"], lambda: package("no_such_package", "mine"), patience=60)
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mysql", "redis"])

@@ -6,7 +6,9 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from http.client import HTTPConnection
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+PATIENCE: Final = 10.0  # seconds for an answer
 
 Request: TypeAlias = dict[str, Any]
 Requests: TypeAlias = Sequence[Request]
@@ -20,7 +22,7 @@ class Gateway:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._http = HTTPConnection(host, port, timeout=10)
+        self._http = HTTPConnection(host, port, timeout=PATIENCE)
         self._http.connect()
         self.open = True
 

@@ -22,7 +22,7 @@ from typing import Final, TypeVar, cast
 
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
-from isolang.run.target import TargetError
+from isolang.run.target import NoDriverError, TargetError
 
 PATIENCE: Final = 30.0  # seconds until a server has to answer
 _POLL: Final = 0.02
@@ -157,6 +157,8 @@ class Server:
         while True:
             try:
                 self._answers()
+            except NoDriverError:
+                raise
             except Exception as error:
                 if time.monotonic() > until:
                     what = " ".join(str(error).split())

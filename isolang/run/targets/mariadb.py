@@ -64,6 +64,7 @@ class MariaDB(Served, SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient
     runs_as: ClassVar = "mysql"
+    spoken_by: ClassVar = ("pymysql", "mariadb")
 
     def start_server(self, server: Server) -> None:
         answers = lambda: self._connect("mysql", direct=True).close()  # noqa: E731

@@ -100,6 +100,7 @@ class Postgres(Served, SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = PostgresClient
     runs_as: ClassVar = "postgres"
+    spoken_by: ClassVar = ("psycopg", "postgres")
 
     ordered: ClassVar = False  # the log tells the order, afterwards
     log: Log | None = None

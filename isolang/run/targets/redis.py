@@ -24,6 +24,7 @@ class Redis(KeyValueTarget):
     )
     mixes = ""
     port = 0
+    spoken_by: ClassVar = ("redis", "redis")
 
     def start_server(self, server: Server) -> None:
         answers = lambda: self.connect(direct=True).close()  # noqa: E731
