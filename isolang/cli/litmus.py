@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -12,7 +13,7 @@ from isolang.cli.parameters import Include, Mistake, Output, one_of
 from isolang.cli.progress import Bar
 from isolang.history.values import Keyword
 from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
-from isolang.output.terminal import data, say, visible
+from isolang.output.terminal import complain, data, say, visible
 from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
@@ -136,9 +137,22 @@ def litmus(
     with Bar(1) as bar:
         bar.phase("look for histories")
         levels = _levels(playing, suite=suite, script=bool(script))
-        cases = _cases(what or [], spec, include, skipped, suite=suite)
-        questions = [case.question for case in cases]
-        rows = [observe(questions, playing, name, progress=bar.phase) for name in levels]
+        cases = _cases(what or [], spec, include, skipped, suite=suite, progress=bar.phase)
+    questions = [case.question for case in cases]
+    told = suite and not sys.stderr.isatty()  # where no bar is drawn
+    if told:
+        complain(f"{len(cases)} programs, each to be played at {_many(len(levels), 'level')}")
+    rows = []
+    with Bar(len(levels) * len(cases)) as bar:
+        for name in levels:
+
+            def playing_now(program: str, name: str = name) -> None:
+                bar.phase(" ".join(filter(None, (name, program))))
+                bar.step()
+
+            rows.append(observe(questions, playing, name, progress=playing_now))
+            if told:
+                complain(f"played at {visible(name)}: {len(rows)} of {_many(len(levels), 'level')}")
     if script:
         data(_script(cases, rows, playing, script))
         return EXIT_VALID
@@ -184,11 +198,12 @@ def _cases(
     skipped: list[tuple[str, str]],
     *,
     suite: bool,
+    progress: Callable[[str], object],
 ) -> list[Case]:
     if suite:
         if what or spec:
             raise Mistake("--suite takes no specification and no history")
-        return list(_edges(skipped))
+        return list(_edges(skipped, progress))
     if len(what) == 2:
         return [_pair(what[0], what[1], include)]
     if len(what) == 1:
@@ -199,14 +214,20 @@ def _cases(
     )
 
 
-def _edges(skipped: list[tuple[str, str]]) -> Iterator[Case]:
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" + "s" * (count != 1)
+
+
+def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) -> Iterator[Case]:
     """What tells each two neighbours of the lattice apart, where a database could show it."""
     from isolang.comparison.compare import half
     from isolang.comparison.lattice import order
     from isolang.comparison.separate import Bounds
 
     levels = _levels_by_key()
-    for stronger, weaker in order(levels, bounds=Bounds(transactions=0)).edges:
+    edges = order(levels, bounds=Bounds(transactions=0)).edges
+    for number, (stronger, weaker) in enumerate(edges, 1):
+        progress(f"look for a history between {weaker} and {stronger}, {number} of {len(edges)}")
         found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True))
         if found.witness is None:
             skipped.append((stronger, weaker))

@@ -426,8 +426,12 @@ def _serve(
     """
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
     tempfile.tempdir = scratch
-    threading.Thread(target=_outlive, args=(parent,), daemon=True).start()
-    _play_all(pipe, _owned(target_named(named, prefix=prefix), owner), parent)
+    threading.Thread(target=_outlive, args=(parent, scratch), daemon=True).start()
+    try:
+        _play_all(pipe, _owned(target_named(named, prefix=prefix), owner), parent)
+    finally:
+        if os.getppid() != parent:  # it was killed, and cannot remove the folder
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
@@ -550,9 +554,10 @@ class _Showing:
             raise KeyboardInterrupt
 
 
-def _outlive(parent: int) -> None:
+def _outlive(parent: int, scratch: str) -> None:
     """End this process and its children a while after the parent was killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
     time.sleep(2 * LATE)
+    shutil.rmtree(scratch, ignore_errors=True)  # its servers have keepers of their own
     os.killpg(0, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -81,6 +82,10 @@ def test_the_suite_finds_where_the_levels_of_a_database_lie(folder, capfd, monke
     few = {name: library_levels()[name] for name in ("sser", "strong-si", "ser", "si", "pc", "rc")}
     monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: few)
     run = run_here(capfd, "litmus", "--suite", "--run", "memory", "--interleavings", "40")
+    first, *each = run.err.splitlines()
+    assert re.fullmatch(r"\d+ programs, each to be played at 4 levels", first)
+    assert [one.rpartition(": ")[2] for one in each] == [f"{n} of 4 levels" for n in (1, 2, 3, 4)]
+    assert each[0].startswith("played at serializable: ")
     assert run.code == 1
     said = dict(line.strip().split(": ", 1) for line in run.out.splitlines() if ": nothing" in line)
     assert said["serializable"] == "nothing seen against sser"

@@ -364,6 +364,30 @@ def test_a_signal_while_the_status_is_shown(tmp_path, number, times):
     assert not signals
 
 
+def test_a_killed_run_leaves_no_folders(tmp_path):
+    """Its child, which outlives it for a moment, removes what is temporary."""
+    scratch, saved = tmp_path / "scratch", tmp_path / "saved"
+    scratch.mkdir()
+    run = subprocess.Popen(
+        [sys.executable, "-P", "-m", "isolang.cli.main", "run", "sqlite", "--seconds", "60",
+         "--save", saved],
+        env={**ENVIRONMENT, "TMPDIR": str(scratch)}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while not any(file.stat().st_size > 5000 for file in saved.glob("*.edn")):
+            assert run.poll() is None
+            time.sleep(0.05)
+        assert list(scratch.iterdir())
+    finally:
+        run.kill()
+        run.wait()
+    until = time.monotonic() + 60
+    while list(scratch.iterdir()) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not list(scratch.iterdir())
+
+
 @pytest.mark.parametrize("target", ["sqlite", "duckdb"])
 def test_what_killed_runs_leave_is_removed(capfd, tmp_path, target):
     """Tables with the mark and no other; the refusal says which they are, and the way out."""
