@@ -290,12 +290,12 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
     if form != "text":
-        printed = was_printed(lambda: _print_form(report, judged, form))
+        printed = was_printed(lambda: _print_form(report, judged, form, short=short))
     complain_unsaved(report)
     return code if printed else code or EXIT_INPUT
 
 
-def _print_form(report: RunReport, judged: Judged, form: str) -> None:
+def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) -> None:
     if form == "json":
         data(json_text(report.brief() if short else report))
     elif form == "markdown":
@@ -339,7 +339,9 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
         certificate=found.folder if judged is None else report.certificate,
         warnings=(*report.warnings, *((found.note,) if found.note else ())),
     )
-    printed = was_printed(lambda: _print_watched(report, recorded, found, judged, form))
+    printed = was_printed(
+        lambda: _print_watched(report, recorded, found, judged, form, short=short)
+    )
     complain_unsaved(report)
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
@@ -347,7 +349,7 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
 
 
 def _print_watched(
-    report: RunReport, recorded: Run, found: Look, judged: Judged | None, form: str
+    report: RunReport, recorded: Run, found: Look, judged: Judged | None, form: str, *, short: bool
 ) -> None:
     if form == "text":
         from isolang.output.text import render
