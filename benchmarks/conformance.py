@@ -40,8 +40,8 @@ from support.encodings import (
 )
 
 from isolang import History, load_history, load_spec
-from isolang.crosscheck import claim
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
+from isolang.pipeline.crosscheck import claim
 from isolang.solvers.registry import Pair, stages_of
 
 

@@ -48,10 +48,10 @@ history = isolang.load_history(sys.argv[1], initial=int(sys.argv[3]) or None)
 read = time.process_time()
 proved = ""
 if sys.argv[2] == "levels":
-    from isolang.levels import levels_of
+    from isolang.pipeline.levels import levels_of
     outcome, made = " ".join(levels_of(history).strongest()), ""
 elif sys.argv[2] == "all anomalies":
-    from isolang.findings import findings_of
+    from isolang.pipeline.findings import findings_of
     outcome, made = ", ".join(one.anomaly for one in findings_of(history).anomalies) or "none", ""
 else:
     verdict = isolang.check(history, sys.argv[2])

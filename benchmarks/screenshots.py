@@ -17,7 +17,7 @@ from support.pages import browser
 from support.paths import CORPORA, ROOT
 
 import isolang
-from isolang.levels import levels_of
+from isolang.pipeline.levels import levels_of
 from isolang.report import page
 from isolang.report.figure import figure
 from isolang.report.picture import save_picture

@@ -24,7 +24,7 @@ REFERENCE = {
     "isolang.testing.database": "the fixture `database`",
     "isolang.testing.target": "tests of an adapter of one's own",
     "isolang.strategies": "interleavings for Hypothesis",
-    "isolang.levels": "all levels of the library",
+    "isolang.pipeline.levels": "all levels of the library",
 }
 PROJECT = {"SECURITY.md": "Security", "CONTRIBUTING.md": "Contributing", "CHANGELOG.md": "Changes"}
 _COLOURS = (

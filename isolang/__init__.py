@@ -25,7 +25,7 @@ if find_spec("isolang._native") is None:
         "or install the checkout with pip install -e ."
     )
 
-from isolang.shown import SHOWN_BY
+from isolang.renderers import RENDERERS
 
 if TYPE_CHECKING:
     from isolang.api import check, load_history, load_spec
@@ -107,7 +107,7 @@ def _page(verdict: Verdict) -> str:
     return page(verdict)
 
 
-SHOWN_BY["text"], SHOWN_BY["page"] = _text, _page
+RENDERERS["text"], RENDERERS["page"] = _text, _page
 
 
 def __getattr__(name: str) -> Any:

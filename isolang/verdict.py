@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from isolang.caveat import Caveat, caveats_in
 from isolang.limits import Seconds
-from isolang.shown import SHOWN_BY
+from isolang.renderers import RENDERERS
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
@@ -103,7 +103,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """The report that ``isocheck`` prints, 100 columns wide, without colours."""
-        return SHOWN_BY["text"](self)
+        return RENDERERS["text"](self)
 
     def __repr__(self) -> str:
         certified = "certified" if self.certified else "not certified"
@@ -125,7 +125,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     def to_html(self) -> str:
         """The verdict as a page: one HTML file that needs no other (docs/report.md)."""
-        return SHOWN_BY["page"](self)
+        return RENDERERS["page"](self)
 
 
 class Valid(_Judged, frozen=True, kw_only=True):

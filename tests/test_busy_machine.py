@@ -15,14 +15,14 @@ from oracle.history import parse, with_wide_times
 from oracle.pipeline import to_tool
 
 from isolang.api import check
-from isolang.crosscheck import cross_check, partners
-from isolang.findings import findings_of
 from isolang.history.writers import write_history
 from isolang.jobs.job import Job, run_job
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
-from isolang.levels import levels_of
 from isolang.limits import Work
+from isolang.pipeline.crosscheck import cross_check, partners
+from isolang.pipeline.findings import findings_of
+from isolang.pipeline.levels import levels_of
 from isolang.run.judge import judge
 from isolang.run.player import play
 from isolang.run.settings import Settings

@@ -364,7 +364,7 @@ def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
     try:
         chosen, _ = choose_pair(*wanted, route=route)
         if cross_check:
-            from isolang.crosscheck import partners
+            from isolang.pipeline.crosscheck import partners
 
             partners(chosen, cross_check, route)
     except SolverError as error:

@@ -30,7 +30,7 @@ from isolang.output.records import (
 from isolang.output.terminal import complain, data, say, use_color, visible
 
 if TYPE_CHECKING:
-    from isolang.levels import Level, Levels
+    from isolang.pipeline.levels import Level, Levels
 
 _MARKS = {"satisfied": "✓", "violated": "✗", "unknown": "?", "no times": "–"}
 
@@ -212,7 +212,7 @@ def _judge(
     bar: Bar,
 ) -> tuple[Levels, OwnReport | None]:
     from isolang.api import read
-    from isolang.levels import levels_of
+    from isolang.pipeline.levels import levels_of
 
     bar.phase("read")
     loaded = read(history, reading)
@@ -225,7 +225,7 @@ def _judge(
 
 def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | None]:
     """Of each violated strict level, the least error of the clocks with which it holds."""
-    from isolang.levels import least_clock_error
+    from isolang.pipeline.levels import least_clock_error
 
     violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
     errors: dict[str, int | None] = {}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from isolang.crosscheck import cross_check, partners
 from isolang.errors import IsolangError
 from isolang.output.records import ClaimReport, CrossCheckReport, Report
+from isolang.pipeline.crosscheck import cross_check, partners
 from isolang.solvers.registry import choose_pair
 
 if TYPE_CHECKING:

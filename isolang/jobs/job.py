@@ -155,7 +155,7 @@ class _Beside:
             if left <= _LEFT:
                 return
         if self._job.all_anomalies:
-            from isolang.findings import findings_of
+            from isolang.pipeline.findings import findings_of
 
             options = replace(options, timeout=left)
             found = findings_of(self._history, options, progress=self._progress)
@@ -163,8 +163,8 @@ class _Beside:
         elif self._history.columns.operations() > _SMALL or report.verdict == "unknown":
             self._standing = Standing(looked_for=False)
         else:
-            from isolang.levels import levels_of
             from isolang.limits import Deadline, Work
+            from isolang.pipeline.levels import levels_of
 
             levels = levels_of(
                 self._history,
@@ -342,7 +342,7 @@ def _draw(path: str, verdict: Verdict) -> str:
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     from isolang.history.writers import write_history
-    from isolang.minimal import anomaly_of, minimise
+    from isolang.pipeline.minimal import anomaly_of, minimise
 
     start = time.perf_counter()
     left = None

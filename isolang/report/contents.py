@@ -23,7 +23,7 @@ from isolang.report.relations import DRAWINGS, Drawing
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
-    from isolang.levels import Levels
+    from isolang.pipeline.levels import Levels
     from isolang.verdict import Invalid, Verdict
 
 
@@ -195,7 +195,7 @@ def _part(verdict: Invalid) -> str:
     from isolang.errors import IsolangError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
-    from isolang.minimal import minimise
+    from isolang.pipeline.minimal import minimise
 
     stream = io.BytesIO()
     try:

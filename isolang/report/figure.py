@@ -42,7 +42,7 @@ from isolang.report.picture import (
 from isolang.report.relations import RELATIONS, style_of
 
 if TYPE_CHECKING:
-    from isolang.levels import Levels
+    from isolang.pipeline.levels import Levels
     from isolang.verdict import Verdict
 
 _MARGIN, _GAP, _STEP = 16.0, 14.0, 22.0

@@ -22,7 +22,7 @@ from isolang.report.plain import hashed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from isolang.levels import Levels
+    from isolang.pipeline.levels import Levels
     from isolang.report.course import Course
     from isolang.verdict import Verdict
 

@@ -191,7 +191,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
-    from isolang.minimal import anomaly_of, minimise
+    from isolang.pipeline.minimal import anomaly_of, minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
     way, seed = route(verdict.spec), recorded.settings.seed
@@ -216,8 +216,8 @@ def _strongest(
     What the level claims was found out already.
     """
     from isolang.language.hierarchy import IMPLIES, implied_by
-    from isolang.levels import levels_of
     from isolang.limits import Work
+    from isolang.pipeline.levels import levels_of
     from isolang.verdict import Valid
 
     levels = levels_of(verdict.history, progress=progress, simplest=False, work=Work(_LEVELS))

@@ -31,7 +31,7 @@ from isolang.api import check, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
 from isolang.language.classify.route import route
-from isolang.minimal import minimise
+from isolang.pipeline.minimal import minimise
 
 SLICES = 4
 PER_SLICE = 80

@@ -30,7 +30,7 @@ from isolang.history.clock_error import nanoseconds, with_clock_error
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import route
 from isolang.language.library import list_profiles
-from isolang.levels import least_clock_error
+from isolang.pipeline.levels import least_clock_error
 from isolang.verdict import Invalid
 
 PROFILES = {profile.name: route(load_spec(profile.name)) for profile in list_profiles()}

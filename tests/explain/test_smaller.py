@@ -17,7 +17,7 @@ from isolang.explain.shrink import shrink
 from isolang.explain.smaller import Finder, cost
 from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
-from isolang.minimal import anomaly_of, minimise
+from isolang.pipeline.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
 from isolang.solvers import engine as native_engine
 

@@ -28,7 +28,7 @@ MANY = 3
 EXCEPTIONS = {
     "comparison/vacuity.py": "why a history has no pair, for those that people meet most",
     "comparison/normal.py": "the order in which steps of a chain are tried",
-    "findings.py": "the cycles that define anomalies, by their steps",
+    "pipeline/findings.py": "the cycles that define anomalies, by their steps",
     "language/classify/relational.py": "what a part of a history may lack: an argument for each",
 }
 

@@ -19,10 +19,10 @@ from isolang.certify.steps import CycleStep
 from isolang.comparison.normal import normal
 from isolang.comparison.vacuity import possible_violations
 from isolang.errors import HistoryError
-from isolang.findings import findings_of
 from isolang.history.values import encode
 from isolang.language.classify.route import native_plan
-from isolang.levels import levels_of
+from isolang.pipeline.findings import findings_of
+from isolang.pipeline.levels import levels_of
 from isolang.pipeline.run import Run
 from isolang.problem import build_problem
 from isolang.solvers import engine

@@ -8,8 +8,8 @@ from support.paths import ROOT
 import isolang
 from isolang.cli.plot import time_against_size
 from isolang.history import History, Transaction
-from isolang.levels import levels_of
 from isolang.output.contest import Row
+from isolang.pipeline.levels import levels_of
 from isolang.report import course_of, page
 from isolang.report.contest import html
 from isolang.run.recorder import Recorder

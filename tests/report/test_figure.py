@@ -12,7 +12,7 @@ from support.paths import CORPORA, ROOT
 import isolang
 from isolang.errors import OptionError
 from isolang.history import History, Transaction
-from isolang.levels import levels_of
+from isolang.pipeline.levels import levels_of
 from isolang.report.chart import chart
 from isolang.report.figure import figure, lattice
 from isolang.report.picture import Box, Words, save_picture, svg, width_of

@@ -14,7 +14,7 @@ from support.paths import CORPORA, ROOT
 import isolang
 from isolang.history import History, Transaction
 from isolang.language.vocabulary import VOCABULARY
-from isolang.levels import levels_of
+from isolang.pipeline.levels import levels_of
 from isolang.report import page
 from isolang.report.columns import LONGEST_VALUE
 from isolang.report.relations import COLOURS, RELATIONS

@@ -288,7 +288,7 @@ import sys
 
 def test_it():
     loaded = {name for name in sys.modules if name.split(".")[0] == "isolang"}
-    root = {"isolang", "isolang.shown"}
+    root = {"isolang", "isolang.renderers"}
     assert loaded <= root | {"isolang.testing", "isolang.testing.pytest_plugin"}
     assert not {"numpy", "rich", "msgspec", "lark", "z3"} & set(sys.modules)
 """,

@@ -11,11 +11,11 @@ from support.broken_encodings import BROKEN
 from support.cli import LOST_UPDATE, THIN_AIR, VALID, run_here
 
 from isolang import check, load_history, load_spec
-from isolang.crosscheck import claim, cross_check, disagree, parse_pair, partners
 from isolang.encodings.registry import ENCODINGS
 from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import native_plan, route
+from isolang.pipeline.crosscheck import claim, cross_check, disagree, parse_pair, partners
 from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
 
 SER = classify(load_spec("ser"))

@@ -24,10 +24,10 @@ from isolang.explain.part import Part, same_transactions
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
 from isolang.language.classify.event_graph import Plan
-from isolang.levels import Levels, levels_of
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide, refuter
+from isolang.pipeline.levels import Levels, levels_of
 from isolang.problem import Problem, build_problem
 from isolang.verdict import Invalid
 

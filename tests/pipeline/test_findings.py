@@ -5,9 +5,9 @@ from support.paths import ROOT
 
 import isolang
 from isolang import History, Transaction
-from isolang.findings import findings_of
 from isolang.history.before import with_initial
 from isolang.options import Options
+from isolang.pipeline.findings import findings_of
 from isolang.simulator.generate import generate
 from isolang.simulator.workload import Workload
 

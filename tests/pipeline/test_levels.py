@@ -18,7 +18,7 @@ from isolang.language.classify.route import route
 from isolang.language.hierarchy import IMPLIES, among, implied_by
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
-from isolang.levels import NEED_TIMES, levels_of
+from isolang.pipeline.levels import NEED_TIMES, levels_of
 
 ROWS = {row["history"]: row for row in litmus_table()}
 COLUMNS = [c for c in litmus_table()[0] if c not in ("history", "operations")]
