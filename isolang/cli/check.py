@@ -28,9 +28,9 @@ from isolang.cli.progress import Bar
 from isolang.cli.several import (
     Remarks,
     brief,
-    complain_unsaved,
     expanded,
     summary,
+    warn_unsaved,
     warning,
     was_printed,
 )
@@ -39,7 +39,7 @@ from isolang.jobs.routes import load_routes
 from isolang.machine import processors
 from isolang.options import LIMITS, Options, ReadOptions
 from isolang.output.records import EXIT_INPUT, Report, code_of, exit_code, json_text
-from isolang.output.terminal import complain, console, data, say, use_color, visible
+from isolang.output.terminal import console, escaped, print_data, print_lines, use_color, warn
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
@@ -195,7 +195,7 @@ def check(
     remarks = Remarks()
     if output == "text":
         warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
-        remarks.say(map(warning, warnings))
+        remarks.warn_once(map(warning, warnings))
     reports: list[Report] = []
     counts: Counter[str] = Counter()
     printed: set[bool] = set()
@@ -207,20 +207,20 @@ def check(
         counts[report.verdict] += 1
         printed.add(was_printed(lambda: show(report)))
         if output not in _FILES:
-            complain_unsaved(report)
+            warn_unsaved(report)
 
     code = _run(everything, counted, parallel)
     if output == "text" and not quiet and counts.total() > 1:
-        printed.add(was_printed(lambda: say(summary(counts))))
+        printed.add(was_printed(lambda: print_lines(summary(counts))))
     if output in _FILES:
         from isolang.output.text import text_of_report
         from isolang.report.forms import junit, sarif
 
         form = junit if output == "junit" else sarif
         text = form((report, text_of_report(report)) for report in reports)
-        printed.add(was_printed(lambda: data(text)))
+        printed.add(was_printed(lambda: print_data(text)))
         for report in reports:
-            complain_unsaved(report)
+            warn_unsaved(report)
     return code if all(printed) else code or EXIT_INPUT
 
 
@@ -286,12 +286,12 @@ def _printer(
     if output == "text" and one_line:
 
         def line(report: Report) -> None:
-            say(visible(brief(report)))
-            remarks.beside(report, caveats=False)
+            print_lines(escaped(brief(report)))
+            remarks.warn_about(report, caveats=False)
 
         return line
     if output == "json":
-        return lambda report: data(json_text(report.brief() if one_line else report))
+        return lambda report: print_data(json_text(report.brief() if one_line else report))
     if output == "markdown":
         return _paragraphs(remarks)
     if output in _FORMS:
@@ -299,7 +299,7 @@ def _printer(
     if output == "edn":
         from isolang.output.edn import to_edn
 
-        return lambda report: data(
+        return lambda report: print_data(
             to_edn(to_builtins(report.brief() if one_line else report)) + "\n"
         )
     from isolang.output.text import render
@@ -315,7 +315,7 @@ def _printer(
         if profile:
             from isolang.output.profile import profile as lines
 
-            say(*lines(report), "")
+            print_lines(*lines(report), "")
         sys.stdout.flush()
 
     return text
@@ -324,8 +324,8 @@ def _printer(
 def _errors_only(report: Report, remarks: Remarks) -> None:
     """Say what cannot be used, which is no verdict, and what changes the meaning of one."""
     if report.verdict == "error":
-        complain(f"{report.history}: {report.reason}")
-    remarks.beside(report, caveats=True)
+        warn(f"{report.history}: {report.reason}")
+    remarks.warn_about(report, caveats=True)
 
 
 def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
@@ -337,9 +337,9 @@ def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
     def show(report: Report) -> None:
         nonlocal first
         text = markdown_of_report(report) if report.drawn is None else report.drawn
-        data(text if first else f"\n{text}")
+        print_data(text if first else f"\n{text}")
         first = False
-        remarks.beside(report, caveats=False)
+        remarks.warn_about(report, caveats=False)
 
     return show
 
@@ -347,10 +347,10 @@ def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
 def _draw(report: Report, remarks: Remarks) -> None:
     """Print the form that was asked for; where there is no verdict, say why not."""
     if report.drawn is None:
-        complain(f"{report.history}: {report.reason}")
+        warn(f"{report.history}: {report.reason}")
     else:
-        data(report.drawn)
-    remarks.beside(report, caveats=False)
+        print_data(report.drawn)
+    remarks.warn_about(report, caveats=False)
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:

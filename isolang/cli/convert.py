@@ -12,7 +12,7 @@ from isolang.cli import choices
 from isolang.cli.parameters import named
 from isolang.options import ReadOptions
 from isolang.output.records import EXIT_VALID
-from isolang.output.terminal import complain
+from isolang.output.terminal import warn
 
 if TYPE_CHECKING:
     from isolang.history.writers.report import WriteReport
@@ -46,16 +46,16 @@ def convert(
     history = read(source, reading)
     where = sys.stdout.buffer if target == "-" else target
     report = write_history(history, where, format=to, renumber=renumber, drop=drop)
-    say_written(target, report, (*history.ignored, *report.notes))
+    report_written(target, report, (*history.ignored, *report.notes))
     return EXIT_VALID
 
 
-def say_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
+def report_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
     """Say on stderr what was written, and what changed on the way."""
     if target == "-":
         sys.stdout.buffer.flush()
     name = "the standard output" if target == "-" else target
-    complain(
+    warn(
         f"{name}: {report.transactions} transactions, {report.operations} operations "
         f"as {report.format}",
         *(f"  {note}" for note in notes),

@@ -14,7 +14,7 @@ from isolang.files import write_whole
 from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
 from isolang.output.records import EXIT_VALID
-from isolang.output.terminal import data
+from isolang.output.terminal import print_data
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
@@ -54,7 +54,7 @@ def encode(
     take_encoding(encoding, options.prune, route)  # mistakes are said before the history is read
     text = written(read(history, reading), route, to=to, encoding=encoding, prune=options.prune)
     if target == "-":
-        data(text)
+        print_data(text)
     else:
         try:
             write_whole(Path(target), text)

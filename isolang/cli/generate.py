@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isolang.cli.convert import TO, say_written
+from isolang.cli.convert import TO, report_written
 from isolang.cli.parameters import OUTPUT, Mistake
 from isolang.declared import options_of
 from isolang.files import write_whole
@@ -75,7 +75,7 @@ def generate(
     notes += report.notes
     if "real-time" in left_out:
         notes.append("without real time sser and strong-si have no verdict")
-    say_written(target, report, notes)
+    report_written(target, report, notes)
     return EXIT_VALID
 
 

@@ -27,7 +27,7 @@ from isolang.output.records import (
     exit_code,
     json_text,
 )
-from isolang.output.terminal import complain, data, say, use_color, visible
+from isolang.output.terminal import escaped, print_data, print_lines, use_color, warn
 
 if TYPE_CHECKING:
     from isolang.pipeline.levels import Level, Levels
@@ -184,7 +184,7 @@ def levels(
                 if len(histories) == 1:
                     raise
                 bar.pause()
-                complain(f"isocheck: {error}")
+                warn(f"isocheck: {error}")
                 codes.add(EXIT_INPUT)
                 continue
             if page:
@@ -193,10 +193,10 @@ def levels(
                 _draw(found, plot)
             bar.pause()
             if output == "json":
-                data(json_text(_report(history, found, own, errors)))
+                print_data(json_text(_report(history, found, own, errors)))
             else:
-                say(*_text(history, found), *_errors(errors), *_own_text(own))
-                say(*([""] if len(histories) > 1 else []))
+                print_lines(*_text(history, found), *_errors(errors), *_own_text(own))
+                print_lines(*([""] if len(histories) > 1 else []))
             codes.add(_code(found, own, at_least))
             bar.step()
     return exit_code(codes)
@@ -218,7 +218,7 @@ def _judge(
     loaded = read(history, reading)
     if len(loaded.columns.txn_levels):
         bar.pause()
-        complain(f"note: {loaded.name}: {_OF_EACH}")
+        warn(f"note: {loaded.name}: {_OF_EACH}")
     found = levels_of(loaded, options, progress=bar.phase)
     return found, _own(found, spec, include, options, bar.phase) if spec else None
 
@@ -253,7 +253,7 @@ def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
         return EXIT_UNKNOWN if unknown else EXIT_VALID
     standing = found.levels[at_least].standing
     if standing == "no times":
-        complain(f"{found.history.name}: {at_least} needs real time, which the history has not")
+        warn(f"{found.history.name}: {at_least} needs real time, which the history has not")
         return EXIT_INPUT
     return {"satisfied": EXIT_VALID, "violated": EXIT_INVALID}.get(standing, EXIT_UNKNOWN)
 
@@ -264,7 +264,7 @@ def _own_text(own: OwnReport | None) -> Iterator[str]:
     if own is not None:
         reason = f": {own.reason}" if own.reason else ""
         yield ""
-        yield f"  {visible(own.place.name)}: {own.verdict}{reason}"
+        yield f"  {escaped(own.place.name)}: {own.verdict}{reason}"
         yield f"  {said(own.place)}"
         if own.place.lacking:
             yield f"    {said_of_lacking(own.place.lacking)}"
@@ -348,7 +348,7 @@ def _text(history: str, found: Levels) -> Iterator[str]:
     from isolang.language.library import list_library
 
     titles = {entry.name: entry.title for entry in list_library()}
-    yield visible(history)
+    yield escaped(history)
     yield ""
     if len(found.shown()) < len(found.levels):
         yield "  with session order, and without"

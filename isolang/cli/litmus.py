@@ -13,7 +13,7 @@ from isolang.cli.parameters import Include, Mistake, Output, one_of
 from isolang.cli.progress import Bar
 from isolang.history.values import Keyword
 from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def litmus(
     questions = [case.question for case in cases]
     told = suite and not sys.stderr.isatty()  # where no bar is drawn
     if told:
-        complain(f"{len(cases)} programs, each to be played at {_many(len(levels), 'level')}")
+        warn(f"{len(cases)} programs, each to be played at {_many(len(levels), 'level')}")
     rows = []
     with Bar(len(levels) * len(cases)) as bar:
         for name in levels:
@@ -152,20 +152,20 @@ def litmus(
 
             rows.append(observe(questions, playing, name, progress=playing_now))
             if told:
-                complain(f"played at {visible(name)}: {len(rows)} of {_many(len(levels), 'level')}")
+                warn(f"played at {escaped(name)}: {len(rows)} of {_many(len(levels), 'level')}")
     if script:
-        data(_script(cases, rows, playing, script))
+        print_data(_script(cases, rows, playing, script))
         return EXIT_VALID
     results = [_report(case, None) for case in cases if not rows]
     results += [_report(case, one) for row in rows for case, one in zip(cases, row, strict=True)]
     if output == "json":
-        data(json_text(LitmusReports(results=tuple(results), skipped=tuple(skipped))))
+        print_data(json_text(LitmusReports(results=tuple(results), skipped=tuple(skipped))))
     elif suite:
-        say(*_table(cases, rows, skipped))
+        print_lines(*_table(cases, rows, skipped))
     else:
-        say(*_program(cases[0]))
+        print_lines(*_program(cases[0]))
         for row in rows:
-            say("", *_said(cases[0], row[0]))
+            print_lines("", *_said(cases[0], row[0]))
     seen = any(one.violations or one.same for one in results)
     return EXIT_INVALID if seen else EXIT_VALID
 
@@ -372,11 +372,11 @@ def _value(value: object) -> str:
 def _program(case: Case) -> Iterator[str]:
     litmus = case.question.litmus
     if case.allowed_by:
-        a, b = visible(case.allowed_by), visible(case.forbidden_by or "")
+        a, b = escaped(case.allowed_by), escaped(case.forbidden_by or "")
         yield f"{a} allows this, {b} does not:"
     for number_, own in enumerate(litmus.shown, 1):
         for ops in own:
-            yield f"  session {number_}   begin  {visible(_ops(ops))}  commit"
+            yield f"  session {number_}   begin  {escaped(_ops(ops))}  commit"
     for (i, j), (k, m) in litmus.before:
         yield f"  transaction {j + 1} of session {i + 1} ends before {m + 1} of {k + 1} begins"
 
@@ -387,7 +387,7 @@ def _count(found: Observed) -> str:
 
 
 def _said(case: Case, found: Observed) -> Iterator[str]:
-    where = f"{visible(found.database)}, {visible(found.level)}"
+    where = f"{escaped(found.database)}, {escaped(found.level)}"
     if not found.possible:
         yield f"{where}: nothing to play: a read comes before the write that it returns"
         return
@@ -399,7 +399,7 @@ def _said(case: Case, found: Observed) -> Iterator[str]:
     yield f"{where}: seen in {many} interleavings ({found.seconds:.1f} s)"
     first = seen[0]
     if first.violation is not None:
-        about, forbids = first.violation.violation, visible(case.forbidden_by or "")
+        about, forbids = first.violation.violation, escaped(case.forbidden_by or "")
         yield f"  {about.anomaly}, which {forbids} forbids: {about.meaning}"
     yield "  for example:"
     yield from (f"    {line}" for line in _steps(litmus=case.question.litmus, one=first))
@@ -416,7 +416,7 @@ def _steps(litmus: Litmus, one: Outcome) -> Iterator[str]:
             else:
                 of_session += [f"{name}({key},{_value(value)})" for name, key, value in done]
                 of_session.append("commit")
-        steps.append([visible(text)[:60] for text in of_session])
+        steps.append([escaped(text)[:60] for text in of_session])
     widths = [max(map(len, own)) for own in steps]
     at = [0] * len(steps)
     for session in one.schedule:
@@ -432,7 +432,7 @@ def _table(
     cases: Sequence[Case], rows: Sequence[Sequence[Observed]], skipped: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     """A line for each edge, a column for each level of the database; and what follows."""
-    yield visible(rows[0][0].database)
+    yield escaped(rows[0][0].database)
     yield ""
     lines = [("forbidden by", "allowed by", *(row[0].level for row in rows), "history")]
     for number_, case in enumerate(cases):

@@ -12,7 +12,7 @@ import typer
 from isolang.cli.commands import ISOCHECK, RENAMED, isocheck
 from isolang.cli.parameters import Mistake
 from isolang.errors import IsolangError, internal_error
-from isolang.output.terminal import complain, forget_stdout, open_streams, visible
+from isolang.output.terminal import escaped, forget_stdout, open_streams, warn
 
 PROGRAM: Final = "isocheck"
 EXIT_USAGE: Final = 2
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command(prog_name=PROGRAM)
     code = _guarded(command, _renamed(list(sys.argv[1:] if argv is None else argv)))
     if code == EXIT_INTERRUPTED:
-        complain(f"{PROGRAM}: interrupted")
+        warn(f"{PROGRAM}: interrupted")
     return code
 
 
@@ -45,13 +45,13 @@ def _guarded(command: Any, arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except typer.TyperException as mistake:
-        complain(*_said(mistake, context))
+        warn(*_said(mistake, context))
         return EXIT_USAGE
     except IsolangError as error:
         if isinstance(error.__context__, BrokenPipeError):
             forget_stdout()
             return EXIT_PIPE
-        complain(f"{PROGRAM}: {error}")
+        warn(f"{PROGRAM}: {error}")
         return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -59,17 +59,17 @@ def _guarded(command: Any, arguments: list[str]) -> int:
         forget_stdout()
         return EXIT_PIPE
     except MemoryError:
-        complain(f"{PROGRAM}: out of memory; --memory sets a limit")
+        warn(f"{PROGRAM}: out of memory; --memory sets a limit")
         return EXIT_UNKNOWN
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        complain(f"{PROGRAM}: {where}{error.strerror or error}")
+        warn(f"{PROGRAM}: {where}{error.strerror or error}")
         forget_stdout()
         return EXIT_USAGE
     except Exception as error:  # the last boundary
         if os.environ.get("ISOLANG_TRACEBACK"):
             raise
-        complain(f"{PROGRAM}: {internal_error(error)}")
+        warn(f"{PROGRAM}: {internal_error(error)}")
         return EXIT_UNKNOWN
 
 
@@ -80,7 +80,7 @@ def _printed(code: int) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        complain(f"{PROGRAM}: cannot print: {error.strerror or error}")
+        warn(f"{PROGRAM}: cannot print: {error.strerror or error}")
         forget_stdout()
         return code or EXIT_USAGE
     return code
@@ -92,7 +92,7 @@ def _renamed(arguments: list[str]) -> list[str]:
     old = arguments[at] if len(arguments) > at else ""
     if old not in RENAMED or os.path.exists(old):
         return arguments
-    complain(f"{PROGRAM}: {old} is called {RENAMED[old]} now")
+    warn(f"{PROGRAM}: {old} is called {RENAMED[old]} now")
     return [*arguments[:at], RENAMED[old], *arguments[at + 1 :]]
 
 
@@ -113,7 +113,7 @@ def _said(mistake: typer.TyperException, context: Any) -> tuple[str, str]:
     elif context is not None and context.invoked_subcommand:
         program = f"{PROGRAM} {context.invoked_subcommand}"
     hint = getattr(mistake, "hint", "") or f"see `{program} --help`"
-    return f"{PROGRAM}: {visible(_what(mistake))}", f"  hint: {visible(hint)}"
+    return f"{PROGRAM}: {escaped(_what(mistake))}", f"  hint: {escaped(hint)}"
 
 
 def _what(mistake: typer.TyperException) -> str:

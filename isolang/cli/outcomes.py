@@ -15,7 +15,7 @@ from isolang.cli.parameters import OUTPUT, Include, Mistake, Only, Specs, one_of
 from isolang.cli.progress import Bar
 from isolang.options import Options
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.programs.outcomes import Outcome, Table
@@ -166,7 +166,7 @@ def outcomes(
     levels = []
     for name, route in load_routes(specs, include, options):
         if isinstance(route, Unloaded):
-            complain(f"isocheck: {name}: {route.reason}")
+            warn(f"isocheck: {name}: {route.reason}")
             return EXIT_UNKNOWN
         levels.append((name, route))
     with Bar(1, options.timeout) as bar:
@@ -179,13 +179,13 @@ def outcomes(
 
         save_page(html(table), Path(page))
     if output == "json":
-        data(json_text(_report(table)))
+        print_data(json_text(_report(table)))
     elif output == "latex":
         from isolang.programs.page import latex
 
-        data(latex(table))
+        print_data(latex(table))
     else:
-        say(*map(visible, _text(table)))
+        print_lines(*map(escaped, _text(table)))
     return EXIT_VALID if table.decided else EXIT_UNKNOWN
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from isolang.cli.choices import duration
 from isolang.cli.parameters import OUTPUT, Mistake, one_of
 from isolang.cli.progress import StatusLine
-from isolang.cli.several import Remarks, brief, complain_unsaved, was_printed
+from isolang.cli.several import Remarks, brief, warn_unsaved, was_printed
 from isolang.errors import IsolangError
 from isolang.output.records import (
     EXIT_INPUT,
@@ -28,7 +28,7 @@ from isolang.output.records import (
     json_text,
     report_of,
 )
-from isolang.output.terminal import console, data, say, visible
+from isolang.output.terminal import console, escaped, print_data, print_lines
 from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
@@ -221,12 +221,12 @@ def _selftest(settings: Settings, output: str) -> int:
     checks = test_adapter(settings)
     if output == "json":
         found = SelfTest(target=str(target.address), level=level.name, checks=checks)
-        data(json_text(found))
+        print_data(json_text(found))
     else:
-        say(f"{visible(str(target.address))}, {level.name} (claims {level.claims})", "")
+        print_lines(f"{escaped(str(target.address))}, {level.name} (claims {level.claims})", "")
         for one in checks:
             why = f": {one.why}" if one.why else ""
-            say(f"  {_MARKS[one.outcome]:<9} {one.name}{visible(why)}")
+            print_lines(f"  {_MARKS[one.outcome]:<9} {one.name}{escaped(why)}")
     return EXIT_INPUT if any(one.outcome == "failed" for one in checks) else EXIT_VALID
 
 
@@ -237,10 +237,10 @@ def _clean(settings: Settings) -> int:
     removed, why = clean(settings.target, settings.prefix)
     if why:
         raise TargetError(f"--clean: {why}")
-    say(*(f"removed {visible(name)}" for name in removed))
+    print_lines(*(f"removed {escaped(name)}" for name in removed))
     if not removed:
-        prefix = visible(settings.prefix)
-        say(f"nothing to remove: no table or key with the prefix {prefix} is isocheck's")
+        prefix = escaped(settings.prefix)
+        print_lines(f"nothing to remove: no table or key with the prefix {prefix} is isocheck's")
     return EXIT_VALID
 
 
@@ -261,7 +261,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     judged = with_little(judged)
     if form == "text":
         for doubt in judged.doubts[known:]:
-            say(_row("NOT PROVED", f"by this run: {visible(doubt.text)}"))
+            print_lines(_row("NOT PROVED", f"by this run: {escaped(doubt.text)}"))
     if form in ("text", "json"):
         with Bar(len(IMPLIES)) as bar:
 
@@ -274,7 +274,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     report = report_of_run(judged)
     if form == "text":
         more = "" if judged.all_levels else " (not all levels were decided; isocheck levels)"
-        say(_row("held", (", ".join(judged.strongest) or "no level of the library") + more))
+        print_lines(_row("held", (", ".join(judged.strongest) or "no level of the library") + more))
     if page:
         from isolang.report import course_of, save_page
         from isolang.report import page as make
@@ -291,22 +291,22 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
     if form != "text":
         printed = was_printed(lambda: _print_form(report, judged, form, short=short))
-    complain_unsaved(report)
+    warn_unsaved(report)
     return code if printed else code or EXIT_INPUT
 
 
 def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) -> None:
     if form == "json":
-        data(json_text(report.brief() if short else report))
+        print_data(json_text(report.brief() if short else report))
     elif form == "markdown":
         from isolang.report.forms import markdown
 
-        data(markdown(judged.verdict))
-        data(
-            "".join(f"\n* {visible(doubt)}" for doubt in report.doubts) + "\n" * bool(report.doubts)
+        print_data(markdown(judged.verdict))
+        print_data(
+            "".join(f"\n* {escaped(doubt)}" for doubt in report.doubts) + "\n" * bool(report.doubts)
         )
     elif form == "quiet":
-        Remarks().beside(report, caveats=True)
+        Remarks().warn_about(report, caveats=True)
     else:
         _print_whole(_as_it_counts(report), judged, form)
 
@@ -342,7 +342,7 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
     printed = was_printed(
         lambda: _print_watched(report, recorded, found, judged, form, short=short)
     )
-    complain_unsaved(report)
+    warn_unsaved(report)
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
     return code if printed else code or EXIT_INPUT
@@ -355,20 +355,20 @@ def _print_watched(
         from isolang.output.text import render
 
         if report.grave and judged is None:
-            say("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
+            print_lines("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
         render(report, console(sys.stdout))
-        say(*(f"  in the history: {visible(place)}" for place in found.places))
-        say(*_besides(report, recorded))
+        print_lines(*(f"  in the history: {escaped(place)}" for place in found.places))
+        print_lines(*_besides(report, recorded))
         if judged is None:
-            say(
-                f"  isocheck verify {visible(found.folder)} {visible(str(recorded.path))} checks it"
+            print_lines(
+                f"  isocheck verify {escaped(found.folder)} {escaped(str(recorded.path))} checks it"
             )
     elif form == "json":
-        data(json_text(report.brief() if short else report))
+        print_data(json_text(report.brief() if short else report))
     elif form == "brief":
-        say(visible(brief(_as_it_counts(report))))
+        print_lines(escaped(brief(_as_it_counts(report))))
     else:
-        Remarks().beside(report, caveats=True)
+        Remarks().warn_about(report, caveats=True)
 
 
 def _as_it_counts(report: RunReport) -> RunReport:
@@ -381,14 +381,14 @@ def _as_it_counts(report: RunReport) -> RunReport:
 def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
     """Print a line, or a file of test results."""
     if form == "brief":
-        return say(visible(brief(report)))
+        return print_lines(escaped(brief(report)))
     from isolang.output.text import text_of_report
     from isolang.report.forms import junit, sarif
 
     text = "\n".join(
         [text_of_report(report), "", *_besides(report, judged.recorded, judged.smallest)]
     )
-    return data((junit if form == "junit" else sarif)([(report, text)]))
+    return print_data((junit if form == "junit" else sarif)([(report, text)]))
 
 
 def report_of_run(judged: Judged) -> RunReport:
@@ -439,18 +439,18 @@ def _print(report: RunReport, judged: Judged) -> None:
     from isolang.output.text import render
 
     if report.grave and report.verdict == "valid":
-        say("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
+        print_lines("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
     render(report, console(sys.stdout))
-    say(*_besides(report, judged.recorded, judged.smallest))
+    print_lines(*_besides(report, judged.recorded, judged.smallest))
     sys.stdout.flush()
 
 
 def _besides(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
     """The lines that follow the report of the check: doubts, what was sent, and where it is."""
     for doubt in report.doubts:
-        yield f"  note: {visible(doubt)}"
+        yield f"  note: {escaped(doubt)}"
     for commit in report.lost[:_LOST]:
-        yield f"  lost: {visible(commit)}"
+        yield f"  lost: {escaped(commit)}"
     if len(report.lost) > _LOST:
         yield f"  lost: {len(report.lost) - _LOST:,} more commits"
     if report.doubts or report.lost:
@@ -459,8 +459,8 @@ def _besides(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
         yield "  What was sent:"
         yield ""
         for name, statements in report.statements.items():
-            yield f"  {visible(name)}"
-            yield from (f"    {visible(one)}" for one in statements)
+            yield f"  {escaped(name)}"
+            yield from (f"    {escaped(one)}" for one in statements)
         yield ""
     state = ran.state
     rows = {
@@ -485,7 +485,7 @@ def _besides(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
 
 
 def _row(name: str, said: str) -> str:
-    return f"  {name:<13}{visible(said)}"
+    return f"  {name:<13}{escaped(said)}"
 
 
 def _how_it_goes(state: State) -> str:

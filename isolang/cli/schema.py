@@ -11,7 +11,7 @@ import typer
 
 from isolang.cli import choices
 from isolang.output.records import EXIT_VALID
-from isolang.output.terminal import data
+from isolang.output.terminal import print_data
 
 # The command, where its record is, and whether it prints an array of them.
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
@@ -49,7 +49,7 @@ def schema(
     ] = "check",
 ) -> int:
     """Print the JSON Schema of what a command prints with --output json."""
-    data(json.dumps(schema_of(command), indent=2, ensure_ascii=False) + "\n")
+    print_data(json.dumps(schema_of(command), indent=2, ensure_ascii=False) + "\n")
     return EXIT_VALID
 
 

@@ -31,7 +31,7 @@ from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
 from isolang.output.contest import Row
 from isolang.output.records import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible, visible_record
+from isolang.output.terminal import escaped, escaped_record, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
@@ -132,7 +132,7 @@ def solvers(
     _show(rows, output)
     messages = disagreements(rows)
     _draw(rows, messages, page=page, plot=plot)
-    complain(*(f"isocheck: {message}" for message in messages))
+    warn(*(f"isocheck: {message}" for message in messages))
     if messages:
         return EXIT_REJECTED
     return EXIT_INPUT if any(row.verdict == "error" for row in rows) else EXIT_VALID
@@ -219,7 +219,7 @@ def _middle(runs: Sequence[Row]) -> Row:
 
 def _show(rows: Sequence[Row], output: str) -> None:
     if output == "json":
-        data("".join(json_text(row) for row in rows))
+        print_data("".join(json_text(row) for row in rows))
     elif output == "csv":
         import csv
         import io
@@ -228,9 +228,9 @@ def _show(rows: Sequence[Row], output: str) -> None:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(to_builtins(row) for row in rows)
-        data(text.getvalue())
+        print_data(text.getvalue())
     else:
-        _table([visible_record(row) for row in rows])
+        _table([escaped_record(row) for row in rows])
 
 
 def _table(rows: Sequence[Row]) -> None:
@@ -260,8 +260,8 @@ def _table(rows: Sequence[Row]) -> None:
         for row in mine:
             if row.verdict not in ("valid", "invalid"):
                 pair = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))
-                say(visible(f"{pair}: {row.verdict}: {row.detail}"))
-        say("")
+                print_lines(escaped(f"{pair}: {row.verdict}: {row.detail}"))
+        print_lines("")
 
 
 def _number(value: Any, digits: int) -> str:

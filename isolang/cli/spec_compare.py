@@ -14,7 +14,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
 from isolang.cli.progress import Bar
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.output.terminal import complain, console, data, say, visible
+from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.comparison.compare import Comparison, Half, Witness
@@ -152,7 +152,7 @@ def compare(
     from isolang.language.load import load_spec
 
     one, other = (load_spec(name, include_path=include) for name in (a, b))
-    complain(*(f"note: {note}" for spec in (one, other) for note in spec.notes))
+    warn(*(f"note: {note}" for spec in (one, other) for note in spec.notes))
     with Bar(1) as bar:
         found = compare_specs(
             one,
@@ -166,7 +166,7 @@ def compare(
             if half.witness is not None:
                 _save(half.witness, Path(save))
     if output == "json":
-        data(json_text(_report(a, b, found)))
+        print_data(json_text(_report(a, b, found)))
     else:
         _print(a, b, found)
     return EXIT_UNKNOWN if found.relation == "unknown" else EXIT_VALID
@@ -251,7 +251,7 @@ def _save(witness: Witness, folder: Path) -> None:
     save_page(page(witness.violation, name=stem), folder / f"{stem}.html")
     text, why_not = _written(witness)
     if text is None:
-        complain(f"note: {stem}.edn is not written: {why_not}")
+        warn(f"note: {stem}.edn is not written: {why_not}")
     else:
         (folder / f"{stem}.edn").write_text(text, encoding="utf-8")
 
@@ -268,7 +268,7 @@ _SAID = {
 def headline(a: str, b: str, found: Comparison) -> str:
     """What one specification is to another, in a line."""
     known, up_to = found.bounded or (found.relation, 0)
-    said = _SAID[known].format(a=visible(a), b=visible(b))
+    said = _SAID[known].format(a=escaped(a), b=escaped(b))
     if up_to:
         said += f" up to {up_to} transactions"
     return said + (f", {WHEN_ONE_AT_A_TIME}" if found.one_at_a_time else "")
@@ -278,18 +278,18 @@ WHEN_ONE_AT_A_TIME = "when sessions do one thing at a time"
 
 
 def _print(a: str, b: str, found: Comparison) -> None:
-    say(headline(a, b, found))
+    print_lines(headline(a, b, found))
     for x, y, half in ((a, b, found.forth), (b, a, found.back)):
-        say("")
+        print_lines("")
         for line in said_of_half(x, y, half, found.bounds):
-            say(line)
+            print_lines(line)
         if half.witness is not None:
             _explain(half.witness)
 
 
 def said_of_half(a: str, b: str, half: Half, bounds: Bounds) -> Iterator[str]:
     """Whether one specification implies another, in lines."""
-    a, b = visible(a), visible(b)
+    a, b = escaped(a), escaped(b)
     if half.proof is not None:
         when = f", {WHEN_ONE_AT_A_TIME}" if half.one_at_a_time else ""
         yield f"  {a} implies {b}, for histories of any size{when}:"
@@ -334,12 +334,12 @@ def _explain(witness: Witness) -> None:
 
     verdict = witness.violation
     checked = "certified" if witness.certified else "not certified"
-    say(f"    {verdict.violation.anomaly}: {verdict.violation.meaning} ({checked})")
+    print_lines(f"    {verdict.violation.anomaly}: {verdict.violation.meaning} ({checked})")
     render_violation(
         report_of(witness.history.name, verdict.spec.name, verdict), console(sys.stdout)
     )
     text, why_not = _written(witness)
     if text is None:
-        say(f"  not shown as EDN: {visible(why_not)}")
+        print_lines(f"  not shown as EDN: {escaped(why_not)}")
     else:
-        say("  As EDN:", *(f"    {line}" for line in text.splitlines()))
+        print_lines("  As EDN:", *(f"    {line}" for line in text.splitlines()))

@@ -16,7 +16,7 @@ from isolang.cli.progress import Bar
 from isolang.errors import SpecError
 from isolang.output.explained import Explained, ExplainedCheck, Graph, Uses
 from isolang.output.records import EXIT_VALID, json_text
-from isolang.output.terminal import data, say
+from isolang.output.terminal import print_data, print_lines
 
 if TYPE_CHECKING:
     from isolang.language.classify.automaton import Automaton
@@ -92,9 +92,9 @@ def explain(
     if page:
         _write_page(spec, _explained(spec, way, refused, judged), page)
     if output == "json":
-        data(json_text(_explained(spec, way, refused, judged)))
+        print_data(json_text(_explained(spec, way, refused, judged)))
     else:
-        say(*_as_text(spec, way, refused, judged))
+        print_lines(*_as_text(spec, way, refused, judged))
     return EXIT_VALID
 
 

@@ -13,7 +13,7 @@ from isolang.cli.parameters import SpecFiles
 from isolang.errors import SpecError
 from isolang.files import write_whole
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 
 def format_files(
@@ -36,21 +36,21 @@ def format_files(
             source = Source("<stdin>", sys.stdin.read()) if stdin else read_source(Path(name))
             text = format_text(source)
         except SpecError as error:
-            complain(f"isocheck: {error}")
+            warn(f"isocheck: {error}")
             failed = True
             continue
         differs = text != source.text
         changed |= differs
         if differs and diff:
-            say("".join(_diff(source.text, text, name)).rstrip("\n"))
+            print_lines("".join(_diff(source.text, text, name)).rstrip("\n"))
         if differs and check:
-            complain(f"{visible(name)}: would be reformatted")
+            warn(f"{escaped(name)}: would be reformatted")
         if not check and not diff:
             if name == "-":
-                data(text)
+                print_data(text)
             elif differs:
                 write_whole(Path(name), text)
-                complain(f"{visible(name)}: reformatted")
+                warn(f"{escaped(name)}: reformatted")
     if failed:
         return EXIT_INPUT
     return EXIT_INVALID if check and changed else EXIT_VALID

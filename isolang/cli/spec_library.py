@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from isolang.cli.parameters import Include, Output, SpecName
 from isolang.errors import SpecError
 from isolang.output.records import EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say
+from isolang.output.terminal import print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
@@ -78,7 +78,7 @@ def list_levels(*, output: Output = "text") -> int:
         for entry in list_library()
     ]
     if output == "json":
-        data(json_text(rows))
+        print_data(json_text(rows))
         return EXIT_VALID
     cells = [("name", "style", "class", "what it is")]
     for row in rows:
@@ -87,7 +87,7 @@ def list_levels(*, output: Output = "text") -> int:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for *first, last in cells:
         shown = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
-        say("  ".join([*shown, last]))
+        print_lines("  ".join([*shown, last]))
     return EXIT_VALID
 
 
@@ -116,10 +116,10 @@ def show_level(
 
     spec = load_spec(name, include_path=include)
     if output == "json":
-        data(json_text(_shown(spec)))
+        print_data(json_text(_shown(spec)))
         return EXIT_VALID
-    complain(*(f"note: {note}" for note in spec.notes))
-    say(_expanded(spec) if expand else spec.texts[spec.source].rstrip("\n"))
+    warn(*(f"note: {note}" for note in spec.notes))
+    print_lines(_expanded(spec) if expand else spec.texts[spec.source].rstrip("\n"))
     return EXIT_VALID
 
 

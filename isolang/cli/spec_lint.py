@@ -13,7 +13,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import OUTPUT, Include, SpecFiles, one_of
 from isolang.errors import SpecError
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Check, Spec
@@ -92,21 +92,21 @@ def lint(
         if output == "text":
             _print(one, failed=failed)
     if output == "json":
-        data(json_text(report))
+        print_data(json_text(report))
     if output == "sarif":
         from msgspec import to_builtins
 
         from isolang.report.forms import sarif_of_lint
 
-        data(sarif_of_lint(to_builtins([f for one in report for f in one.findings])))
+        print_data(sarif_of_lint(to_builtins([f for one in report for f in one.findings])))
     if unusable:
         return EXIT_INPUT
     return EXIT_INVALID if any(linted.findings for linted in report) else EXIT_VALID
 
 
 def _print(one: Linted, *, failed: bool) -> None:
-    complain(*(f"note: {note}" for note in one.notes))
-    show = complain if failed else say
+    warn(*(f"note: {note}" for note in one.notes))
+    show = warn if failed else print_lines
     for finding in one.findings:
         show(finding.message, "")
     if failed:
@@ -115,7 +115,7 @@ def _print(one: Linted, *, failed: bool) -> None:
     counts = [(kind, kinds.count(kind)) for kind in ("error", "warning")]
     said = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
     examples = f"; {one.examples} example{'s' * (one.examples > 1)} as said" * bool(one.examples)
-    say(f"{visible(one.file)}: {', '.join(said) or 'nothing found'}{examples}")
+    print_lines(f"{escaped(one.file)}: {', '.join(said) or 'nothing found'}{examples}")
 
 
 def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Linted, bool]:

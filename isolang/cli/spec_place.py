@@ -26,7 +26,7 @@ from isolang.cli.spec_compare import (
     witness_report,
 )
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.comparison.compare import Half
@@ -159,14 +159,14 @@ def place(
     from isolang.language.load import load_spec
 
     spec = load_spec(name, include_path=include)
-    complain(*(f"note: {note}" for note in spec.notes))
+    warn(*(f"note: {note}" for note in spec.notes))
     bounds = bounds_of(transactions, keys, overlap=overlap)
     with Bar(1) as bar:
         found = placed(spec, bounds=bounds, seconds=seconds, progress=bar.phase)
     if output == "json":
-        data(json_text(place_report(found)))
+        print_data(json_text(place_report(found)))
     else:
-        say(*said_of_place(found))
+        print_lines(*said_of_place(found))
     left = found.unknown or found.bounded
     return EXIT_UNKNOWN if left and not found.equal else EXIT_VALID
 
@@ -228,7 +228,7 @@ def _said_up_to(one: BoundedRelation) -> str:
 
 
 def _said(place: PlaceReport) -> str:
-    name = visible(place.name)
+    name = escaped(place.name)
     if place.equal:
         first, *others = place.equal
         return f"{name} is {first}" + (f" (also called {', '.join(others)})" if others else "")
@@ -293,13 +293,13 @@ def lattice(
 
         Path(svg).write_text(draw(found), encoding="utf-8")
     if output == "json":
-        data(json_text(_lattice_report(found)))
+        print_data(json_text(_lattice_report(found)))
     elif output == "text":
-        say(*_lines(found))
+        print_lines(*_lines(found))
     else:
         from isolang.report import lattice as drawing
 
-        data((drawing.markdown if output == "markdown" else drawing.dot)(found))
+        print_data((drawing.markdown if output == "markdown" else drawing.dot)(found))
     return EXIT_UNKNOWN if found.order.searched else EXIT_VALID
 
 

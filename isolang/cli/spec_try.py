@@ -13,7 +13,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import Include
 from isolang.errors import IsolangError, SpecError
 from isolang.output.records import EXIT_INVALID, EXIT_VALID
-from isolang.output.terminal import say, visible
+from isolang.output.terminal import escaped, print_lines
 
 _POLL = 0.3
 
@@ -48,11 +48,11 @@ def try_spec(
         seen = _changed(path, histories)
         good = True
         for line in _tried(path, histories, include, seconds):
-            say(line)
+            print_lines(line)
             good &= not line.startswith("error")
         if once:
             return EXIT_VALID if good else EXIT_INVALID
-        say("", f"waiting for the next save of {visible(file)} …")
+        print_lines("", f"waiting for the next save of {escaped(file)} …")
         while _changed(path, histories) == seen:
             time.sleep(_POLL)
 
@@ -81,28 +81,28 @@ def _tried(
     # The path as a path: a name would be looked up in the library.
     errors = find_errors(path, include_path=include)
     for error in errors:
-        yield f"error: {visible(str(error), lines=True)}"
+        yield f"error: {escaped(str(error), lines=True)}"
     if errors:
         return
     spec = load_spec(path, include_path=include)
-    yield f"{visible(spec.name)}: well-formed"
+    yield f"{escaped(spec.name)}: well-formed"
     try:
         way = route(spec)
     except SpecError as error:
-        yield f"error: {visible(str(error), lines=True)}"
+        yield f"error: {escaped(str(error), lines=True)}"
         return
     yield f"  decided by   {way.kind}"
-    yield from (f"  {visible(one, lines=True)}" for one in way.warnings)
+    yield from (f"  {escaped(one, lines=True)}" for one in way.warnings)
     broken = [*broken_examples(spec)]
-    yield from (f"error: {visible(one, lines=True)}" for one in broken)
+    yield from (f"error: {escaped(one, lines=True)}" for one in broken)
     if spec.examples:
         yield f"  examples     {len(spec.examples) - len(broken)} of {len(spec.examples)} as said"
     try:
         yield f"  place        {said(place_report(placed(spec, seconds=seconds)))}"
     except SpecError as error:
-        yield f"  place        not found out: {visible(str(error))}"
+        yield f"  place        not found out: {escaped(str(error))}"
     for one in _files(histories):
-        yield f"  {_verdict(one, way):<12} {visible(one.name)}"
+        yield f"  {_verdict(one, way):<12} {escaped(one.name)}"
 
 
 def _verdict(path: Path, way: object) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from isolang.cli.parameters import HistoryPath, Include, Output
 from isolang.options import ReadOptions
 from isolang.output.records import EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible_record
+from isolang.output.terminal import escaped_record, print_data, print_lines, warn
 
 
 def stats(
@@ -39,10 +39,10 @@ def stats(
         from isolang.language.load import load_spec
 
         level = load_spec(spec, include_path=include)
-        complain(*(f"note: {note}" for note in level.notes))
+        warn(*(f"note: {note}" for note in level.notes))
         figures = replace(figures, checks=tuple(possible_violations(found, normal(level))))
     if output == "json":
-        data(json_text(figures))
+        print_data(json_text(figures))
     else:
-        say(visible_record(figures).to_text().rstrip("\n"))
+        print_lines(escaped_record(figures).to_text().rstrip("\n"))
     return EXIT_VALID

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from isolang.errors import IsolangError
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.cli.progress import StatusLine
@@ -42,9 +42,9 @@ def run_survey(
             except IsolangError as error:  # the table is printed all the same
                 unsaved.append(str(error))
         if output == "text":
-            say(*_lines(cell))
+            print_lines(*_lines(cell))
         elif sys.stderr.isatty():
-            complain(*_lines(cell))
+            warn(*_lines(cell))
 
     try:
         found = survey(settings, workloads, pages=bool(page), show=line.show, done=done)
@@ -52,19 +52,19 @@ def run_survey(
         line.end()
     new = () if earlier is None else news(earlier, found)
     if output == "json":
-        data(json_text(found))
+        print_data(json_text(found))
     elif output == "markdown":
-        data(markdown(found))
+        print_data(markdown(found))
     else:
         rows = {"database": found.database, "saved in": settings.folder, "page": page}
-        say("", *(f"  {name:<10}{visible(text)}" for name, text in rows.items() if text))
+        print_lines("", *(f"  {name:<10}{escaped(text)}" for name, text in rows.items() if text))
     if earlier is not None:
-        tell = say if output == "text" else complain
-        tell("", f"  against {visible(against)}, {visible(earlier.database)}:")
-        tell(*(f"  {one.kind:<10}{visible(one.text)}" for one in new or ()))
+        tell = print_lines if output == "text" else warn
+        tell("", f"  against {escaped(against)}, {escaped(earlier.database)}:")
+        tell(*(f"  {one.kind:<10}{escaped(one.text)}" for one in new or ()))
         if not new:
             tell("  nothing new")
-    complain(*(visible(f"isocheck: not saved: {one}") for one in unsaved))
+    warn(*(escaped(f"isocheck: not saved: {one}") for one in unsaved))
     outcomes = {cell.outcome for cell in found.cells}
     known = earlier is not None and not any(one.kind == "violation" for one in new)
     if "invalid" in outcomes and not known:
@@ -86,7 +86,7 @@ def run_trials(
         found = effectiveness(settings, workloads, seconds, show=line.show)
     finally:
         line.end()
-    data(json_text(found) if output == "json" else markdown(found))
+    print_data(json_text(found) if output == "json" else markdown(found))
     return EXIT_INVALID if any(row.violations for row in found.rows) else EXIT_VALID
 
 
@@ -108,9 +108,9 @@ def _lines(cell: Cell) -> list[str]:
 
     head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
     if cell.outcome in ("not played", "failed"):
-        return [f"{head.rstrip()}  {visible(cell.reason)}"]
+        return [f"{head.rstrip()}  {escaped(cell.reason)}"]
     lines = [f"{head}held {held(cell)}; {figures(cell)}"]
     if cell.anomalies:
         lines.append(f"  {'':<49}{anomalies(cell)}")
-    lines += [f"  {'':<49}{visible(doubt)}" for doubt in cell.doubts]
+    lines += [f"  {'':<49}{escaped(doubt)}" for doubt in cell.doubts]
     return lines

@@ -16,7 +16,7 @@ from isolang.cli.plot import Plot, require_plottable
 from isolang.errors import SpecError
 from isolang.options import Options, ReadOptions
 from isolang.output.records import EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
-from isolang.output.terminal import say, visible
+from isolang.output.terminal import escaped, print_lines
 
 if TYPE_CHECKING:
     from isolang.certify.certificate import Certificate
@@ -60,7 +60,7 @@ def verify(
         raise Mistake("--html and --plot show the verdict of a certificate (got a folder's chain)")
     if plot:
         require_plottable(plot)
-    shown = visible(certificate)
+    shown = escaped(certificate)
     memory = default_memory() if options.memory is None else options.memory
     try:
         with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
@@ -77,27 +77,27 @@ def verify(
                 )
             drawn = _drawn(proof, text, about, spec, accepted, name=history, page=page, plot=plot)
     except CertificateRejected as error:
-        say(f"REJECTED  {shown}", f"  {visible(str(error))}")
+        print_lines(f"REJECTED  {shown}", f"  {escaped(str(error))}")
         return EXIT_REJECTED
     except NotCertifiedError as error:
-        say(f"UNKNOWN  {shown}", f"  {visible(str(error))}")
+        print_lines(f"UNKNOWN  {shown}", f"  {escaped(str(error))}")
         return EXIT_UNKNOWN
     except TimeoutError:
-        say(f"UNKNOWN  {shown}", f"  timeout: not checked within {options.timeout:g} s")
+        print_lines(f"UNKNOWN  {shown}", f"  timeout: not checked within {options.timeout:g} s")
         return EXIT_UNKNOWN
     except MemoryError:
-        say(f"UNKNOWN  {shown}", f"  memory: not checked within {memory:,.0f} MB")
+        print_lines(f"UNKNOWN  {shown}", f"  memory: not checked within {memory:,.0f} MB")
         return EXIT_UNKNOWN
     kind = "witness" if proof.verdict == "valid" else "refutation"
-    say(
+    print_lines(
         f"ACCEPTED  {shown}",
-        visible(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
-        visible(f"  accepted by: {accepted}"),
-        visible(f"  history sha256 {proof.history_sha256}"),
-        visible(f"  history read as {_read_as(proof)}"),
-        visible(f"  spec sha256 {proof.spec_sha256}: {_whose(proof.spec_name, spec)}"),
-        *(visible(f"    {line}") for line in _checks(spec)),
-        *(visible(f"  {line}") for line in drawn),
+        escaped(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
+        escaped(f"  accepted by: {accepted}"),
+        escaped(f"  history sha256 {proof.history_sha256}"),
+        escaped(f"  history read as {_read_as(proof)}"),
+        escaped(f"  spec sha256 {proof.spec_sha256}: {_whose(proof.spec_name, spec)}"),
+        *(escaped(f"    {line}") for line in _checks(spec)),
+        *(escaped(f"  {line}") for line in drawn),
     )
     return EXIT_VALID
 
@@ -118,15 +118,15 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
     finally:
         stream.close()
     spec = found.spec
-    say(
-        f"ACCEPTED  {visible(folder)}",
-        visible(
+    print_lines(
+        f"ACCEPTED  {escaped(folder)}",
+        escaped(
             f"  {log} is valid under {spec.name}: {found.transactions:,} transactions, each part "
             "holds"
         ),
-        *(visible(f"  {name}: {value}") for name, value in found.read_as),
-        visible(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec, 'chain')}"),
-        *(visible(f"    {line}") for line in _checks(spec)),
+        *(escaped(f"  {name}: {value}") for name, value in found.read_as),
+        escaped(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec, 'chain')}"),
+        *(escaped(f"    {line}") for line in _checks(spec)),
     )
     return EXIT_VALID
 

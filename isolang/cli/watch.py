@@ -17,7 +17,7 @@ from isolang.cli.parameters import Output
 from isolang.cli.progress import StatusLine
 from isolang.cli.watch_course import Course, Lag
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
-from isolang.output.terminal import complain, data, say, visible
+from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.watch import Report, Round, Stream, Watch
@@ -171,7 +171,7 @@ def watch(
         if metrics:
             from isolang.cli.watch_metrics import served
 
-            complain(f"metrics: {open_.enter_context(served(course, metrics))}")
+            warn(f"metrics: {open_.enter_context(served(course, metrics))}")
         report = _followed(watched, stream, course, line, output=output)
         if not state:  # the copy of what came through a pipe is gone with its folder
             copy, given = f"{folder / 'input'}:", "the standard input, line "
@@ -200,7 +200,7 @@ def _followed(
                 lag = Lag(bytes=batch.waiting + stream.behind, holding=batch.holding)
                 course.add(found, lag)
                 if output == "json":
-                    data(msgspec.json.encode(course.told()).decode() + "\n")
+                    print_data(msgspec.json.encode(course.told()).decode() + "\n")
                 else:
                     line.show(found, lag)
         except KeyboardInterrupt:
@@ -219,7 +219,7 @@ def _kept(report: Report, folder: Path) -> list[str]:
         if (saved := save_violation(report, folder)) is not None:
             return [f"history {saved[0]}", f"certificate {saved[1]}"]
     except (IsolangError, OSError) as error:
-        complain(visible(f"the violation could not be saved: {error}"))
+        warn(escaped(f"the violation could not be saved: {error}"))
     return []
 
 
@@ -230,7 +230,7 @@ def _page(report: Report, course: Course) -> list[str]:
     try:
         return [course.save_end(report)]
     except (IsolangError, OSError) as error:
-        complain(visible(f"the page could not be saved: {error}"))
+        warn(escaped(f"the page could not be saved: {error}"))
     return []
 
 
@@ -241,7 +241,7 @@ def _told(
 
     verdict = report.verdict
     if output == "json":
-        data(msgspec.json.encode(course.told(report)).decode() + "\n")
+        print_data(msgspec.json.encode(course.told(report)).decode() + "\n")
         return _EXITS[report.outcome]
     parts = "1 part" if report.parts == 1 else f"{report.parts:,} parts"
     lines = [
@@ -272,5 +272,5 @@ def _told(
     lines += [f"  {name}" for name in files]
     if state and report.outcome == "valid":
         lines.append(f"  isocheck verify {state} LOG checks it again")
-    say(*(visible(line) for line in lines))
+    print_lines(*(escaped(line) for line in lines))
     return _EXITS[report.outcome]

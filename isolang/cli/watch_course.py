@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from isolang.output.terminal import complain, visible
+from isolang.output.terminal import escaped, warn
 
 if TYPE_CHECKING:
     from isolang.watch import Report, Round
@@ -121,7 +121,7 @@ class Course:
                 self._write(found.outcome, refresh=_REFRESH)
             except OSError as error:  # the watch goes on; its end says it again
                 if not self._complained:
-                    complain(visible(f"the page could not be saved: {error}"))
+                    warn(escaped(f"the page could not be saved: {error}"))
                 self._complained = True
 
     def told(self, report: Report | None = None) -> WatchLine:
@@ -153,7 +153,7 @@ class Course:
         many = "violation" if found.violations == 1 else "violations"
         note = f"; {found.note}" if found.note and not waits else ""
         more = f"; {found.violations:,} {many}" if found.violations else ""
-        return visible(
+        return escaped(
             f"{found.outcome}: {found.seen:,} transactions, {self._rate:,.0f}/s, window "
             f"{found.kept:,}, {lag.bytes / 1e6:,.1f} MB behind, {self._memory:,.0f} MB"
             f"{more}{held}{waits}{note}"

@@ -1,8 +1,8 @@
-r"""What people see: all output for them is made here visible, and written.
+r"""Prints all output, and escapes the characters that a terminal would hide or obey.
 
-Keys, values, labels, file names and messages come from histories and specifications that somebody
-else wrote. A terminal would obey the control characters in them, and bidirectional ones would show
-a text in another order than it has; here each becomes its escape, such as ``\x1b``.
+Keys, values, labels, file names and messages come from untrusted histories and specifications. A
+terminal would obey the control characters in them, and bidirectional characters would reorder the
+text on the screen; each is printed as its escape, such as ``\x1b``.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
 _IN_LINES: Final = re.compile(f"(?!\n)[{_HIDDEN}]")
 
 
-def visible(text: str, *, lines: bool = False) -> str:
-    r"""Escape what a terminal would not show.
+def escaped(text: str, *, lines: bool = False) -> str:
+    r"""Return a text with the characters escaped that a terminal would hide or obey.
 
     Args:
-        text: to be shown.
-        lines: it has several lines on purpose; else a line break is escaped, too.
+        text: the text to print.
+        lines: keep line breaks; otherwise they are escaped too.
 
-    >>> visible("a\x1b[2Jb\nc")
+    >>> escaped("a\x1b[2Jb\nc")
     'a\\x1b[2Jb\\nc'
     """
-    return (_IN_LINES if lines else _IN_A_LINE).sub(_escaped, text)
+    return (_IN_LINES if lines else _IN_A_LINE).sub(_escape_character, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     number = ord(match[0])
     if match[0] in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[match[0]]
@@ -51,38 +51,38 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-def visible_record(value: Any) -> Any:
-    """A record, or what is in one, with all its texts made visible."""
+def escaped_record(value: Any) -> Any:
+    """Return a record, or a value of one, with all its texts escaped."""
     if isinstance(value, str):
-        return visible(value)
+        return escaped(value)
     if isinstance(value, Struct):
         fields = value.__struct_fields__
-        return replace(value, **{name: visible_record(getattr(value, name)) for name in fields})
+        return replace(value, **{name: escaped_record(getattr(value, name)) for name in fields})
     if isinstance(value, dict):
-        return {visible_record(key): visible_record(item) for key, item in value.items()}
+        return {escaped_record(key): escaped_record(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(visible_record(item) for item in value)
+        return type(value)(escaped_record(item) for item in value)
     return value
 
 
-def say(*lines: str) -> None:
-    """Print to people, on the standard output; each text may have several lines."""
+def print_lines(*lines: str) -> None:
+    """Print lines for people on the standard output; a text may have several lines."""
     _write(sys.stdout, lines)
 
 
-def complain(*lines: str) -> None:
-    """Print to people, on the standard error output; that nobody reads it is no error."""
+def warn(*lines: str) -> None:
+    """Print lines for people on the standard error output; a closed stream is not an error."""
     with suppress(BrokenPipeError):
         _write(sys.stderr, lines)
 
 
 def _write(stream: IO[str], lines: Iterable[str]) -> None:
     for line in lines:
-        stream.write(visible(line, lines=True) + "\n")
+        stream.write(escaped(line, lines=True) + "\n")
 
 
-def data(text: str) -> None:
-    """Print to programs, on the standard output: JSON, and files."""
+def print_data(text: str) -> None:
+    """Print text for programs on the standard output: JSON, or the content of a file."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -91,17 +91,17 @@ _COLOR: Final = {"choice": "auto"}
 
 
 def use_color(choice: str) -> None:
-    """Have what is printed coloured ``always``, ``never``, or on terminals (``auto``).
+    """Set when output is coloured: ``always``, ``never``, or only on terminals (``auto``).
 
-    ``auto`` obeys the variables ``NO_COLOR`` and ``FORCE_COLOR``.
+    ``auto`` obeys the environment variables ``NO_COLOR`` and ``FORCE_COLOR``.
     """
     _COLOR["choice"] = choice
 
 
 def console(stream: IO[str]) -> Sheet:
-    """What reports are written with: as wide as the terminal, and coloured as `use_color` says.
+    """Return a sheet as wide as the terminal, coloured as :func:`use_color` set.
 
-    What it is given to print is :func:`visible` already.
+    The caller passes only :func:`escaped` text to it.
     """
     return sheet(stream, _COLOR["choice"])
 
@@ -110,10 +110,11 @@ def console(stream: IO[str]) -> Sheet:
 
 
 def open_streams() -> None:
-    """Open what was closed, and let no character stop a report.
+    """Reopen closed standard streams, and let them escape characters that they cannot encode.
 
-    A stream that the caller closed (``>&-``) is the null device, so that no file is opened in its
-    place. What is closed cannot be read, either: it is no empty history.
+    A stream that the caller closed (``>&-``) becomes the null device, so that no file that is
+    opened later takes its place. It is opened for writing only: a closed input must not read as an
+    empty history.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -129,7 +130,7 @@ def open_streams() -> None:
 
 
 def forget_stdout() -> None:
-    """Nobody reads on: what is still to be written goes nowhere."""
+    """Send further output to the null device, since the reader is gone."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

@@ -19,7 +19,7 @@ from isolang.explain.violation import (
     Violation,
 )
 from isolang.output.layout import Grid, Sheet, Styled
-from isolang.output.terminal import visible_record
+from isolang.output.terminal import escaped_record
 
 if TYPE_CHECKING:
     from isolang.output.records import Report
@@ -57,7 +57,7 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))
-    _render(visible_record(replace(report, warnings=short)), out, again=again)
+    _render(escaped_record(replace(report, warnings=short)), out, again=again)
 
 
 def _without_excerpt(warning: str) -> str:
@@ -67,7 +67,7 @@ def _without_excerpt(warning: str) -> str:
 
 def render_violation(report: Report, out: Sheet) -> None:
     """Print of a report only why the history violates the specification."""
-    shown = visible_record(report)
+    shown = escaped_record(report)
     for part in _violation(shown.violation, shown):
         out.show(part)
     out.line()

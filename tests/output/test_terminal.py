@@ -14,7 +14,7 @@ import pytest
 from support.cli import run_here, run_there
 from support.paths import ROOT
 
-from isolang.output.terminal import visible
+from isolang.output.terminal import escaped
 
 ODD = [
     "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x07", "\x08\x08", "\x7f", "\u202e", "\u2066",
@@ -41,12 +41,12 @@ def hidden(text):
 def test_visible_escapes_all_that_is_hidden():
     """Over all of Unicode: controls, formats and separators; nothing that is seen is changed."""
     for number in range(0x110000):
-        shown = visible(chr(number))
+        shown = escaped(chr(number))
         assert hidden(shown) == []
         if unicodedata.category(chr(number))[0] in "LNPSM":
             assert shown == chr(number)
-    assert visible("a\nb") == "a\\nb"
-    assert visible("a\nb\x1b", lines=True) == "a\nb\\x1b"
+    assert escaped("a\nb") == "a\\nb"
+    assert escaped("a\nb\x1b", lines=True) == "a\nb\\x1b"
 
 
 def test_all_output_passes_one_place():
