@@ -70,7 +70,6 @@ def test_paths_in_the_text_exist(page):
     assert missing == []
 
 
-@pytest.mark.filterwarnings("ignore:isolang.workload is called:DeprecationWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_modules_in_the_text_exist(page):
     """A dotted name that begins with ``isolang`` can be imported, or is a name in such a module."""

@@ -33,7 +33,6 @@ DIRECT = {
     "certify": {"history", "language"},
     "explain": {"problem", "certify"},
     "simulator": {"history", "language", "declared"},
-    "workload": {"simulator"},
     "machine": set(),
     "renderers": set(),
     "limits": {"machine"},

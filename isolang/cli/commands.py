@@ -103,8 +103,6 @@ ISOCHECK: Final[Mapping[str, Line]] = {
         SPECIFY,
     ),
 }
-# Commands that an earlier release named otherwise.
-RENAMED: Final[Mapping[str, str]] = {"compare": "solvers"}
 SPEC: Final[Mapping[str, Line]] = {
     "list": Line("isolang.cli.spec_library:list_levels", "List the levels of the library."),
     "show": Line("isolang.cli.spec_library:show_level", "Print the text of a level or a file."),

@@ -141,9 +141,7 @@ def path_of(uri: str) -> Path:
 
 
 def uri_of(name: str) -> str:
-    """The URI of a source: a file of the library is where the package is."""
-    from isolang.language.library import SPECS
+    """Return the URI of a source; a file of the library is package data."""
+    from isolang.language.library import file_of
 
-    if name.startswith("library:"):
-        return (SPECS / name.removeprefix("library:")).as_uri()
-    return Path(name).absolute().as_uri()
+    return (file_of(name) if name.startswith("library:") else Path(name).absolute()).as_uri()

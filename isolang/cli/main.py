@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import typer
 
-from isolang.cli.commands import ISOCHECK, RENAMED, isocheck
+from isolang.cli.commands import ISOCHECK, isocheck
 from isolang.cli.parameters import Mistake
 from isolang.errors import IsolangError, internal_error
 from isolang.output.terminal import escaped, forget_stdout, open_streams, warn
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Any = typer.main.get_command(isocheck)
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
         command(prog_name=PROGRAM)
-    code = _guarded(command, _renamed(list(sys.argv[1:] if argv is None else argv)))
+    code = _guarded(command, list(sys.argv[1:] if argv is None else argv))
     if code == EXIT_INTERRUPTED:
         warn(f"{PROGRAM}: interrupted")
     return code
@@ -84,16 +84,6 @@ def _printed(code: int) -> int:
         forget_stdout()
         return code or EXIT_USAGE
     return code
-
-
-def _renamed(arguments: list[str]) -> list[str]:
-    """The arguments, with what names a command as it is called now."""
-    at = 1 if arguments[:1] == ["schema"] else 0
-    old = arguments[at] if len(arguments) > at else ""
-    if old not in RENAMED or os.path.exists(old):
-        return arguments
-    warn(f"{PROGRAM}: {old} is called {RENAMED[old]} now")
-    return [*arguments[:at], RENAMED[old], *arguments[at + 1 :]]
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from isolang.errors import SpecError
-from isolang.language.library import SPECS, library_source, near_names
+from isolang.language.library import FRAGMENTS, SPECS, library_source, near_names
 from isolang.language.syntax import ast
 from isolang.language.syntax.parser import begins_like_a_specification, parse
 from isolang.language.syntax.source import Source, Span, error_at
@@ -77,9 +77,9 @@ def read_source(path: Path, *, span: Span | None = None) -> Source:
     Raises:
         SpecError: it cannot be read, is too large, or is not UTF-8.
     """
-    if path.resolve().parent == SPECS and (source := library_source(path.name)) is not None:
-        return source
-    return _read(path, span)
+    in_library = path.resolve().parent in (SPECS, FRAGMENTS)
+    source = library_source(path.name) if in_library else None
+    return _read(path, span) if source is None else source
 
 
 def _read(path: Path, span: Span | None) -> Source:

@@ -1,8 +1,9 @@
 """The library of levels that comes with the package.
 
 A name of the library is one of three things: a file of ``isolang/specs``; an alias, which is a row
-of ``aliases.toml`` there; or a level with the suffix ``-nosession``, whose text is made from the
-level's own by ``derive``. Each has a text, which is all that anyone else needs to know.
+of ``aliases.toml`` there; or a level with the suffix ``-nosession``, whose text
+``_without_sessions`` derives from the level's own. Each has a text, which is all that other modules
+need to know.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from isolang.errors import SpecError
 from isolang.language.syntax.source import Source
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
-"""Where the library's files are; they are read in place, as package data."""
+"""The folder of the library's levels, which are read in place, as package data."""
+
+FRAGMENTS = SPECS / "fragments"
+"""Definitions that levels include. A fragment has no header and defines no level."""
 
 DATABASES = SPECS / "databases"
-"""What databases promise of recorded times: profiles of them, and the mechanisms of which these are
-made. They can be named and included like levels, but are none: each rests on an assumption."""
+"""Profiles of databases, and the mechanisms that they consist of. They can be named and included
+like levels; unlike a level, each rests on an assumption about recorded times."""
 
 MIXED = SPECS / "mixed"
-"""Levels that give each transaction what the level promises that it asked for itself: a history has
-to say which."""
+"""Levels that hold each transaction to the level that it requested itself, which the history must
+state."""
 
 NO_SESSION = "-nosession"
 
@@ -54,7 +59,7 @@ _STYLES: dict[str, Style] = {
     "commit-order": "commit order",
     "visibility": "visibility",
 }
-"""Fragments, and what is chosen besides the sources of the reads."""
+"""Fragment to style: what a witness chooses, besides the sources of the reads."""
 
 
 class LibraryEntry(Struct, frozen=True, kw_only=True):
@@ -94,7 +99,7 @@ class _Alias(Struct, frozen=True):
 
 @cache
 def list_library() -> tuple[LibraryEntry, ...]:
-    """The levels and aliases of the library, by name; fragments that define no level are left out.
+    """Return the levels and aliases of the library, by name, without the fragments.
 
     >>> [entry.title for entry in list_library() if entry.name == "ser"]
     ['serializability, with session order']
@@ -102,7 +107,7 @@ def list_library() -> tuple[LibraryEntry, ...]:
     entries = []
     for name in _names():
         text = _text(name)
-        if header := _HEADER.search(text):
+        if header := _HEADER.search(text):  # a fragment has none
             entries.append(
                 LibraryEntry(
                     name=name,
@@ -117,20 +122,20 @@ def list_library() -> tuple[LibraryEntry, ...]:
 
 @cache
 def list_profiles() -> tuple[LibraryEntry, ...]:
-    """The profiles of databases and their mechanisms, by name."""
+    """Return the profiles of databases and their mechanisms, by name."""
     return _of_folder(DATABASES)
 
 
 @cache
 def list_mixed() -> tuple[LibraryEntry, ...]:
-    """The levels for transactions of several levels, by name."""
+    """Return the levels for transactions of several levels, by name."""
     return _of_folder(MIXED)
 
 
 def _of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
     entries = []
     for path in sorted(folder.glob("*.iso")):
-        text = path.read_text(encoding="utf-8")
+        text = _read(path)
         header = _HEADER.search(text)
         assert header is not None, path
         entries.append(
@@ -142,20 +147,20 @@ def _of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
 
 
 def assumption_of(texts: Iterable[str]) -> str:
-    """What a specification assumes of the database, as the headers of its texts say it."""
+    """Return what a specification assumes about the database, from the headers of its texts."""
     found = [m[1] for text in texts if (m := _ASSUMPTION.search(text))]
-    said = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
-    return " ".join(dict.fromkeys(said))
+    sentences = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
+    return " ".join(dict.fromkeys(sentences))
 
 
 def plain_levels() -> list[str]:
-    """The levels in their usual form: no alias, no other style, with sessions."""
+    """Return the levels in their usual form: no alias, no other style, with sessions."""
     names = [entry.name for entry in list_library() if not entry.alias_of]
     return [name for name in names if not re.search(r"-(adya|co|vis|nosession)(-|$)", name)]
 
 
 def normalise(name: str) -> str:
-    """A library name as people write it, in the form of the file names.
+    """Return a library name as users write it in the form of the file names.
 
     >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
     ('snapshot-isolation', 'strong-si', 'pl-2-plus')
@@ -170,32 +175,55 @@ def normalise(name: str) -> str:
 
 @cache
 def library_source(name: str) -> Source | None:
-    """The library's text of that name (any case, with or without ``.iso``), fragments included."""
-    wanted = normalise(name)
+    """Return the library's text of a name (any case, with or without ``.iso``), or ``None``.
+
+    Levels, aliases, fragments and profiles have one.
+
+    Raises:
+        SpecError: a file of the library lacks its header.
+    """
+    stem = normalise(name)
     for entry in (*list_profiles(), *list_mixed()):
-        if entry.name == wanted:
-            return Source(f"library:{wanted}.iso", entry.text)
-    return Source(f"library:{wanted}.iso", _text(wanted)) if _is_name(wanted) else None
+        if entry.name == stem:
+            return Source(f"library:{stem}.iso", entry.text)
+    return Source(f"library:{stem}.iso", _text(stem)) if _is_name(stem) else None
+
+
+def file_of(source: str) -> Path:
+    """Return the file of a source that is named ``library:NAME.iso``."""
+    name = source.removeprefix("library:")
+    folders = (SPECS, FRAGMENTS, DATABASES, MIXED)
+    return next((path for folder in folders if (path := folder / name).is_file()), SPECS / name)
 
 
 def names_of_texts() -> list[str]:
-    """All names that ``library_source`` knows, those of fragments and profiles, too."""
+    """Return all names that ``library_source`` knows, including fragments and profiles."""
     return [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
 
 
 def near_names(name: str) -> list[str]:
-    """The library's names that resemble ``name``, best first."""
-    wanted, names = normalise(name), names_of_texts()
-    close = difflib.get_close_matches(wanted, names, 4, 0.6)
-    return close or [known for known in names if wanted and wanted in known][:4]
+    """Return the library's names that resemble ``name``, best first."""
+    stem, names = normalise(name), names_of_texts()
+    close = difflib.get_close_matches(stem, names, 4, 0.6)
+    return close or [known for known in names if stem and stem in known][:4]
 
 
 # --- names and texts ---
 
 
 @cache
-def _files() -> frozenset[str]:
-    return frozenset(path.stem for path in SPECS.glob("*.iso"))
+def _files() -> dict[str, Path]:
+    return {path.stem: path for folder in (SPECS, FRAGMENTS) for path in folder.glob("*.iso")}
+
+
+def _read(path: Path) -> str:
+    """Return the text of a file of the library; only a fragment may lack a header."""
+    text = path.read_text(encoding="utf-8")
+    if path.parent != FRAGMENTS and not _HEADER.search(text):
+        hint = f'write `spec {path.stem} "title"`; a text without header belongs in {FRAGMENTS}'
+        what = "a level of the library without a header (got no `spec` line, expected one)"
+        raise SpecError(f"{path}: {what}\n  hint: {hint}", file=str(path), hint=hint)
+    return text
 
 
 @cache
@@ -207,7 +235,7 @@ def _aliases() -> dict[str, _Alias]:
 
 def _names() -> list[str]:
     derived = {f"{name}{NO_SESSION}" for name in _files() if _has_no_session_form(name)}
-    return sorted(_files() | _aliases().keys() | derived)
+    return sorted(_files().keys() | _aliases().keys() | derived)
 
 
 def _is_name(name: str) -> bool:
@@ -219,9 +247,9 @@ def _is_name(name: str) -> bool:
 
 @cache
 def _text(name: str) -> str:
-    """The text of a name of the library."""
-    if name in _files():
-        return (SPECS / f"{name}.iso").read_text(encoding="utf-8")
+    """Return the text of a level, an alias, or a fragment."""
+    if path := _files().get(name):
+        return _read(path)
     if name.endswith(NO_SESSION):
         return _without_sessions(name.removesuffix(NO_SESSION))
     alias = _aliases()[name]
@@ -233,7 +261,7 @@ def _text(name: str) -> str:
 
 
 def _style(name: str) -> Style:
-    """Of the fragment that a text of the library includes, directly or through another level."""
+    """Return the style of the fragment that a level includes, itself or through another level."""
     style = _STYLES.get(name.removesuffix(NO_SESSION), "")
     for included in _INCLUDE.findall(_text(name)):
         style = style or _style(included)
@@ -245,10 +273,10 @@ def _style(name: str) -> Style:
 
 @cache
 def _has_no_session_form(name: str) -> bool:
-    """Whether a file of the library has a form without sessions.
+    """Return whether a file of the library has a form without sessions.
 
-    It has one if it says something of sessions, itself or through what it includes, and is not made
-    of such a form: a session guarantee says ``so`` where it means it, and nowhere else.
+    It has one if it mentions ``so``, itself or through an include, and includes no form without
+    sessions: a session guarantee writes ``so`` where it means sessions, and nowhere else.
     """
     if name not in _files():
         return False
@@ -259,18 +287,18 @@ def _has_no_session_form(name: str) -> bool:
 
 
 def _sessions(text: str) -> list[int]:
-    """Where ``so`` stands in a text."""
+    """Return the offsets of ``so`` in a text."""
     return [found.start() for found in _TOKEN.finditer(text) if found[0] == "so"]
 
 
 def _without_sessions(name: str) -> str:
-    """The text of a level with ``init`` in place of ``so``, here and in what it includes.
+    """Return the text of a level with ``init`` in place of ``so``, also in its includes.
 
     SOUND BECAUSE the form without sessions is by definition the level in which sessions say
     nothing: ``so`` is then the least relation that the language allows it to be, ``init``, which
     puts the initial transaction first and which every session order contains. The names of the
-    level's theorems stay true, as their proofs ask of ``so`` only that it is an order that contains
-    ``init``. ``mentions.without_sessions`` does the same to a specification that is loaded; the
+    level's theorems stay true, as their proofs require of ``so`` only that it is an order that
+    contains ``init``. ``mentions.without_sessions`` does the same to a loaded specification; the
     tests compare the two.
     """
     text = _text(name)

@@ -20,15 +20,6 @@ def test_help(capfd, arguments):
     assert "Usage: isocheck" in run.out
 
 
-def test_a_command_answers_to_its_old_name(capfd):
-    """With a word about the new one; a file of that name is a history."""
-    run = run_here(capfd, "compare", "--help")
-    assert run.code == 0
-    assert "Usage: isocheck solvers" in run.out
-    assert run.err == "isocheck: compare is called solvers now\n"
-    assert run_here(capfd, "schema", "compare").out == run_here(capfd, "schema", "solvers").out
-
-
 def test_no_arguments_show_the_help(capfd):
     """As an error: nothing was done."""
     run = run_here(capfd)

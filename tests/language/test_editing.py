@@ -11,7 +11,7 @@ from support.cli import ENVIRONMENT
 
 from isolang.cli.lsp import path_of, uri_of
 from isolang.language import editing
-from isolang.language.library import SPECS
+from isolang.language.library import FRAGMENTS
 
 TEXT = """\
 spec mine "mine"
@@ -57,8 +57,8 @@ def test_a_definition_is_found_across_includes(path):
     assert editing.definition(TEXT, path, 6, 9) == (str(path), 5, 1)
     name, line, _ = editing.definition(TEXT, path, 5, 22)
     assert name == "library:adya.iso"
-    assert (SPECS / "adya.iso").read_text().splitlines()[line - 1].startswith("exists ww")
-    assert uri_of(name) == (SPECS / "adya.iso").as_uri()
+    assert (FRAGMENTS / "adya.iso").read_text().splitlines()[line - 1].startswith("exists ww")
+    assert uri_of(name) == (FRAGMENTS / "adya.iso").as_uri()
     assert editing.definition(TEXT, path, 5, 12) is None
 
 

@@ -11,6 +11,7 @@ from oracle.history import parse
 from support.paths import DOCS
 
 from isolang.errors import SpecError
+from isolang.language import library
 from isolang.language.classify.automaton import Automaton
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import (
@@ -19,6 +20,7 @@ from isolang.language.classify.route import (
     without_sessions,
 )
 from isolang.language.library import (
+    FRAGMENTS,
     SPECS,
     LibraryEntry,
     library_source,
@@ -229,11 +231,24 @@ def test_every_level_says_what_it_is(entry: LibraryEntry) -> None:
 
 
 def test_fragments_parse_and_are_no_levels() -> None:
-    files = {path.stem for path in SPECS.glob("*.iso")} - {e.name for e in list_library()}
+    files = {path.stem for path in FRAGMENTS.glob("*.iso")}
     assert files == {"prelude", "adya", "commit-order", "operations", "statements", "visibility"}
     for name in (*files, "commit-order-nosession", "visibility-nosession"):
         checks = [check.name for check in load_spec(name).checks]
         assert checks == (["EXT"] if name.startswith("visibility") else [])
+
+
+@pytest.mark.parametrize("folder", ["SPECS", "DATABASES", "MIXED"])
+def test_a_level_without_a_header_is_an_error(tmp_path: Path, monkeypatch, folder: str) -> None:
+    """It is no silent fragment: fragments have a folder of their own."""
+    (tmp_path / "mine.iso").write_text("acyclic so | wr as mine\n")
+    monkeypatch.setattr(library, folder, tmp_path)
+    for cached in (library._files, library.list_library, library.list_profiles, library.list_mixed):
+        function = cached.__wrapped__
+        monkeypatch.setattr(library, cached.__name__, function)
+    with pytest.raises(SpecError, match=r"mine\.iso: a level of the library without a header") as e:
+        library_source.__wrapped__("mine")
+    assert 'write `spec mine "title"`' in e.value.hint
 
 
 @pytest.mark.parametrize("name", EVENT_GRAPHS)

@@ -1,7 +1,5 @@
 """Generated histories: their truth against the oracle and the tool, and what the options mean."""
 
-import importlib
-
 import numpy as np
 import pytest
 from oracle import semantics
@@ -9,7 +7,6 @@ from oracle.history import from_columns, has_time
 from oracle.levels import LEVELS as CHECKS
 from oracle.levels import SLOWER
 
-from isolang import simulator
 from isolang.api import check, load_spec
 from isolang.errors import HistoryError, SpecError
 from isolang.history import columns as c
@@ -19,15 +16,6 @@ from isolang.simulator import BUGS, LEVELS, RULES, Workload, change_reads, gener
 from isolang.simulator.truth import implied
 
 ORACLE = {level: {**CHECKS, **SLOWER}[level] for level in LEVELS if level in {**CHECKS, **SLOWER}}
-
-
-def test_the_old_name_has_the_same():
-    """And says how it is called now."""
-    with pytest.warns(DeprecationWarning, match=r"isolang\.simulator now"):
-        old = importlib.reload(importlib.import_module("isolang.workload"))
-    assert {name: getattr(old, name) for name in simulator.__all__} == {
-        name: getattr(simulator, name) for name in simulator.__all__
-    }
 
 
 def small(seed, rule, bugs=(), **options):

@@ -8,6 +8,13 @@ from msgspec import Struct
 
 from isolang.language.syntax.source import Source, Span
 
+# The words and signs of the grammar, by what they do.
+TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
+ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
+TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
+POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
+STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
+
 
 class KeyClass(Struct, frozen=True):
     """The keys whose names match one of some patterns, or the others; ``*`` is any text."""

@@ -17,7 +17,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from isolang.language.syntax.parser import ITEM, POSTFIX, TERM_OPERATORS, parse, tokens
+from isolang.language.syntax.ast import ITEM, POSTFIX, TERM_OPERATORS
+from isolang.language.syntax.parser import parse, tokens
 from isolang.language.syntax.source import Source
 
 WIDTH = 120

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from isolang.language.syntax import ast
+from isolang.language.syntax.ast import ITEM, POSTFIX
 from isolang.language.syntax.source import Source, Span, error_at
 
 if TYPE_CHECKING:
@@ -14,13 +15,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 50
 """Brackets or postfix operators inside one another: above real texts, far below the stack."""
-
-# The words of the grammar, by what they do.
-TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
-ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
-TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
-POSTFIX = frozenset(("^-1", "^+", "^*", "?"))
-STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
 def _lark() -> Lark:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from isolang.language.syntax.parser import ITEM, POSTFIX, STARTS, TERM_OPERATORS, TESTS
+from isolang.language.syntax.ast import ITEM, POSTFIX, STARTS, TERM_OPERATORS, TESTS
 from isolang.language.syntax.source import Span, error_at
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def test_every_word_of_the_grammar_is_coloured_as_one():
         assert first.token.startswith("Keyword"), word
 
 
-@pytest.mark.parametrize("path", sorted(SPECS.glob("*.iso")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(SPECS.rglob("*.iso")), ids=lambda path: path.stem)
 def test_the_library_is_read_whole(path):
     """No character of it is an error, and none is lost."""
     source = path.read_text()
