@@ -49,6 +49,7 @@ _PREDICATES = [
 ]
 
 _TIMES = [
+    "tests/history/test_partly_timed.py",
     "tests/certify/test_moments.py",
     "tests/end_to_end/test_mechanisms.py",
     "tests/end_to_end/test_times.py",

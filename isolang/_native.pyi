@@ -101,6 +101,9 @@ class Columns:
     @property
     def has_operation_times(self) -> bool: ...
     @property
+    def two_clocks(self) -> bool: ...
+    def contradicting_times(self) -> tuple[int, str] | None: ...
+    @property
     def list_start(self) -> NDArray[np.int64]: ...
     @property
     def list_values(self) -> NDArray[np.int32]: ...
@@ -269,6 +272,7 @@ def write_jepsen(
     ops: NDArray[np.int64],
     names: NDArray[np.int64],
     json: bool,
+    times: bool,
     real_time: bool,
     processes: Sequence[int],
     keys: Mapping[int, str],

@@ -33,12 +33,18 @@ _UNKNOWN_BEGIN = -(2**63)
 _UNKNOWN_END = 2**63 - 1
 
 
-class _Statement(NamedTuple):
-    """A predicate read: its first operation, and when it was sent and answered."""
+class _Moments(NamedTuple):
+    """What is known of when a transaction did what it did: docs/times.md.
 
-    start: int
-    sent: int
-    answered: int
+    Attributes:
+        of: per place of an operation, since when it was sent, and until when it was answered.
+        commit_sent: since when COMMIT was sent.
+        first_answered: until when the first operation was answered.
+    """
+
+    of: dict[tuple[int, int], tuple[int, int]]
+    commit_sent: int
+    first_answered: int
 
 
 class Facts:
@@ -95,13 +101,13 @@ class Facts:
             for s, (start, end) in enumerate(zip(starts, ends, strict=True))
             for op in range(start, end)
         }
-        self._statements: defaultdict[int, list[_Statement]] = defaultdict(list)
+        self._statements: defaultdict[int, list[int]] = defaultdict(list)  # per transaction
+        for s, t in enumerate(columns.statement_txn.tolist()):
+            self._statements[t].append(s)
         self._statement_sent: list[int] = columns.statement_sent.tolist()
         self._statement_answered: list[int] = columns.statement_answered.tolist()
-        if self._statement_sent:  # times of operations are known
-            txns, sent = columns.statement_txn.tolist(), self._statement_sent
-            for t, *statement in zip(txns, starts, sent, self._statement_answered, strict=True):
-                self._statements[t].append(_Statement(*statement))
+        self._one_clock = not columns.two_clocks
+        self._moments: dict[int, _Moments] = {}
         self.initial_value: list[int] = columns.initial_value.tolist()
         self._initial_alone: set[int] = set(columns.initial_alone.nonzero()[0].tolist())
         self.txn_of: list[int] = []
@@ -142,9 +148,6 @@ class Facts:
         self.txn_of.append(txn)
         self._statement[op] = s
         self._implicit[txn].append(op)
-        if self._op_begin:
-            self._op_begin.append(self._statement_sent[s])
-            self._op_end.append(self._statement_answered[s])
         return op
 
     def bears(self, t: int, of: Named) -> bool:
@@ -298,46 +301,66 @@ class Facts:
         return self.has_time or bool(self._commit_begin)
 
     def commit_sent(self, t: int) -> int:
-        """COMMIT was sent at that time or later: not before the last operation was sent."""
-        if not self._commit_begin:
-            return self.begin[t]
-        ops = slice(self.op_start[t], self.op_start[t + 1])
-        # mutant: python-commit-sent
-        sent = max([self._commit_begin[t], *self._op_begin[ops]])
-        # mutant: python-statement-sent
-        return max([sent, *(statement.sent for statement in self._asked_by(t))])
+        """COMMIT was sent at that time or later: not before anything else of ``t`` was sent."""
+        return self._moments_of(t).commit_sent
 
     def commit_answered(self, t: int) -> int:
         """``t`` had committed by then."""
         # mutant: python-indeterminate-commit
         if self.status[t] != COMMITTED:
             return _UNKNOWN_END
-        return self._commit_end[t] if self._commit_end else self.end[t]
+        # mutant: python-end-says-nothing
+        end = self.end[t] if self._one_clock else _UNKNOWN_END
+        return min(end, self._commit_end[t]) if self._commit_end else end
 
     def first_answered(self, t: int) -> int:
-        """The first operation of ``t`` was answered by then, or the predicate read before it."""
-        # mutant: python-first-indeterminate
-        if not self._commit_begin or self.status[t] != COMMITTED:
-            return self.commit_answered(t)
-        for statement in self._asked_by(t)[:1]:
-            # mutant: python-first-statement
-            if statement.start == self.op_start[t]:
-                return statement.answered
-        first, end = self.op_start[t], self.op_start[t + 1]
-        # mutant: python-first-answer
-        return self._op_end[first] if first < end else _UNKNOWN_END
-
-    def _asked_by(self, t: int) -> list[_Statement]:
-        """The predicate reads of ``t`` that have times, with those that say nothing of any row."""
-        return self._statements.get(t, [])
+        """The first operation of ``t`` was answered by then: before any other was, and COMMIT."""
+        return self._moments_of(t).first_answered
 
     def write_answered(self, t: int, key: int) -> int:
         """The first write of ``key`` by ``t`` was answered by then."""
         own = self.writes_by(t, key)
-        # mutant: python-indeterminate-locks
-        if not own or self.status[t] != COMMITTED:
-            return _UNKNOWN_END
-        return self._op_end[own[0]] if self._commit_begin else self.commit_answered(t)
+        return self._told(own[0]) if own else _UNKNOWN_END
+
+    def _moments_of(self, t: int) -> _Moments:
+        if t not in self._moments:
+            self._moments[t] = self._bounded(t)
+        return self._moments[t]
+
+    def _bounded(self, t: int) -> _Moments:
+        """All was sent after all sendings before it, and answered before all answers behind it."""
+        known = self._known(t)
+        # mutant: python-begin-says-nothing
+        sent = self.begin[t] if self._one_clock else _UNKNOWN_BEGIN
+        since: dict[tuple[int, int], int] = {}
+        for place, (own, _) in known:
+            # mutant: python-operation-sent
+            sent = since[place] = max(sent, own)
+        commit_sent = max(sent, self._commit_begin[t]) if self._commit_begin else sent
+        answered = self.commit_answered(t)
+        until: dict[tuple[int, int], int] = {}
+        for place, (_, own) in reversed(known):
+            # mutant: python-indeterminate-answers
+            if self.status[t] == COMMITTED:
+                # mutant: python-operation-answered
+                answered = min(answered, own)
+            until[place] = answered
+        return _Moments({at: (since[at], until[at]) for at in since}, commit_sent, answered)
+
+    def _known(self, t: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """The times of the operations of ``t``, a predicate read being one, in their order."""
+        known = {self.place(op): op for op in range(self.op_start[t], self.op_start[t + 1])}
+        nothing = (_UNKNOWN_BEGIN, _UNKNOWN_END)
+        timed = bool(self._commit_begin)
+        found = {
+            at: (self._op_begin[op], self._op_end[op]) if timed else nothing
+            for at, op in known.items()
+        }
+        # mutant: python-silent-statements
+        for s in self._statements[t]:
+            told = (self._statement_sent[s], self._statement_answered[s]) if timed else nothing
+            found[self._statement_start[s], s] = told
+        return sorted(found.items())
 
     def _before_commit(self, answered: int, a: int, b: int) -> bool:
         return a != b and self.before(answered, a, self.commit_sent(b), b)
@@ -362,15 +385,11 @@ class Facts:
 
     def _asked(self, op: int) -> int:
         """The statement of ``op`` was sent at that time or later."""
-        return self._op_begin[op] if self._commit_begin else self.begin[self.txn_of[op]]
+        return self._moments_of(self.txn_of[op]).of[self.place(op)][0]
 
     def _told(self, op: int) -> int:
         """It was answered by then."""
-        t = self.txn_of[op]
-        # mutant: python-indeterminate-answers
-        if self.status[t] != COMMITTED:
-            return _UNKNOWN_END
-        return self._op_end[op] if self._commit_begin else self.end[t]
+        return self._moments_of(self.txn_of[op]).of[self.place(op)][1]
 
     def committed_before(self, t: int, op: int) -> bool:
         """``t`` had committed before the statement of the external read ``op`` was sent."""

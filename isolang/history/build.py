@@ -249,7 +249,9 @@ class _Builder:
                 raise HistoryError(f"{at}: not a pair (got {shown(interval)}, expected two times)")
             sent = self.clock.time(pair[0], c.UNKNOWN_BEGIN, at)
             answered = self.clock.time(pair[1], c.UNKNOWN_END, at)
-            if not begin <= sent <= answered <= end:
+            known = [begin, sent, answered, end]
+            known = [at for at in known if at not in (c.UNKNOWN_BEGIN, c.UNKNOWN_END)]
+            if known != sorted(known):
                 raise HistoryError(
                     f"{at}: out of order (got {shown(interval)}, expected within begin "
                     f"{transaction.begin} and end {transaction.end})"
@@ -367,16 +369,12 @@ class _Builder:
         for op, at, key, source in self.sources:
             self.columns.set_source(op, self.source(source, key, at))
         self.columns.has_time = self.timed()
-        if self.columns.has_operation_times:  # those that have none of their own ended all the same
-            for index, transaction in enumerate(self.given):
-                if transaction.times is None and transaction.commit is None:
-                    self.columns.set_commit_times(
-                        index,
-                        int(self.columns.txn_begin[index]),
-                        int(self.columns.txn_end[index])
-                        if transaction.status == "committed"
-                        else c.UNKNOWN_END,
-                    )
+        if (found := self.columns.contradicting_times()) is not None:
+            txn, what = found
+            raise HistoryError(
+                f"{self.name} transaction {txn + 1}: times that contradict each other: {what} "
+                "(expected one operation after the other, in their order)"
+            )
         lower(self.columns, lambda txn, op: f"{self.name} transaction {txn + 1}, operation {op}")
         self.columns.name_sources()
         self.columns.validate()

@@ -546,22 +546,22 @@ class History(Struct, frozen=True, kw_only=True):
         groups = self.columns.txn_group
         return decode(*self.columns.group(int(groups[txn]))) if len(groups) else None
 
-    def _times(self, txn: int) -> list[tuple[int, int] | None] | None:
-        """For each of :meth:`_op_objects` when it was sent and answered."""
+    def _times(self, txn: int) -> list[tuple[int | None, int | None] | None] | None:
+        """For each of :meth:`_op_objects` when it was sent and answered, by the clock of begins."""
         columns = self.columns
-        if not columns.has_operation_times:
+        if not columns.has_operation_times or columns.two_clocks:
             return None
-        pairs = [
-            (int(columns.statement_sent[i]), int(columns.statement_answered[i]))
-            if scan
-            else (int(columns.op_begin[i]), int(columns.op_end[i]))
-            for scan, i in self._objects(txn)
-        ]
-        known = [None if c.UNKNOWN_BEGIN in p or c.UNKNOWN_END in p else p for p in pairs]
+        known: list[tuple[int | None, int | None] | None] = []
+        for scan, i in self._objects(txn):
+            sent = int((columns.statement_sent if scan else columns.op_begin)[i])
+            answered = int((columns.statement_answered if scan else columns.op_end)[i])
+            one = None if sent == c.UNKNOWN_BEGIN else sent
+            other = None if answered == c.UNKNOWN_END else answered
+            known.append(None if one is None and other is None else (one, other))
         return known if any(known) else None
 
     def _commit(self, txn: int) -> int | None:
-        if not self.columns.has_operation_times:
+        if not self.columns.has_operation_times or self.columns.two_clocks:
             return None
         sent = int(self.columns.commit_begin[txn])
         return None if sent == c.UNKNOWN_BEGIN else sent

@@ -57,8 +57,8 @@ class Transaction(Struct, frozen=True):
             (seconds) or datetimes, one kind for the whole history.
         end: when its outcome was known.
         number: the number to call it by (``T<number>``); by default its ordinal, from 1.
-        times: when each operation was sent and when it was answered, or ``None``; by the clock of
-            ``begin`` and ``end``.
+        times: when each operation was sent and when it was answered, or ``None`` for one of the two
+            or for both; by the clock of ``begin`` and ``end``.
         commit: when COMMIT was sent; its answer is at ``end``.
         group: an integer or a string; ``None`` for none. Some levels promise more inside a group,
             say of the clients of one replica.
@@ -78,7 +78,7 @@ class Transaction(Struct, frozen=True):
     end: Time | None = None
     number: int | None = None
     failed: tuple[int, ...] = ()
-    times: Sequence[tuple[Time, Time] | None] | None = None
+    times: Sequence[tuple[Time | None, Time | None] | None] | None = None
     commit: Time | None = None
     group: Any = None
     versions: Sequence[Any] | None = None

@@ -130,7 +130,7 @@ nb::tuple state_of(const History& h) {
   });
   return nb::make_tuple(h.sessions, h.has_time, columns, state_of(h.key_atoms), state_of(h.values),
                         state_of(h.groups), state_of(h.versions), h.versions_ordered, h.labels.texts, h.levels.texts,
-                        h.predicates, h.deleted);
+                        h.predicates, h.deleted, h.two_clocks);
 }
 
 void restore(History& h, const nb::tuple& state) {
@@ -150,6 +150,7 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
+  h.two_clocks = nb::cast<bool>(state[12]);
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
@@ -210,6 +211,12 @@ void register_history(nb::module_& m) {
   c.def("n_keys", &History::n_keys);
   c.def_ro("sessions", &History::sessions).def_rw("has_time", &History::has_time);
   c.def_prop_ro("has_operation_times", &History::has_operation_times);
+  c.def_ro("two_clocks", &History::two_clocks, "Whether operations have another clock than begins and ends.");
+  c.def("contradicting_times", [](const History& h) -> std::optional<std::pair<std::int32_t, std::string>> {
+    const auto found = h.contradicting_times();
+    if (!found) return std::nullopt;
+    return std::pair(found->txn, found->what);
+  }, "A transaction whose times contradict the order of its operations, and how.");
   c.def_prop_ro("has_groups", &History::has_groups);
   c.def_prop_ro("has_versions", &History::has_versions);
   c.def_rw("versions_ordered", &History::versions_ordered);

@@ -67,7 +67,7 @@ void register_writers(nb::module_& m) {
   register_numbers(m, "write_bincode", write_bincode);
   register_numbers(m, "write_plume", write_plume);
   m.def("write_jepsen", [](const History& h, const Array<std::int32_t>& txns, const Array<std::int64_t>& start,
-                           const Array<std::int64_t>& ops, const Array<std::int64_t>& names, bool json, bool real_time,
+                           const Array<std::int64_t>& ops, const Array<std::int64_t>& names, bool json, bool times, bool real_time,
                            std::vector<std::int64_t> processes, Texts keys, Texts values, Texts groups, Texts versions,
                            std::vector<std::string> labels, std::vector<std::string> levels,
                            const nb::callable& write) {
@@ -77,13 +77,13 @@ void register_writers(nb::module_& m) {
       const auto limit = list ? static_cast<std::int64_t>(h.list_start.size()) - 1 : std::int64_t{h.values.size()};
       if (names.data()[i] >= limit) throw std::invalid_argument("no such value");
     }
-    const JepsenSpelling spelling{json, real_time, std::move(processes), std::move(keys), std::move(values),
+    const JepsenSpelling spelling{json, times, real_time, std::move(processes), std::move(keys), std::move(values),
                                   std::move(groups), std::move(versions), std::move(labels), std::move(levels)};
     Budget budget = interruptible_budget(0.0);
     const Sink sink = sink_of(write);
     const nb::gil_scoped_release released;
     return write_jepsen(outline, span_of(names), spelling, sink, budget);
-  }, "columns"_a, "txns"_a, "start"_a, "ops"_a, "names"_a, "json"_a, "real_time"_a, "processes"_a, "keys"_a,
+  }, "columns"_a, "txns"_a, "start"_a, "ops"_a, "names"_a, "json"_a, "times"_a, "real_time"_a, "processes"_a, "keys"_a,
      "values"_a, "groups"_a, "versions"_a, "labels"_a, "levels"_a, "write"_a);
 }
 

@@ -45,11 +45,14 @@ Choice by_statement(const History& h, const Choice& c, bool writes, bool togethe
   apart.first = c.places();
   std::int64_t last = -1;
   std::vector<std::int64_t> start;
+  std::vector<Moments::Span> spans;
+  std::int32_t spans_of = -1;
   for (std::size_t i = 0; i < c.reads.size(); ++i) {
     const std::int64_t op = c.op[i];
     const std::int32_t scan = h.statement_of(op), owner = c.reads[i].reader;
     const std::int64_t first = scan < 0 ? op : h.statement_start[scan];
-    const std::int64_t sent = moments.sent(op, owner), answered = moments.answered(op, owner);
+    if (owner != spans_of) moments.statements_of(spans_of = owner, spans);
+    const auto [sent, answered] = spans[idx(op - h.op_start[owner])];
     // mutant: checker-together-sent, checker-together-answered, checker-together-apart, checker-together-owner
     const bool with_last = first != last && together && h.has_operation_times() && i > 0 &&
                            c.op[i - 1] + 1 == op && apart.owner.back() == owner &&

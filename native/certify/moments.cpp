@@ -4,35 +4,56 @@
 
 namespace isolang::certify {
 
-// After the last operation was sent, whether or not its own sending is known.
-std::int64_t Moments::commit_sent(std::int32_t t) const {
-  if (!h_.has_operation_times()) return h_.txn_begin[t];
-  std::int64_t sent = h_.commit_begin[t];
-  for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+// The latest that is known to have been sent before what stands at `place`, or by it: T's begin, and
+// every operation and predicate read up to there.
+std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
+  // mutant: checker-begin-says-nothing
+  std::int64_t latest = h_.bounds_operations() ? h_.txn_begin[t] : kTimeUnknownBegin;
+  if (!h_.has_operation_times()) return latest;
+  for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1] && op <= place; ++op)
     // mutant: checker-commit-sent
-    sent = std::max(sent, h_.op_begin[op]);
+    latest = std::max(latest, h_.op_begin[op]);
   // A predicate read that says nothing of any row has no operations, and was sent all the same.
   const auto [low, high] = statements(t);
-  for (std::size_t s = low; s < high; ++s)
+  for (std::size_t s = low; s < high && h_.statement_start[s] <= place; ++s)
     // mutant: checker-statement-sent
-    sent = std::max(sent, h_.statement_sent[s]);
-  return sent;
+    latest = std::max(latest, h_.statement_sent[s]);
+  return latest;
+}
+
+// The earliest that is known to have been answered from `place` on: each operation from there, each
+// predicate read behind it, COMMIT, and T's end.
+std::int64_t Moments::answered_from(std::int32_t t, std::int64_t place) const {
+  std::int64_t earliest = commit_answered(t);
+  // mutant: checker-indeterminate-answers
+  if (!h_.has_operation_times() || !committed(t)) return earliest;
+  for (std::int64_t op = h_.op_start[t + 1] - 1; op >= h_.op_start[t] && op >= place; --op)
+    // mutant: checker-later-answers
+    earliest = std::min(earliest, h_.op_end[op]);
+  const auto [low, high] = statements(t);
+  for (std::size_t s = high; s > low && h_.statement_start[s - 1] > place; --s)
+    // mutant: checker-silent-answers
+    earliest = std::min(earliest, h_.statement_answered[s - 1]);
+  return earliest;
+}
+
+std::int64_t Moments::commit_sent(std::int32_t t) const {
+  const std::int64_t latest = sent_by(t, h_.op_start[t + 1]);
+  return h_.has_operation_times() ? std::max(latest, h_.commit_begin[t]) : latest;
 }
 
 std::int64_t Moments::commit_answered(std::int32_t t) const {
   // mutant: checker-indeterminate-commit
   if (!committed(t)) return kTimeUnknownEnd;
-  return h_.has_operation_times() ? h_.commit_end[t] : h_.txn_end[t];
+  // mutant: checker-end-says-nothing
+  const std::int64_t end = h_.bounds_operations() ? h_.txn_end[t] : kTimeUnknownEnd;
+  return h_.has_operation_times() ? std::min(end, h_.commit_end[t]) : end;
 }
 
+// With it, every predicate read stands behind.
 std::int64_t Moments::first_answered(std::int32_t t) const {
-  // mutant: checker-first-indeterminate
-  if (!h_.has_operation_times() || !committed(t)) return commit_answered(t);
-  const auto [low, high] = statements(t);
   // mutant: checker-first-statement
-  if (low < high && h_.statement_start[low] == h_.op_start[t]) return h_.statement_answered[low];
-  // mutant: checker-first-answer
-  return h_.op_start[t] < h_.op_start[t + 1] ? h_.op_end[h_.op_start[t]] : kTimeUnknownEnd;
+  return answered_from(t, h_.op_start[t] - 1);
 }
 
 // The predicate reads of a transaction that have times: they stand in the order of transactions.
@@ -47,9 +68,28 @@ std::pair<std::size_t, std::size_t> Moments::statements(std::int32_t t) const {
 
 std::int64_t Moments::write_answered(std::int32_t t, std::int32_t key) const {
   const std::int64_t op = first_write(t, key);
-  if (op < 0) return kTimeUnknownEnd;
-  // mutant: checker-indeterminate-locks
-  return h_.has_operation_times() && committed(t) ? h_.op_end[op] : commit_answered(t);
+  return op < 0 ? kTimeUnknownEnd : answered(op, t);
+}
+
+// From one to the next, as each is bounded by those before it, or behind it.
+void Moments::statements_of(std::int32_t t, std::vector<Span>& found) const {
+  const std::int64_t first = h_.op_start[t], last = h_.op_start[t + 1];
+  found.assign(idx(last - first), Span{sent_by(t, first), answered_from(t, last - 1)});
+  if (!h_.has_operation_times() || found.empty()) return;
+  const auto [low, high] = statements(t);
+  for (std::int64_t op = first + 1, s = static_cast<std::int64_t>(low); op < last; ++op) {
+    std::int64_t& sent = found[idx(op - first)].sent;
+    sent = std::max(found[idx(op - first - 1)].sent, h_.op_begin[op]);
+    for (; idx(s) < high && h_.statement_start[idx(s)] <= op; ++s)
+      sent = std::max(sent, h_.statement_sent[idx(s)]);
+  }
+  if (!committed(t)) return;
+  for (std::int64_t op = last - 2, s = static_cast<std::int64_t>(high); op >= first; --op) {
+    std::int64_t& answered = found[idx(op - first)].answered;
+    answered = std::min(found[idx(op - first + 1)].answered, h_.op_end[op]);
+    for (; idx(s) > low && h_.statement_start[idx(s - 1)] > op; --s)
+      answered = std::min(answered, h_.statement_answered[idx(s - 1)]);
+  }
 }
 
 std::int64_t Moments::first_write(std::int32_t t, std::int32_t key) const {

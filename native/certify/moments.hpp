@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "core/history.hpp"
 
@@ -13,8 +14,8 @@ class Moments {
   explicit Moments(const History& history) : h_(history) {}
 
   bool known() const { return h_.has_time || h_.has_operation_times(); }
-  // COMMIT was sent not before; the others were answered by then, if the transaction is committed. A history without times of
-  // operations has only those of transactions.
+  // Each as docs/times.md has it: what was sent was not sent before, what was answered had been by
+  // then. Only committed transactions were answered anything.
   std::int64_t commit_sent(std::int32_t t) const;
   std::int64_t commit_answered(std::int32_t t) const;
   std::int64_t first_answered(std::int32_t t) const;
@@ -22,13 +23,13 @@ class Moments {
   bool writes(std::int32_t t, std::int32_t key) const { return first_write(t, key) >= 0; }
 
   // Of the statement of an operation of `t`.
-  std::int64_t sent(std::int64_t op, std::int32_t t) const {
-    return h_.has_operation_times() ? h_.op_begin[op] : h_.txn_begin[t];
-  }
-  std::int64_t answered(std::int64_t op, std::int32_t t) const {
-    if (!committed(t)) return kTimeUnknownEnd;
-    return h_.has_operation_times() ? h_.op_end[op] : h_.txn_end[t];
-  }
+  std::int64_t sent(std::int64_t op, std::int32_t t) const { return sent_by(t, op); }
+  std::int64_t answered(std::int64_t op, std::int32_t t) const { return answered_from(t, op); }
+  // Of those of all operations of `t`, at once.
+  struct Span {
+    std::int64_t sent, answered;
+  };
+  void statements_of(std::int32_t t, std::vector<Span>& found) const;
 
   // Of what `a` did, and what `b` did: in one session by its clock, whatever that of others says.
   bool before(std::int64_t answered, std::int32_t a, std::int64_t sent, std::int32_t b) const {
@@ -45,6 +46,8 @@ class Moments {
   }
 
  private:
+  std::int64_t sent_by(std::int32_t t, std::int64_t place) const;
+  std::int64_t answered_from(std::int32_t t, std::int64_t place) const;
   std::int64_t first_write(std::int32_t t, std::int32_t key) const;
   std::pair<std::size_t, std::size_t> statements(std::int32_t t) const;
   bool committed(std::int32_t t) const {

@@ -114,6 +114,7 @@ void append(History& to, const History& from, std::span<const std::int32_t> tran
   Appending appending(to, from, sessions, in_flight);
   for (const std::int32_t t : transactions) appending.transaction(t);
   to.has_time = to.has_time || from.has_time;
+  to.two_clocks = to.two_clocks || from.two_clocks;
 }
 
 }  // namespace isolang

@@ -336,6 +336,39 @@ std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {
   return static_cast<std::int32_t>(list_start.size()) - 2;
 }
 
+// Over what a transaction did, in its order: the latest sending so far, and an answer that is earlier.
+std::optional<History::Contradiction> History::contradicting_times() const {
+  if (!has_operation_times()) return std::nullopt;
+  constexpr std::int64_t kWhole = -1, kCommit = 0;  // places; those of operations are counted from 1
+  const auto name = [](std::int64_t place) -> std::string {
+    if (place == kWhole) return "the transaction";
+    return place == kCommit ? "COMMIT" : "operation " + std::to_string(place);
+  };
+  std::size_t s = 0;
+  for (std::int32_t t = 0; t < transactions(); ++t) {
+    std::int64_t latest = two_clocks ? kTimeUnknownBegin : txn_begin[t], latest_place = kWhole;
+    std::int64_t place = 0;
+    std::optional<Contradiction> found;
+    const auto did = [&](std::int64_t of, std::int64_t begin, std::int64_t end) {
+      if (begin > latest) latest = begin, latest_place = of;
+      if (end >= latest || found) return;
+      found = {t, name(of) + (of == kWhole ? " ended at " : " was answered at ") + std::to_string(end) + ", before " +
+                      name(latest_place) + (latest_place == kWhole ? " began at " : " was sent at ") +
+                      std::to_string(latest)};
+    };
+    for (std::int64_t op = op_start[t]; op <= op_start[t + 1]; ++op) {
+      for (; s < statement_txn.size() && statement_txn[s] == t && statement_start[s] <= op; ++s)
+        did(++place, statement_sent[s], statement_answered[s]);
+      const bool inside = s > 0 && statement_txn[s - 1] == t && op < statement_end[s - 1];
+      if (op < op_start[t + 1] && !inside) did(++place, op_begin[op], op_end[op]);
+    }
+    did(kCommit, commit_begin[t], commit_end[t]);
+    if (!two_clocks) did(kWhole, kTimeUnknownBegin, txn_end[t]);
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
 void History::validate() const {
   const std::size_t n = txn_session.size(), m = op_kind.size();
   if (txn_status.size() != n || txn_begin.size() != n || txn_end.size() != n ||
@@ -414,6 +447,8 @@ void History::validate() const {
         bad("a row with other times than its predicate read");
     }
   }
+  if (const auto contradiction = contradicting_times())
+    bad(contradiction->what);
 }
 
 }  // namespace isolang

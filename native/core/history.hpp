@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -165,12 +166,13 @@ struct History {
   // `versions`, or kNoVersion. Empty if none states one. `name_sources` makes sources of them.
   std::vector<std::int32_t> op_version;
   bool versions_ordered = false;  // versions are integers, and those of a key ascend in its order
-  // Times of operations, and of the sending and the answer of COMMIT, by one clock, which need not be
-  // that of txn_begin and txn_end; all four are empty if none is known.
+  // Times of operations, and of the sending and the answer of COMMIT, by one clock; all four are empty
+  // if none is known.
   // Predicate reads have times of their own, since one may have no operations; these are its
   // operations', too.
   std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
   std::vector<std::int64_t> statement_sent, statement_answered;
+  bool two_clocks = false;  // that clock is not the one of txn_begin and txn_end
   // Per session, by how much its begins and ends together were widened; empty if none was. Between
   // two moments of one session, which has one clock, that much is to be taken off again.
   std::vector<std::int64_t> slack;
@@ -208,6 +210,8 @@ struct History {
   std::int64_t operations() const { return static_cast<std::int64_t>(op_kind.size()); }
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   bool has_operation_times() const { return !commit_begin.empty(); }
+  // Whether txn_begin and txn_end say something of operations and of COMMIT.
+  bool bounds_operations() const { return !two_clocks && (has_time || has_operation_times()); }
   bool has_groups() const { return !txn_group.empty(); }
   bool has_versions() const { return !op_version.empty(); }
   std::int32_t version(std::int64_t op) const {
@@ -255,6 +259,13 @@ struct History {
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
+  // Where a transaction was answered before it had sent what stands before the answer: nothing that
+  // is taken for known of its moments (docs/times.md) would hold.
+  struct Contradiction {
+    std::int32_t txn;
+    std::string what;
+  };
+  std::optional<Contradiction> contradicting_times() const;
   void validate() const;  // throws std::invalid_argument when the columns do not fit together
 
  private:

@@ -18,6 +18,7 @@ class Copy {
  public:
   explicit Copy(const History& whole) : whole_(whole) {
     part_.history.has_time = whole.has_time;
+    part_.history.two_clocks = whole.two_clocks;
     part_.history.versions_ordered = whole.versions_ordered;
   }
 

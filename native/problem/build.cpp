@@ -36,83 +36,107 @@ void put_transactions(const History& h, Problem& p) {
     }
 }
 
-// What each predicate read adds: one that says nothing of any row is a statement all the same. `t`
-// begins with it if no operation stands before it.
-void put_moments_of_statements(const History& h, Problem& p) {
-  std::int32_t last = -1;
-  for (std::size_t s = 0; s < h.statement_sent.size(); ++s) {
-    const std::int32_t t = h.statement_txn[s];
-    // mutant: silent-statement-first
-    if (t != last && h.statement_start[s] == h.op_start[t] && p.unfinished[t] == 0)
-      p.first_answer[t] = h.statement_answered[s];
-    // mutant: silent-statement-last
-    p.commit_begin[t] = std::max(p.commit_begin[t], h.statement_sent[s]);
-    last = t;
+// When each operation was sent, at the earliest, and answered, at the latest; empty if none has a time.
+struct OperationMoments {
+  std::vector<std::int64_t> sent, answered;
+};
+
+// Of the transaction `t` and its operations; its predicate reads are those from `statement` on. SOUND
+// BECAUSE operations are done one after the other, in their order, between begin and end, and COMMIT
+// last: what has no time of its own was sent no earlier than anything before it, and answered no later
+// than anything behind it. An indeterminate one precedes nothing: it may be out, and stands last in
+// every order then.
+void put_moments_of(const History& h, std::int32_t t, std::size_t& statement, OperationMoments& of, Problem& p) {
+  const bool finished = p.unfinished[t] == 0;
+  const auto earlier = [&](std::int64_t& answered, std::int64_t time) {
+    // mutant: indeterminate-answers
+    if (finished) answered = std::min(answered, time);
+  };
+  // A statement that says nothing of any row has no operations, and stands before those behind it.
+  const auto begins_by = [&](std::size_t s, std::int64_t op) {
+    return s < h.statement_txn.size() && h.statement_txn[s] == t && h.statement_start[s] <= op;
+  };
+  const std::int64_t first = h.op_start[t], last = h.op_start[t + 1];
+  const std::size_t first_statement = statement;
+  // mutant: begin-says-nothing
+  std::int64_t sent = h.two_clocks ? kTimeUnknownBegin : p.begin[t];
+  for (std::int64_t op = first; op < last; ++op) {
+    // mutant: silent-statement-sent
+    for (; begins_by(statement, op); ++statement) sent = std::max(sent, h.statement_sent[statement]);
+    // mutant: operation-without-time-sent
+    sent = of.sent[idx(op)] = std::max(sent, h.op_begin[idx(op)]);
   }
+  // mutant: silent-statement-last
+  for (; begins_by(statement, last); ++statement) sent = std::max(sent, h.statement_sent[statement]);
+  // mutant: commit-before-operations
+  p.commit_begin[t] = std::max(sent, h.commit_begin[t]);
+
+  std::int64_t answered = kTimeUnknownEnd;
+  earlier(answered, h.commit_end[t]);
+  // mutant: end-says-nothing
+  if (!h.two_clocks) earlier(answered, p.end[t]);
+  p.commit_end[t] = answered;
+  std::size_t behind = statement;
+  for (std::int64_t op = last - 1; op >= first; --op) {
+    for (; behind > first_statement && h.statement_start[behind - 1] > op; --behind)
+      // mutant: silent-statement-answered
+      earlier(answered, h.statement_answered[behind - 1]);
+    // mutant: operation-without-time-answered
+    earlier(answered, h.op_end[idx(op)]);
+    of.answered[idx(op)] = answered;
+  }
+  // mutant: silent-statement-first
+  for (; behind > first_statement; --behind) earlier(answered, h.statement_answered[behind - 1]);
+  p.first_answer[t] = answered;
 }
 
-// SOUND BECAUSE COMMIT is sent after the last operation is, and a transaction whose operations have
-// no times of their own has done everything between its begin and its end. An indeterminate one
-// precedes nothing: it may be out, and stands last in every order then.
-void put_moments(const History& h, Problem& p) {
-  if (!h.has_time && !h.has_operation_times()) return;
-  const bool timed = h.has_operation_times();
+OperationMoments put_moments(const History& h, Problem& p) {
+  OperationMoments of;
+  if (!h.has_time && !h.has_operation_times()) return of;
   const auto n = idx(p.n);
   p.first_answer.assign(n + 1, kTimeUnknownEnd);
   p.commit_begin.assign(n + 1, kTimeUnknownBegin);
   p.commit_end.assign(n + 1, kTimeUnknownEnd);
-  for (std::size_t t = 0; t < n; ++t) {
-    const std::int64_t first = h.op_start[t], last = h.op_start[t + 1];
-    if (!timed) {
+  if (h.has_operation_times()) {
+    of.sent.resize(h.op_kind.size());
+    of.answered.resize(h.op_kind.size());
+    std::size_t statement = 0;
+    for (std::int32_t t = 0; t < p.n; ++t) put_moments_of(h, t, statement, of, p);
+  } else {
+    for (std::size_t t = 0; t < n; ++t) {
       // mutant: no-moments-of-transactions
       p.first_answer[t] = p.commit_end[t] = p.end[t];
       p.commit_begin[t] = h.txn_begin[t];
-      continue;
     }
-    // mutant: indeterminate-first-answer
-    if (first < last && p.unfinished[t] == 0) p.first_answer[t] = h.op_end[first];
-    p.commit_begin[t] = h.commit_begin[t];
-    for (std::int64_t op = first; op < last; ++op)
-      // mutant: commit-before-operations
-      p.commit_begin[t] = std::max(p.commit_begin[t], h.op_begin[op]);
-    // mutant: indeterminate-commit-answer
-    if (p.unfinished[t] == 0) p.commit_end[t] = h.commit_end[t];
   }
-  if (timed) put_moments_of_statements(h, p);
   p.write_answer.assign(p.writer_txn.size(), kTimeUnknownEnd);
   for (std::int32_t key = 0; key < p.keys; ++key)
     for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) {
       const std::int32_t t = p.writer_txn[w];
       // mutant: indeterminate-locks
       if (t == p.n || p.unfinished[t] != 0) continue;
-      if (!timed) {
+      if (of.answered.empty()) {
         p.write_answer[w] = p.end[t];
         continue;
       }
       for (std::int64_t op = h.op_start[t]; op < h.op_start[t + 1]; ++op) {
-        const auto kind = static_cast<OpKind>(h.op_kind[op]);
         // mutant: failed-write-locks
-        if (h.op_key[op] != key || h.op_ok[op] == 0 ||
-            (kind != OpKind::write && kind != OpKind::append))
-          continue;
-        p.write_answer[w] = h.op_end[op];
+        if (h.op_key[op] != key || h.op_ok[op] == 0 || !is_write(h.kind(op))) continue;
+        p.write_answer[w] = of.answered[idx(op)];
         break;
       }
     }
+  return of;
 }
 
 // Nothing that a transaction of unknown outcome did precedes anything.
-void put_times_of_reads(const History& h, Problem& p) {
+void put_times_of_reads(const OperationMoments& of, Problem& p) {
   if (p.commit_begin.empty()) return;
-  const bool timed = h.has_operation_times();
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     const std::int32_t t = p.read_txn[r];
     const auto op = idx(p.read_op[r]);
-    p.read_sent.push_back(timed ? h.op_begin[op] : p.begin[t]);
-    // mutant: indeterminate-answers
-    p.read_answered.push_back(p.unfinished[t] != 0 ? kTimeUnknownEnd
-                              : timed              ? h.op_end[op]
-                                                   : p.end[t]);
+    p.read_sent.push_back(of.sent.empty() ? p.begin[t] : of.sent[op]);
+    p.read_answered.push_back(of.answered.empty() ? p.end[t] : of.answered[op]);
   }
 }
 
@@ -301,10 +325,10 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   p.ignored_failed_ops = s.ignored_failed_ops;
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
-  put_moments(h, p);
+  const OperationMoments moments = put_moments(h, p);
   const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
   p.each_read = each_read;
-  if (each_read) put_times_of_reads(h, p);
+  if (each_read) put_times_of_reads(moments, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);
   put_statements(h, p);
   put_version_order(s, c, lists, stated, writer_of, p);

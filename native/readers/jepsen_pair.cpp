@@ -71,6 +71,11 @@ class Pairing {
       emit(t);
     }
     take_times();
+    if (const auto found = f_ == nullptr ? h_.contradicting_times() : std::nullopt)
+      fail_line(name_, h_.txn_position[found->txn],
+                "times that contradict each other: " + found->what +
+                    " (expected one operation after the other, in their order, by one clock)" +
+                    (by_time_ ? "; hint: where every map has :time, :times are by its clock" : ""));
     try {
       if (f_ == nullptr) lower_predicates(h_);
       if (f_ == nullptr) name_sources(h_);
@@ -451,9 +456,6 @@ class Pairing {
                                          h_.statement_txn.begin());
     for (std::size_t i = 0; i < given; ++i) {
       const auto [begin, end] = in_.times[op.times_first + i];
-      if (op.has_commit && end != kTimeUnknownEnd && end > op.commit_end)
-        fail_line(name_, op.line, "an operation that was answered after COMMIT was (got " + std::to_string(end) +
-                                      ", expected at most " + std::to_string(op.commit_end) + ")");
       if (in_.micro_ops[op.first + i].scan < 0) {
         h_.set_operation_times(next++, begin, end);
       } else {
@@ -467,13 +469,15 @@ class Pairing {
     ++timed_;
   }
 
-  // Where operations have times, they and the transactions have them by one clock, :time.
+  // Where operations have times, they and the transactions have them by one clock, :time, if every map
+  // has it.
   void take_times() {
-    if (f_ != nullptr ? !f_->by_time : timed_ == 0 || !h_.has_time) return;
+    by_time_ = f_ != nullptr ? f_->by_time : timed_ > 0 && h_.has_time;
     for (const Transaction& t : transactions_)
       for (const std::int64_t number : {t.invocation, t.completion})
-        if (number != kNone && !ops_[static_cast<std::size_t>(number)].has_time) return;
-    by_time_ = true;
+        by_time_ = by_time_ && (number == kNone || ops_[static_cast<std::size_t>(number)].has_time);
+    h_.two_clocks = timed_ > 0 && h_.has_time && !by_time_;
+    if (!by_time_) return;
     for (std::size_t t = 0; t < transactions_.size(); ++t) {
       const auto& [invocation, completion, begin, end, process] = transactions_[t];
       if (begin != kTimeUnknownBegin && invocation != kNone)

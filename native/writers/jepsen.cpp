@@ -62,6 +62,7 @@ class Schedule {
     }
     for (std::int32_t s = 0; s < sessions_.count(); ++s)
       make_room(s, sessions_.start[idx(s) + 1] - sessions_.start[idx(s)]);
+    time_lines();
     return std::nullopt;
   }
 
@@ -69,6 +70,23 @@ class Schedule {
 
  private:
   std::int64_t begin(std::int32_t t) const { return part_.history.txn_begin[idx(part_.txns[idx(t)])]; }
+
+  // Where operations have times, :time is real time only if every line has it; by another clock than
+  // theirs, none has it.
+  void time_lines() {
+    if (!part_.history.has_operation_times()) return;
+    std::int64_t time = kTimeUnknownBegin;
+    for (const Line& line : lines)
+      if (line.timed) {
+        time = line.time;
+        break;
+      }
+    for (Line& line : lines) {
+      time = line.timed ? line.time : time;
+      line.timed = !part_.history.two_clocks && time != kTimeUnknownBegin;
+      line.time = time;
+    }
+  }
 
   void make_room(std::int32_t session, std::int32_t upto) {
     std::int32_t& running = running_[idx(session)];
@@ -139,7 +157,7 @@ class Speller {
         });
     out_.text("]");
     if (!asked && h_.has_versions()) versions(line.txn);
-    if (!asked && spelling_.real_time && h_.has_operation_times()) times(line.txn);
+    if (!asked && spelling_.times && h_.has_operation_times()) times(line.txn);
     out_.text("}\n");
   }
 
@@ -175,7 +193,9 @@ class Speller {
           found.emplace_back(h_.op_begin[op], h_.op_end[op]);
         });
     const bool json = spelling_.json;
-    const auto known = [](const auto& time) { return time.first != kTimeUnknownBegin; };
+    const auto known = [](const auto& time) {
+      return time.first != kTimeUnknownBegin || time.second != kTimeUnknownEnd;
+    };
     if (std::ranges::any_of(found, known)) {
       out_.text(json ? ",\"times\":[" : ", :times [");
       for (std::size_t i = 0; i < found.size(); ++i) {

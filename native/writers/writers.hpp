@@ -42,6 +42,7 @@ using Texts = std::unordered_map<std::int32_t, std::string>;
 // How Jepsen's operation maps are spelled.
 struct JepsenSpelling {
   bool json = false;
+  bool times = false;                   // of operations and of COMMIT
   bool real_time = false;               // order lines by it, with invocations
   std::vector<std::int64_t> processes;  // of each session, by first appearance
   Texts keys, values, groups, versions;

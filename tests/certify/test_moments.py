@@ -51,7 +51,29 @@ LATE = {
     "a statement before": (run(READER, [(0, 2)], 8, 9), run(WRITER, [(0, 1)], 3, 4), True),
     "a statement at once": (run(READER, [(0, 3)], 8, 9), run(WRITER, [(0, 1)], 3, 4), False),
     "the second statement": (
-        run([*READER, ("w", "z", 1)], [(0, 4), (1, 2)], 8, 9), run(WRITER, [(0, 1)], 3, 4), False,
+        run([*READER, ("w", "z", 1)], [(0, 4), (1, 5)], 8, 9), run(WRITER, [(0, 1)], 3, 4), False,
+    ),
+    "the second statement, sent early, so the first": (
+        run([*READER, ("w", "z", 1)], [(0, 4), (1, 2)], 8, 9), run(WRITER, [(0, 1)], 3, 4), True,
+    ),
+    "a first statement without a time": (
+        run([*READER, ("w", "z", 1)], [None, (1, 2)], 8, 9), run(WRITER, [(0, 1)], 3, 4), True,
+    ),
+    "a last statement without a time": (
+        run(READER, [(0, 2)], 8, 9), run([*WRITER, ("w", "z", 1)], [(3, 4), None], None, 9), True,
+    ),
+    "no times, and an end": (run(READER, None, None, 2), run(WRITER, [(0, 1)], 3, 4), True),
+    "no times, and an end at once": (
+        run(READER, None, None, 3), run(WRITER, [(0, 1)], 3, 4), False,
+    ),
+    "no times, and a begin": (
+        run(READER, [(0, 1)], 2, 3), run(WRITER, None, None, 9, begin=2), True,
+    ),
+    "no times, and a begin at once": (
+        run(READER, [(0, 1)], 2, 3), run(WRITER, None, None, 9, begin=1), False,
+    ),
+    "half a time": (
+        run(READER, [(None, 1)], 8, 9), run(WRITER, [(2, None)], None, 9), True,
     ),
     "COMMIT answered at once": (run(READER, [(0, 2)], 2, 3), run(WRITER, [(0, 1)], 3, 4), True),
     "both before": (run(READER, [(0, 2)], 2, 3), run(WRITER, [(0, 1)], 5, 6), True),

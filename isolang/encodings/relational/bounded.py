@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, ReadEvent
+from isolang.encodings.relational.moments import Moments, RecordedTimes
 from isolang.encodings.relational.reads import ExternalRead, external_reads
 from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
@@ -162,18 +163,36 @@ class Bounded(Interpretation[At]):
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
-        """As the history has it. An operation without a time of its own has its transaction's."""
+        """The moment by the history, each bounded by the others of its transaction."""
         txn = self.txns[t]
-        times = self._times[what]
-        place = txn
-        if what is Moment.WRITE_ANSWERED and isinstance(of, int):
-            place = self._rows[of][t]
-        elif isinstance(of, ReadEvent) and self.history.columns.has_operation_times:
-            place = of.op
-        if not len(times) or (self._unfinished[txn] and what in _ENDS):
-            return None
-        time = times[place]
+        time = self._time(what, t, of)
         return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
+
+    def _time(self, what: Moment, t: int, of: ReadEvent | int | None) -> int:
+        native, txn = self._native, self.txns[t]
+        match what, of:
+            case Moment.BEGIN, _:
+                return int(native.begin[txn])
+            case Moment.END, _:
+                return UNKNOWN_END if self._unfinished[txn] else int(native.end[txn])
+            case Moment.FIRST_ANSWERED, _:
+                return self._moments(txn).first_answered
+            case Moment.COMMIT_SENT, _:
+                return self._moments(txn).commit_sent
+            case Moment.COMMITTED, _:
+                return self._moments(txn).commit_answered
+            case Moment.WRITE_ANSWERED, int(key):
+                return self._moments(txn).answered[self._first_write[key, t]]
+            case Moment.READ_SENT, ReadEvent(op=op):
+                return self._moments(txn).sent[op]
+            case Moment.READ_ANSWERED, ReadEvent(op=op):
+                return self._moments(txn).answered[op]
+        raise AssertionError(what)
+
+    def _moments(self, txn: int) -> Moments:
+        if txn not in self._known_moments:
+            self._known_moments[txn] = self._recorded.of(txn)
+        return self._known_moments[txn]
 
     def precedes(self, a: At, b: At) -> int:
         """Compare two moments by the clocks; one session has one clock, which errs by less."""
@@ -184,20 +203,12 @@ class Bounded(Interpretation[At]):
         return TRUE if own else FALSE
 
     @cached_property
-    def _times(self) -> dict[Moment, list[int]]:
-        native, columns = self._native, self.history.columns
-        timed = columns.has_operation_times
-        found = {
-            Moment.BEGIN: native.begin,
-            Moment.END: native.end,
-            Moment.FIRST_ANSWERED: native.first_answer,
-            Moment.COMMIT_SENT: native.commit_begin,
-            Moment.COMMITTED: native.commit_end,
-            Moment.WRITE_ANSWERED: native.write_answer,
-            Moment.READ_SENT: columns.op_begin if timed else native.begin,
-            Moment.READ_ANSWERED: columns.op_end if timed else native.end,
-        }
-        return {what: times.tolist() for what, times in found.items()}
+    def _recorded(self) -> RecordedTimes:
+        return RecordedTimes(self.history.columns)
+
+    @cached_property
+    def _known_moments(self) -> dict[int, Moments]:
+        return {}
 
     @cached_property
     def _session(self) -> list[int]:
@@ -327,14 +338,20 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _last_write(self) -> dict[tuple[int, int], int]:
+        return dict(self._writes())
+
+    @cached_property
+    def _first_write(self) -> dict[tuple[int, int], int]:
+        return dict(reversed(list(self._writes())))
+
+    def _writes(self) -> Iterator[tuple[tuple[int, int], int]]:
+        """The writes of each key by each transaction element, in program order."""
         columns = self.history.columns
         kind, key = columns.op_kind.tolist(), columns.op_key.tolist()
-        return {
-            (key[op], element): op
-            for element, ops in enumerate(self._ops, 1)
-            for op in ops
-            if kind[op] in (WRITE, APPEND)
-        }
+        for element, ops in enumerate(self._ops, 1):
+            for op in ops:
+                if kind[op] in (WRITE, APPEND):
+                    yield (key[op], element), op
 
     def _number_events(self) -> None:
         columns = self.history.columns
@@ -353,7 +370,3 @@ class Bounded(Interpretation[At]):
                 self._event[op] = len(self.txns) + len(self._owner)
                 self._event_numbers.append(first + op)
                 self._owner.append(element)
-
-
-_ENDS = (Moment.END, Moment.READ_ANSWERED)
-"""What an unfinished transaction has not reached."""

@@ -86,7 +86,7 @@ def _encode(
     _check_indeterminate_reads(part, names)
     real_time = columns.has_time and "real-time" not in drop
     notes = [*part.notes, *_after_unknown(part, drop), *names.notes]
-    if columns.has_time and not real_time:
+    if (columns.has_time or columns.has_operation_times) and "real-time" in drop:
         notes.append("left out: real time")
 
     def write(sink: Sink) -> None:
@@ -97,6 +97,7 @@ def _encode(
             part.ops,
             names.of,
             texts.json,
+            "real-time" not in drop,
             real_time,
             _processes(part),
             texts.keys,

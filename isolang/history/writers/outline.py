@@ -109,7 +109,7 @@ def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
         where = place or history.name
         return HistoryError(f"{where}: {what} in {target.name}; {', or '.join(ways)}")
 
-    if columns.has_time and not target.real_time:
+    if (columns.has_time or columns.has_operation_times) and not target.real_time:
         if "real-time" not in drop:
             raise refuse("real time cannot be expressed", may="real-time")
         notes.append("real time")

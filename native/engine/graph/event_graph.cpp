@@ -47,18 +47,11 @@ std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const Pl
   return orders;
 }
 
-// Whether what comes before a statement, in time or in its transaction, comes before those behind it,
-// and the other way round. Then answered_before | po is transitive.
-bool statements_are_in_time(const Problem& p) {
-  for (std::int32_t r = 1; r < p.reads() && !p.read_sent.empty(); ++r)
-    // mutant: statements-always-in-time
-    if (p.read_txn[r - 1] == p.read_txn[r] &&
-        (p.read_sent[r - 1] > p.read_sent[r] || p.read_answered[r - 1] > p.read_answered[r]))
-      return false;
-  return true;
-}
-
-// One step on from a statement to another is then as good as many. So the states of statements that
+// Statements of a transaction are sent and answered in its order (docs/times.md): what comes before
+// one, in time or in its transaction, comes before those behind it, and the other way round. So
+// answered_before | po is transitive.
+//
+// One step on from a statement to another is as good as many. So the states of statements that
 // differ only by whether that step has been made are one: SOUND BECAUSE nothing else leads to the
 // state behind that step, and what leads away from one of them leads away from all.
 Automaton joined(const Automaton& m) {
@@ -103,8 +96,8 @@ Automaton joined(const Automaton& m) {
   return result;
 }
 
-std::vector<Automaton> of_the_history(const Problem& p, std::vector<Automaton> automata) {
-  if (std::ranges::any_of(automata, &Automaton::by_statement) && statements_are_in_time(p))
+std::vector<Automaton> of_the_history(std::vector<Automaton> automata) {
+  if (std::ranges::any_of(automata, &Automaton::by_statement))
     for (Automaton& m : automata)
       if (m.by_statement()) m = joined(m);
   return automata;
@@ -200,7 +193,7 @@ Places statements_of(const Problem& p, bool writes, bool together) {
 }
 
 EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
-    : problem(p), automata(of_the_history(p, std::move(a))), transactions_(transactions_of(p)) {
+    : problem(p), automata(of_the_history(std::move(a))), transactions_(transactions_of(p)) {
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
   if (std::ranges::any_of(automata, &Automaton::by_statement))
     statements_ = statements_of(p, std::ranges::any_of(automata, &Automaton::by_operation), assumed.together);

@@ -1,0 +1,89 @@
+"""When a transaction did what it did, as far as its history says: docs/times.md.
+
+This is an interpretation's own reading of the statement there; the engine's problem and the
+certificate checkers have programs of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from isolang.history.columns import COMMITTED, UNKNOWN_BEGIN, UNKNOWN_END
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
+
+_NOTHING = (UNKNOWN_BEGIN, UNKNOWN_END)
+
+
+class Moments(NamedTuple):
+    """The moments of one transaction; if it is indeterminate, nothing is known to be answered.
+
+    Attributes:
+        sent: per operation, the earliest that it can have been sent.
+        answered: per operation, the latest that it can have been answered.
+        first_answered: the latest that the first operation can have been answered.
+        commit_sent: the earliest that COMMIT can have been sent.
+        commit_answered: the latest that it can have been answered.
+    """
+
+    sent: dict[int, int]
+    answered: dict[int, int]
+    first_answered: int
+    commit_sent: int
+    commit_answered: int
+
+
+class RecordedTimes:
+    """The times of a history, by transaction."""
+
+    def __init__(self, columns: Columns) -> None:
+        """Take the times as they are in the columns."""
+        self._timed = columns.has_operation_times
+        self._bounded = (columns.has_time or self._timed) and not columns.two_clocks
+        self._whole = _pairs(columns.txn_begin, columns.txn_end)
+        self._commit = _pairs(columns.commit_begin, columns.commit_end)
+        self._operations = _pairs(columns.op_begin, columns.op_end)
+        self._start = columns.op_start.tolist()
+        self._status = columns.txn_status.tolist()
+        # Predicate reads without any row; the times of the others are their operations', too.
+        self._silent: dict[int, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
+        spans = _pairs(columns.statement_start, columns.statement_end)
+        told = _pairs(columns.statement_sent, columns.statement_answered)
+        for (start, end), own, owner in zip(
+            spans, told, columns.statement_txn.tolist(), strict=False
+        ):
+            if start == end:
+                self._silent[owner].append((float(start), own))
+
+    def of(self, txn: int) -> Moments:
+        """Give the moments of a transaction, each bounded by what stands before and behind it."""
+        begin, end = self._whole[txn] if self._bounded else _NOTHING
+        commit = self._commit[txn] if self._timed else _NOTHING
+        ops = range(self._start[txn], self._start[txn + 1])
+        # An operation stands behind the silent predicate reads that begin where it does.
+        known = [(op + 0.5, self._operations[op] if self._timed else _NOTHING) for op in ops]
+        known = sorted([*known, *self._silent.get(txn, ())], key=lambda one: one[0])
+        since = list(accumulate((sent for _, (sent, _) in known), max, initial=begin))
+        until = list(
+            accumulate((told for _, (_, told) in reversed(known)), min, initial=min(end, commit[1]))
+        )[::-1]
+        if self._status[txn] != COMMITTED:
+            until = [UNKNOWN_END] * len(until)
+        at = {place: i for i, (place, _) in enumerate(known)}
+        return Moments(
+            {op: since[at[op + 0.5] + 1] for op in ops},
+            {op: until[at[op + 0.5]] for op in ops},
+            until[0],
+            max(since[-1], commit[0]),
+            until[-1],
+        )
+
+
+def _pairs(sent: NDArray[np.int64], answered: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return list(zip(sent.tolist(), answered.tolist(), strict=True))
