@@ -4,8 +4,8 @@
 
 namespace isolang::certify {
 
-// The latest that is known to have been sent before what stands at `place`, or by it: T's begin, and
-// every operation and predicate read up to there.
+// The latest known sending up to `place`: of T's begin, and of every operation and predicate read up to
+// there.
 std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   // mutant: checker-begin-says-nothing
   std::int64_t latest = h_.bounds_operations() ? h_.txn_begin[t] : kTimeUnknownBegin;
@@ -13,7 +13,7 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1] && op <= place; ++op)
     // mutant: checker-commit-sent
     latest = std::max(latest, h_.op_begin[op]);
-  // A predicate read that says nothing of any row has no operations, and was sent all the same.
+  // A predicate read without rows has no operations, and was sent all the same.
   const auto [low, high] = statements(t);
   for (std::size_t s = low; s < high && h_.statement_start[s] <= place; ++s)
     // mutant: checker-statement-sent
@@ -21,8 +21,8 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   return latest;
 }
 
-// The earliest that is known to have been answered from `place` on: each operation from there, each
-// predicate read behind it, COMMIT, and T's end.
+// The earliest known answer from `place` on: to each operation from there, to each predicate read after
+// it, to COMMIT, and T's end.
 std::int64_t Moments::answered_from(std::int32_t t, std::int64_t place) const {
   std::int64_t earliest = commit_answered(t);
   // mutant: checker-indeterminate-answers
@@ -50,7 +50,7 @@ std::int64_t Moments::commit_answered(std::int32_t t) const {
   return h_.has_operation_times() ? std::min(end, h_.commit_end[t]) : end;
 }
 
-// With it, every predicate read stands behind.
+// From there on come all operations and predicate reads.
 std::int64_t Moments::first_answered(std::int32_t t) const {
   // mutant: checker-first-statement
   return answered_from(t, h_.op_start[t] - 1);

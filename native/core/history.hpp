@@ -259,8 +259,8 @@ struct History {
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // one allocation per column
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
-  // Where a transaction was answered before it had sent what stands before the answer: nothing that
-  // is taken for known of its moments (docs/times.md) would hold.
+  // The first transaction with an answer that is earlier than a sending before it in the order of its
+  // operations. The moments of docs/times.md contradict each other then.
   struct Contradiction {
     std::int32_t txn;
     std::string what;

@@ -44,7 +44,7 @@ struct OperationMoments {
 // Of the transaction `t` and its operations; its predicate reads are those from `statement` on. SOUND
 // BECAUSE operations are done one after the other, in their order, between begin and end, and COMMIT
 // last: what has no time of its own was sent no earlier than anything before it, and answered no later
-// than anything behind it. An indeterminate one precedes nothing: it may be out, and stands last in
+// than anything behind it. An indeterminate one precedes nothing: it may be out, and is last in
 // every order then.
 void put_moments_of(const History& h, std::int32_t t, std::size_t& statement, OperationMoments& of, Problem& p) {
   const bool finished = p.unfinished[t] == 0;
@@ -52,7 +52,7 @@ void put_moments_of(const History& h, std::int32_t t, std::size_t& statement, Op
     // mutant: indeterminate-answers
     if (finished) answered = std::min(answered, time);
   };
-  // A statement that says nothing of any row has no operations, and stands before those behind it.
+  // A predicate read without rows has no operations, and comes before the operations behind it.
   const auto begins_by = [&](std::size_t s, std::int64_t op) {
     return s < h.statement_txn.size() && h.statement_txn[s] == t && h.statement_start[s] <= op;
   };
