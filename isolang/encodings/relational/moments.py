@@ -54,24 +54,26 @@ class RecordedTimes:
         # Predicate reads without any row; the times of the others are their operations', too.
         self._silent: dict[int, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
         spans = _pairs(columns.statement_start, columns.statement_end)
-        told = _pairs(columns.statement_sent, columns.statement_answered)
+        answers = _pairs(columns.statement_sent, columns.statement_answered)
         for (start, end), own, owner in zip(
-            spans, told, columns.statement_txn.tolist(), strict=False
+            spans, answers, columns.statement_txn.tolist(), strict=False
         ):
             if start == end:
                 self._silent[owner].append((float(start), own))
 
     def of(self, txn: int) -> Moments:
-        """Give the moments of a transaction, each bounded by what stands before and behind it."""
+        """Give the moments of a transaction, each bounded by those before and after it."""
         begin, end = self._whole[txn] if self._bounded else _NOTHING
         commit = self._commit[txn] if self._timed else _NOTHING
         ops = range(self._start[txn], self._start[txn + 1])
-        # An operation stands behind the silent predicate reads that begin where it does.
+        # The silent predicate reads that begin at an operation come before it.
         known = [(op + 0.5, self._operations[op] if self._timed else _NOTHING) for op in ops]
         known = sorted([*known, *self._silent.get(txn, ())], key=lambda one: one[0])
         since = list(accumulate((sent for _, (sent, _) in known), max, initial=begin))
         until = list(
-            accumulate((told for _, (_, told) in reversed(known)), min, initial=min(end, commit[1]))
+            accumulate(
+                (answers for _, (_, answers) in reversed(known)), min, initial=min(end, commit[1])
+            )
         )[::-1]
         if self._status[txn] != COMMITTED:
             until = [UNKNOWN_END] * len(until)
