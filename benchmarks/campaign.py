@@ -128,7 +128,7 @@ from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classif
 from isolang.language.classify.route import native_plan
 from isolang.language.library import list_library
 from isolang.pipeline import implicit
-from isolang.pipeline.run import contradiction, written_spec
+from isolang.pipeline.pair_run import contradiction, written_spec
 from isolang.problem import Problem, build_problem
 from isolang.solvers import engine
 from isolang.solvers.registry import fitting, stages_of

@@ -41,7 +41,7 @@ from support.encodings import (
 
 from isolang import History, load_history, load_spec
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
-from isolang.pipeline.crosscheck import claim
+from isolang.pipeline.crosscheck import claim_of
 from isolang.solvers.registry import Pair, stages_of
 
 
@@ -101,7 +101,7 @@ def asked(history: History, plan: Plan, pair: Pair, timeout: float) -> str:
     """What a pair says, in a process of its own; ``unknown`` if it takes longer than it may."""
 
     def ask(out: Connection) -> None:
-        out.send(claim(history, plan, pair, seconds=timeout, proof=False).outcome)
+        out.send(claim_of(history, plan, pair, seconds=timeout, proof=False).outcome)
 
     ours, theirs = multiprocessing.Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=ask, args=(theirs,))

@@ -77,7 +77,7 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """Whether this is valid, and no evidence: nobody read what somebody else wrote."""
+        """Return whether this is valid, and no evidence: nobody read what somebody else wrote."""
         return NOTHING_OBSERVED in self.notes
 
     @property

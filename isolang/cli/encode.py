@@ -75,7 +75,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     from isolang.encodings.relational.formula import question_of
     from isolang.errors import UnsupportedError
     from isolang.language.classify.event_graph import Plan
-    from isolang.pipeline.run import contradiction, written_spec
+    from isolang.pipeline.pair_run import contradiction, written_spec
     from isolang.problem import build_problem
     from isolang.problem.polygraph import build_polygraph
     from isolang.solvers.registry import applicable, starts_from_polygraph, take_encoding

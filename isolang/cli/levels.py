@@ -30,7 +30,7 @@ from isolang.output.records import (
 from isolang.output.terminal import escaped, print_data, print_lines, use_color, warn
 
 if TYPE_CHECKING:
-    from isolang.pipeline.levels import Level, Levels
+    from isolang.pipeline.levels import Levels, LevelStanding
 
 _MARKS = {"satisfied": "✓", "violated": "✗", "unknown": "?", "no times": "–"}
 
@@ -350,7 +350,7 @@ def _text(history: str, found: Levels) -> Iterator[str]:
     titles = {entry.name: entry.title for entry in list_library()}
     yield escaped(history)
     yield ""
-    if len(found.shown()) < len(found.levels):
+    if len(found.worth_listing()) < len(found.levels):
         yield "  with session order, and without"
         yield from (f"  {line}".rstrip() for line in _drawn(found, ""))
     else:
@@ -389,7 +389,7 @@ def _text(history: str, found: Levels) -> Iterator[str]:
     )
 
 
-def _judged(found: Levels) -> Iterator[Level]:
+def _judged(found: Levels) -> Iterator[LevelStanding]:
     return (level for level in found.levels.values() if level.standing != "no times")
 
 

@@ -127,7 +127,7 @@ def clause_of(
 
 
 def is_cycle(clause: Clause) -> bool:
-    """Whether the clause is that of a cycle."""
+    """Return whether the clause is that of a cycle."""
     return isinstance(clause.step, CycleStep)
 
 
@@ -186,7 +186,7 @@ def tidy(argument: Argument) -> Argument:
 
 
 def is_obvious(lemma: Derived | Refuted) -> bool:
-    """Whether a lemma needs no words: the one candidate of a read is its source."""
+    """Return whether a lemma needs no words: the one candidate of a read is its source."""
     return (
         isinstance(lemma, Derived)
         and isinstance(lemma.clause.step, ChoiceStep)

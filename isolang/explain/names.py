@@ -71,10 +71,10 @@ class Reads(Protocol):
     """What operations are, which an edge names."""
 
     def of_predicate(self, op: int) -> bool:
-        """Whether it says, for a predicate read, that no matching row was there."""
+        """Return whether it says, for a predicate read, that no matching row was there."""
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Whether one operation precedes another one of its transaction."""
+        """Return whether one operation precedes another one of its transaction."""
 
 
 def name_of_step(step: AnomalyStep) -> str:
@@ -130,7 +130,7 @@ _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate w
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Whether one predicate read saw a transaction, and missed it, which no phantom does."""
+    """Return whether one predicate read saw a transaction, and missed it, which no phantom does."""
     (first, second) = (edge for edge in edges if edge.relation in ("wr", "rw"))
     saw = {first.relation, second.relation} == {"wr", "rw"}
     return saw and not any(

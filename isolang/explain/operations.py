@@ -38,7 +38,7 @@ _LOGS: Final = ("registers", "workload")
 
 
 def are_operations(history: History) -> bool:
-    """Whether a log has each operation on one key: a read, a write, or both in turn."""
+    """Return whether a log has each operation on one key: a read, a write, or both in turn."""
     import numpy as np
 
     columns = history.columns

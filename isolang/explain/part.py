@@ -227,7 +227,7 @@ class Sources:
     def keeps_candidates(
         self, part: Part, reads: Iterable[int] | None = None, problem: Problem | None = None
     ) -> bool:
-        """Whether reads of a part have all the candidates that they have in this history.
+        """Return whether reads of a part have all the candidates that they have in this history.
 
         With fewer, the part may be contradictory where the whole is not.
 
@@ -307,7 +307,7 @@ class Sources:
         return found - {-1}
 
     def show_orders(self) -> bool:
-        """Whether some list read, or stated versions, show a version order."""
+        """Return whether some list read, or stated versions, show a version order."""
         return bool(len(self._native.vo_op))
 
     def showing(self, keys: Iterable[int]) -> set[int]:

@@ -241,7 +241,7 @@ class Finder:
         return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
-        """Whether there are checks of sessions that are event graphs without them."""
+        """Return whether there are checks of sessions that are event graphs without them."""
         of_sessions = any("so" in a.relations for a in self._plan.automata)
         return of_sessions and self._can_do_without("so")
 
@@ -288,7 +288,7 @@ class Finder:
         return low, min(n, low + 2 * _AROUND)
 
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:
-        """Whether one line of all transactions shows that no refutation does without ``rw``.
+        """Return whether one line of all transactions shows that no refutation does without ``rw``.
 
         SOUND BECAUSE where all relations but ``ww`` and ``rw`` together have no cycle, every
         version order may follow one linear extension of them; then all but ``rw`` go forward, and
@@ -358,7 +358,7 @@ class Finder:
         return self._relaxed[relation]
 
     def _can_do_without(self, relation: str) -> bool:
-        """Whether the checks are still event graphs without a relation."""
+        """Return whether the checks are still event graphs without a relation."""
         from isolang.language.classify.event_graph import NotAnEventGraph
 
         try:
@@ -484,5 +484,5 @@ def _with_init_as(relation: str, step: Step) -> Step:
 
 
 def _is_of_accesses(automaton: Automaton) -> bool:
-    """Whether it asks what transactions access besides what its steps say."""
+    """Return whether it asks what transactions access besides what its steps say."""
     return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

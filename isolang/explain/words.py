@@ -78,7 +78,7 @@ class Words:
         return f"{self.key(self.facts.key[op])} = {self.value(op)}"
 
     def is_missed(self, op: int) -> bool:
-        """Whether an operation says that a predicate read did not find a row."""
+        """Return whether an operation says that a predicate read did not find a row."""
         kind = int(self.history.columns.op_kind[op])
         return kind == READ_NONE_OF and self.history.statement_of(op) >= 0
 

@@ -61,7 +61,7 @@ def _ordered(versions: object, name: str) -> bool:
 
 
 def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
-    """Whether no transaction names a session; T0 has none.
+    """Return whether no transaction names a session; T0 has none.
 
     Raises:
         HistoryError: if some do and some do not.
@@ -403,7 +403,7 @@ class _Builder:
         )
 
     def timed(self) -> bool:
-        """Whether times are given, and all that committed did so between two of them."""
+        """Return whether times are given, and all that committed did so between two of them."""
         committed = [t for t in self.given if t.status == "committed"]
         given = any(t.begin is not None for t in self.given)
         return given and all(t.begin is not None and t.end is not None for t in committed)

@@ -205,7 +205,7 @@ _TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[
 
 
 def _is_workload(text: str) -> bool:
-    """Whether clients transfer, add, or write and read collections."""
+    """Return whether clients transfer, add, or write and read collections."""
     clients = [part for part in text.split("{") if not _OTHERS.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or _TRANSACTION.search(text):

@@ -95,7 +95,7 @@ class Fressian:
         self._structs: list[tuple[str, int]] = []
 
     def at_end(self) -> bool:
-        """Whether all bytes were read."""
+        """Return whether all bytes were read."""
         return self._at >= len(self._data)
 
     def value(self) -> str:

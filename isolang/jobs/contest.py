@@ -110,7 +110,7 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     """Run, and give the outcome and what it cost by stage."""
     from isolang.api import read
     from isolang.limits import Deadline
-    from isolang.pipeline.run import Run
+    from isolang.pipeline.pair_run import PairRun
     from isolang.solvers.answer import Undecided, Unproved
     from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import solver_of
@@ -122,7 +122,7 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
     deadline = Deadline(entry.options.timeout)
-    run = Run(history, entry.route, entry.pair, deadline, options, progress=phase)
+    run = PairRun(history, entry.route, entry.pair, deadline, options, progress=phase)
     transactions = history.counts()["transactions"]
     if run.contradiction() is not None:
         return replace(_row(entry, "invalid", "by the pre-pass"), transactions=transactions)
@@ -135,7 +135,7 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
     if not isinstance(answer.result, Unproved):
         # Certifying is not timed.
         phase("certify")
-        checker = Run(history, entry.route, entry.pair, Deadline(), options, progress=phase)
+        checker = PairRun(history, entry.route, entry.pair, Deadline(), options, progress=phase)
         certification = checker.certify(answer.result)
         verdict = answer.outcome
         detail = "certified" if certification.accepted else certification.reason

@@ -1,4 +1,4 @@
-"""Cross-checking: the same history through pairs that share nothing, and what they disagree on."""
+"""Cross-checks: decide one history with several pairs that share nothing, and compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from isolang.explain.shrink import shrink
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
 from isolang.options import Options
-from isolang.pipeline.run import Run, limited
+from isolang.pipeline.pair_run import PairRun, limited
+from isolang.pipeline.prove import prove
 from isolang.pipeline.unsat_core import UnsatCore
 from isolang.solvers.answer import Undecided, Unproved
 from isolang.solvers.registry import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown", "wrong"]
 
-#: In this order: fast without pruning, with a deadline of its own, and installed everywhere.
 PARTNERS = (
     ("one_variable", "clingo"),
     ("integer_order", "z3"),
@@ -42,17 +42,19 @@ PARTNERS = (
     ("relational", "clingo"),
     ("relational", "z3"),
 )
-# The work of each pair, some seconds; and for shrinking, of all together and of each attempt.
+"""The pairs to compare with, best first: fast without pruning, interruptible, widely installed."""
+
+# The work of each pair, some seconds; the work of shrinking, in total and per attempt.
 WORK, _SHRINK, _ATTEMPT = 20_000_000, 60_000_000, 3_000
 
 
-class Claim(Struct, frozen=True, kw_only=True):
-    """What one pair says about a history.
+class PairClaim(Struct, frozen=True, kw_only=True):
+    """The outcome that one pair claims for a history.
 
     Attributes:
-        pair: who says it.
-        outcome: what; ``wrong``: it gave a model that is none, or none where there is one.
-        detail: how far it is certified, or why it is unknown.
+        pair: the encoding and the solver.
+        outcome: the outcome; ``wrong`` if its model is not one, or if it missed a model.
+        detail: what was certified, or why it is unknown.
         seconds: how long it took.
     """
 
@@ -63,14 +65,14 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 class CrossCheck(Struct, frozen=True, kw_only=True):
-    """The claims about one history.
+    """The claims of several pairs about one history.
 
     Attributes:
-        claims: the first one is of the pair that decided.
-        minimal: if they disagree, a smallest part found on which two of them do.
+        claims: one per pair; the first is of the pair that decided.
+        minimal: if they disagree, the smallest part found on which two of them do.
     """
 
-    claims: tuple[Claim, ...]
+    claims: tuple[PairClaim, ...]
     minimal: History | None = None
 
     @property
@@ -79,12 +81,12 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
         return disagree([claim.outcome for claim in self.claims])
 
     def summary(self) -> str:
-        """What came of it, as a sentence."""
+        """Return the comparison in a sentence."""
         if self.disagreement:
-            said = ", ".join(
+            claims = ", ".join(
                 f"{c.pair} says {c.outcome}" for c in self.claims if c.outcome != "unknown"
             )
-            return f"disagreement: {said}"
+            return f"disagreement: {claims}"
         first, *others = self.claims
         agreeing = [c for c in others if c.outcome == first.outcome != "unknown"]
         silent = len(others) - len(agreeing)
@@ -97,20 +99,20 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
 
 def disagree(outcomes: Sequence[str]) -> bool:
-    """Whether outcomes contradict each other; ``unknown`` contradicts nothing."""
+    """Return whether some outcomes contradict each other; ``unknown`` contradicts nothing."""
     return "wrong" in outcomes or {"valid", "invalid"} <= set(outcomes)
 
 
 def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]:
-    """The pairs to compare with.
+    """Return the pairs to compare with.
 
     Args:
         chosen: the pair that decides.
-        which: ``auto``: one that shares neither encoding nor solver nor pruning with it (where
-            there is none: one with another encoding, and one with another solver), and, where a
-            theorem replaced the specification, one that does without it; ``all``: all that are
-            installed, unpruned and pruned; or ``encoding/solver/prune``.
-        route: of the specification; ``None``: one that all encodings are of.
+        which: ``auto``: a pair that shares neither encoding nor solver nor pruning with it (if
+            there is none, one with another encoding and one with another solver), and, if a theorem
+            replaced the specification, one that does not use the theorem; ``all``: all installed
+            pairs, unpruned and pruned; or ``encoding/solver/prune``.
+        route: of the specification; ``None`` for one that every encoding supports.
 
     Raises:
         SolverError: there is no such pair, or it does not apply to the specification.
@@ -121,9 +123,9 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
     if which == "all":
         pairs = [Pair(e, s, p) for e, s in fit for p in stages_of(e) if p != "known"]
         return [pair for pair in pairs if pair != chosen]
-    wanted = "none" if chosen.prune != "none" else "fixpoint"
+    stage = "none" if chosen.prune != "none" else "fixpoint"
     pairs = [Pair(e, s, p) for e, s in (*PARTNERS, *fit) if (e, s) in fit for p in stages_of(e)]
-    apart = [p for p in pairs if p.prune == wanted and not p.shares_with(chosen)]
+    apart = [p for p in pairs if p.prune == stage and not p.shares_with(chosen)]
     if not apart:
         others = [p for p in pairs if p.encoding != chosen.encoding][:1]
         others += [p for p in pairs if p.solver != chosen.solver.split(":")[0]][:1]
@@ -137,7 +139,7 @@ def parse_pair(text: str, route: Route | None = None) -> Pair:
     """Read ``encoding/solver/prune``.
 
     Raises:
-        SolverError: there is no such pair, it is not installed, or does not apply to the
+        SolverError: the pair does not exist, is not installed, or does not apply to the
             specification.
     """
     parts = text.split("/")
@@ -158,19 +160,19 @@ def cross_check(
     work: int = WORK,
     seed: int = 0,
 ) -> CrossCheck:
-    """Ask several pairs about one history, and shrink it if they disagree.
+    """Decide one history with several pairs, and shrink it if they disagree.
 
     Args:
         history: the history.
         route: of the spec.
         chosen: the pair that decided.
         others: those to compare with.
-        seconds: for each pair, and for the shrinking, where the user set a limit.
+        seconds: for each pair, and for shrinking, if the user set a limit.
         work: of each pair.
         seed: breaks ties.
     """
     claims = [
-        claim(history, route, pair, seconds=seconds, seed=seed, work=Work(work))
+        claim_of(history, route, pair, seconds=seconds, seed=seed, work=Work(work))
         for pair in (chosen, *others)
     ]
     found = CrossCheck(claims=tuple(claims))
@@ -178,7 +180,7 @@ def cross_check(
         return found
     pair_of = {c.outcome: c.pair for c in reversed(claims)}
     accused = [pair_of[o] for o in ("valid", "invalid", "wrong") if o in pair_of]
-    # What is wrong was found to be so by the engine's witness.
+    # The engine's witness showed which result is wrong.
     engine = ENGINE if isinstance(route, Plan) else Pair("relational", NATIVE, "none")
     if engine not in accused:
         accused.append(engine)
@@ -186,7 +188,7 @@ def cross_check(
     return CrossCheck(claims=tuple(claims), minimal=minimal)
 
 
-def claim(
+def claim_of(
     history: History,
     route: Route,
     pair: Pair,
@@ -195,33 +197,33 @@ def claim(
     seed: int = 0,
     proof: bool = True,
     work: Work | None = None,
-) -> Claim:
-    """What a pair says about a history, its model or its refutation checked.
+) -> PairClaim:
+    """Decide a history with a pair, and check its model or its refutation.
 
     Args:
         history: the history.
         route: of the spec.
-        pair: whom to ask.
+        pair: the encoding and the solver.
         seconds: how long it may take; ``None`` for no limit.
         seed: breaks ties.
-        proof: have the engine prove that there is no model, where the pair says so without proof.
+        proof: whether the engine proves that no model exists, if the pair gives no proof.
         work: how much it may do; ``None`` for no limit.
     """
     start = time.perf_counter()
-    run = Run(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
-    said = limited(run, lambda: _said(run, proof=proof))
-    if isinstance(said, Undecided):
+    run = PairRun(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
+    found = limited(run, lambda: _outcome_of(run, proof=proof))
+    if isinstance(found, Undecided):
         time_limit = "work" if seconds is None or run.out_of_work() else f"{seconds:.3g} s"
-        limit = {"timeout": time_limit, "memory": "memory"}.get(said.cause)
+        limit = {"timeout": time_limit, "memory": "memory"}.get(found.cause)
         outcome: Outcome = "unknown"
-        detail = f"not decided within its {limit}" if limit else said.reason
+        detail = f"not decided within its {limit}" if limit else found.reason
     else:
-        outcome, detail = said
-    return Claim(pair=pair, outcome=outcome, detail=detail, seconds=time.perf_counter() - start)
+        outcome, detail = found
+    return PairClaim(pair=pair, outcome=outcome, detail=detail, seconds=time.perf_counter() - start)
 
 
-def _said(run: Run, *, proof: bool) -> tuple[Outcome, str]:
-    """What the pair of a run says, and how far it is certified."""
+def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
+    """Return the outcome of a run, and what was certified."""
     if run.contradiction() is not None:
         return "invalid", "by the pre-pass, which all pairs share"
     answer = run.solve()
@@ -230,7 +232,7 @@ def _said(run: Run, *, proof: bool) -> tuple[Outcome, str]:
         return "wrong", found.reason
     if isinstance(found, Unproved) and not proof:
         return "invalid", "not proved"
-    proved = run.prove(answer) if isinstance(found, Unproved) else found
+    proved = prove(run, answer) if isinstance(found, Unproved) else found
     if isinstance(proved, UnsatCore):
         proved = proved.proof
     elif isinstance(proved, Witness):
@@ -238,20 +240,20 @@ def _said(run: Run, *, proof: bool) -> tuple[Outcome, str]:
     certification = run.certify(proved)
     if isinstance(found, Unproved) and isinstance(proved, Witness | Relations):
         if certification.accepted:
-            return "wrong", "it finds no model, but the checker accepted one of the engine"
+            return "wrong", "it finds no model, but the checker accepted one that the engine found"
         return "invalid", f"not proved: the engine finds a model ({certification.reason})"
     if certification.rejected:
         return "wrong", f"the checker refused its proof: {certification.reason}"
     if certification.accepted:
-        said = "witness" if answer.outcome == "valid" else "refutation"
-        return answer.outcome, f"{said} accepted"
+        name = "witness" if answer.outcome == "valid" else "refutation"
+        return answer.outcome, f"{name} accepted"
     return answer.outcome, certification.reason
 
 
 def _smallest(
     history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
-    """Leave out sessions, then transactions, then operations, while the pairs still disagree."""
+    """Remove sessions, then transactions, then operations, while the pairs still disagree."""
     deadline, work = Deadline(seconds), Work(_SHRINK)
 
     def late() -> bool:
@@ -261,34 +263,40 @@ def _smallest(
             return True
         return not work.left
 
-    def still(part: Part) -> bool:
+    def disagree_on(part: Part) -> bool:
         work.spend(_ATTEMPT)
         if late():
             return False
-        left = deadline.remaining()
-        said = []
+        remaining = deadline.remaining()
+        outcomes = []
         for pair in pairs:
             try:
                 with work.part(1 / 4) as own:
-                    one = claim(
-                        part.history, route, pair, seconds=left, seed=seed, proof=False, work=own
+                    one = claim_of(
+                        part.history,
+                        route,
+                        pair,
+                        seconds=remaining,
+                        seed=seed,
+                        proof=False,
+                        work=own,
                     )
             except IsolangError:
                 return False
-            said.append(one.outcome)
-        return disagree(said)
+            outcomes.append(one.outcome)
+        return disagree(outcomes)
 
     part = whole_part(history)
     for session in dict.fromkeys(history.columns.txn_session.tolist()):
-        if still(smaller := _without_session(part, session)):
+        if disagree_on(smaller := _without_session(part, session)):
             part = smaller
 
-    part = shrink(part, still, by_transaction=True, enough=late)
-    return shrink(part, still, by_transaction=False, enough=late).history
+    part = shrink(part, disagree_on, by_transaction=True, enough=late)
+    return shrink(part, disagree_on, by_transaction=False, enough=late).history
 
 
 def _without_session(part: Part, session: int) -> Part:
-    """A part without the transactions of a session of the whole."""
+    """Return a part without the transactions of a session of the whole."""
     session_of = part.whole.columns.txn_session
     txns = [i for i, t in enumerate(part.txns[:-1]) if session_of[t] != session]
     ops = [op for t in txns for op in part.history.operations_of(t)]

@@ -1,4 +1,4 @@
-"""The way from a history and a route to a verdict: solve, prove, certify, explain."""
+"""From a history and a route to a verdict: solve, prove, certify, explain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ from isolang.options import Options
 from isolang.pipeline.implicit import Implicit, may_stay_implicit
 from isolang.pipeline.names import names_without_effect, without_levels
 from isolang.pipeline.observed import observed
-from isolang.pipeline.run import UNCHECKED, Certification, Progress, Run, limited, written_spec
+from isolang.pipeline.pair_run import (
+    UNCHECKED,
+    Certification,
+    PairRun,
+    Progress,
+    limited,
+    written_spec,
+)
 from isolang.solvers.answer import Answer, Undecided, Unproved
 from isolang.solvers.registry import choose_pair
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount, Invalid, Unknown, Valid, Verdict
@@ -44,10 +51,10 @@ _NO_MOMENTS = (
     "transaction, and COMMIT sent as early as it began"
 )
 
-_AGAIN, _AGAIN_PER_OPERATION = 20_000, 20
-"""Work for a second judgement, which nobody asked for; a history that is not hard takes less."""
+_SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
+"""The work of a second judgement, without stated versions; an easy history takes less."""
 
-_NOBODY = Certification(outcome="not certified", reason="")
+UNCERTIFIED = Certification(outcome="not certified", reason="")
 
 
 def decide(
@@ -70,9 +77,8 @@ def decide(
         options: how to check.
         progress: called with the name of each phase as it begins.
         problem: of the history, if it was built before.
-        simplest: whether to look for the simplest violation, for those who read it; else the first
-            one that is found is told.
-        work: what deciding and explaining may do; ``None`` for no limit.
+        simplest: whether to report the simplest violation found; else the first one.
+        work: the work that deciding and explaining may take; ``None`` for no limit.
 
     Raises:
         HistoryError: the spec needs real time, or groups, and the history has none, or the columns
@@ -106,9 +112,9 @@ def decide(
                 work=work,
             )  # fmt: skip
 
-        # What costs too much is left to the search, which says so.
+        # The search takes over what costs too much, and reports so.
         with suppress(TimeoutError, MemoryError):
-            if route.parts is not None and not _says_nothing_of(route.spec, history):
+            if route.parts is not None and not _why_not_judgeable(route.spec, history):
                 verdict = decide_in_parts(history, route, deadline, by, problem=problem)
                 if verdict is not None:
                     return verdict
@@ -118,7 +124,7 @@ def decide(
 
         route = relational(written_spec(route), route.reasons)
         history, problem = history.written_out(), None
-    run = Run(
+    run = PairRun(
         history,
         route,
         pair,
@@ -130,14 +136,14 @@ def decide(
         simplest=simplest,
         work=work,
     )
-    if silent := _says_nothing_of(run.written_spec, history):
-        return _unknown(run, Undecided(cause="unsupported", reason=silent))
+    if reason := _why_not_judgeable(run.written_spec, history):
+        return _unknown(run, Undecided(cause="unsupported", reason=reason))
     found = limited(run, lambda: _verdict(run))
     return _unknown(run, found) if isinstance(found, Undecided) else found
 
 
-def _says_nothing_of(spec: Spec, history: History) -> str:
-    """Why the history cannot be judged by the spec, as its reader knows; empty if it can."""
+def _why_not_judgeable(spec: Spec, history: History) -> str:
+    """Return why the spec cannot judge the history; empty if it can."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so that no level could have been broken"
     if missing := without_levels(history, spec):
@@ -153,7 +159,7 @@ def _says_nothing_of(spec: Spec, history: History) -> str:
     return f"{what}; it cannot be judged by {spec.name}, only by {known} and what is as strong"
 
 
-def _verdict(run: Run) -> Verdict:
+def _verdict(run: PairRun) -> Verdict:
     if isinstance(run.route, Plan) and run.route.theorem is not None:
         run.notes.append(run.route.theorem.sentence)
     if assumption := assumption_of(run.written_spec.texts.values()):
@@ -170,7 +176,7 @@ def _verdict(run: Run) -> Verdict:
         if contradiction is not None:
             return _refuted(run, contradiction)
         run.deadline.remaining()
-        # What was found counts, also if the deadline has passed meanwhile.
+        # An answer counts even if it comes with the deadline.
         with run.deadline.during("solve", to_the_end=True):
             run.progress("solve")
             answer = run.solve()
@@ -198,11 +204,11 @@ def _verdict(run: Run) -> Verdict:
             assert_never(answer.result)
 
 
-def _nearby(run: Run, reads: Sequence[int]) -> Refutation | None:
-    """A refutation of one of these reads by what its session knew of the key.
+def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
+    """Return a refutation of one of these reads by the versions that its session knew of the key.
 
-    A row that a transaction missed is mostly one that it had seen, or sees; then most levels are
-    violated by a few transactions, which a search in the whole history may take long to find.
+    A row that a transaction missed is mostly one that it had seen, or sees. Then a few transactions
+    violate most levels, which a search in the whole history may take long to find.
     """
     if not (reads and run.pair.is_engine and isinstance(run.route, Plan)):
         return None
@@ -217,11 +223,13 @@ def _nearby(run: Run, reads: Sequence[int]) -> Refutation | None:
     return None
 
 
-def _unproved(run: Run, answer: Answer) -> Verdict:
-    """The verdict on a claim that there is no model."""
+def _unproved(run: PairRun, answer: Answer) -> Verdict:
+    """Return the verdict on a pair's claim that no model exists."""
+    from isolang.pipeline.prove import prove
+
     try:
         with run.deadline.during("solve", to_the_end=True):
-            proved = run.prove(answer)
+            proved = prove(run, answer)
     except (TimeoutError, MemoryError) as error:
         from isolang.explain.explain import explain_no_model
 
@@ -236,16 +244,16 @@ def _unproved(run: Run, answer: Answer) -> Verdict:
         return _refuted(run, proved)
     if not isinstance(proved, Witness | Relations):
         return _exhausted(run, proved)
-    # There is a model. It counts only if the checker accepts it.
+    # The pair is wrong, if the checker accepts the model.
     certification = run.certify(proved, needed=True)
-    said = f"not certified ({certification.reason})"
+    check = f"not certified ({certification.reason})"
     if certification.accepted:
-        said = "and its model was accepted"
+        check = "and the checker accepted its model"
     return _unknown(
         run,
         Undecided(
             cause="disagreement",
-            reason=f"{run.pair} finds no model, the native engine does, {said}",
+            reason=f"{run.pair} finds no model, the native engine finds one, {check}",
         ),
         evidence=proved,
     )
@@ -254,7 +262,7 @@ def _unproved(run: Run, answer: Answer) -> Verdict:
 # --- valid ---
 
 
-def _valid(run: Run, found: Witness | Relations) -> Verdict:
+def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
     proof = run.as_written(found) if isinstance(found, Witness) else found
     certification = run.certify(proof)
     if certification.rejected:
@@ -265,8 +273,8 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
 
         assert isinstance(run.route, Relational)
         run.notes += took_effect(run.history, run.route, proof.included)
-    keys = not run.history.levels  # else what was observed is in what the keys stand for
-    # Implicit set-reads miss rows that others wrote.
+    keys = not run.history.levels  # else keys stand for something else, which was observed
+    # Implicit set-reads observe rows that others wrote: they miss them.
     if (
         keys
         and isinstance(found, Witness)
@@ -285,8 +293,8 @@ def _valid(run: Run, found: Witness | Relations) -> Verdict:
     return Valid(witness=proof, **_common(run, certification))
 
 
-def _judge_flags(run: Run, answer: Answer) -> None:
-    """A flag holds iff no model of the other checks meets the flag's own check."""
+def _judge_flags(run: PairRun, answer: Answer) -> None:
+    """Note for each flag whether it holds: no model of the other checks meets its own check."""
     from isolang.encodings.relational.formula import RelationalFormula, with_units
     from isolang.solvers.registry import solver_of
 
@@ -294,15 +302,15 @@ def _judge_flags(run: Run, answer: Answer) -> None:
     for name, met in answer.formula.relations.flags.items():
         solver, part = solver_of(run.pair.solver)
         try:
-            left = run.deadline.remaining()
+            remaining = run.deadline.remaining()
             found = solver.solve(
                 with_units(answer.formula, [met]),
-                until=None if left is None else time.perf_counter() + left,
+                until=None if remaining is None else time.perf_counter() + remaining,
                 seed=run.options.seed,
                 part=part,
             )
         except TimeoutError:
-            word = "was not found out: the time ran out"
+            word = "is unknown: the time ran out"
         else:
             word = "does not hold: some choice meets it" if found.satisfiable else "holds"
         run.notes.append(f"flag `{name}` {word}")
@@ -311,7 +319,7 @@ def _judge_flags(run: Run, answer: Answer) -> None:
 # --- invalid ---
 
 
-def _refuted(run: Run, first: Refutation) -> Verdict:
+def _refuted(run: PairRun, first: Refutation) -> Verdict:
     """Explain the simplest refutation found that the checker accepts."""
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
@@ -320,7 +328,7 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
-        # A violation is not given up for lack of time, or memory, to find a simpler one.
+        # If time or memory runs out, the violation stays, and no simpler one is found.
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
@@ -330,17 +338,17 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
                 run.work.spend(allowed - finder.left)
             found = [finder.shortened(simpler), simpler, first.steps]
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
-    certification = _NOBODY
+    certification = UNCERTIFIED
     for refutation in refutations:
-        # What was made of the engine's refutation is believed only if the checker accepts it,
-        # whether or not the user wants a certificate.
+        # A refutation derived from the engine's counts only if the checker accepts it, whether or
+        # not the user wants a certificate.
         derived = refutation.steps != first.steps
         certification = run.certify(refutation, needed=derived)
         if certification.rejected or (derived and not certification.accepted):
             continue
         if not run.options.certify:
             certification = UNCHECKED
-        # A certified violation is not given up for lack of time to explain it.
+        # A certified violation stays even if the time to explain it runs out.
         with run.deadline.during("solve", to_the_end=True):
             if finder is None or run.history.levels:  # then weaker levels are not judged
                 relaxed = {}
@@ -353,11 +361,11 @@ def _refuted(run: Run, first: Refutation) -> Verdict:
     return _rejected(run, first, certification)
 
 
-def _without_versions(run: Run, refutation: Refutation) -> dict[str, str]:
-    """The outcome without the versions that the history states, if the refutation uses them.
+def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
+    """Return the outcome without the versions that the history states, if the refutation uses them.
 
-    A store whose versions do not come in the order in which they were installed is not convicted by
-    them unseen.
+    The numbers of some stores do not follow the order in which versions were installed. Users of
+    those see here that the violation rests on them.
     """
     if not run.history.columns.has_versions or not isinstance(run.route, Plan):
         return {}
@@ -368,18 +376,20 @@ def _without_versions(run: Run, refutation: Refutation) -> dict[str, str]:
     plain = run.history.without_versions()
     outcome = "unknown"
     with suppress(TimeoutError, MemoryError):
-        left = run.deadline.remaining()
+        remaining = run.deadline.remaining()
         with suppress(CertificateRejected, NotCertifiedError):
-            check_natively(plain, run.route.spec, refutation, seconds=left or 0.0)
+            check_natively(plain, run.route.spec, refutation, seconds=remaining or 0.0)
             return {}
-        most = min(EFFORT, _AGAIN + _AGAIN_PER_OPERATION * plain.columns.operations())
+        most = min(EFFORT, _SECOND_WORK + _SECOND_WORK_PER_OPERATION * plain.columns.operations())
         work = Work(most if run.work is None else min(most, run.work.left))
-        judged = decide(plain, run.route, Deadline(left), run.options, simplest=False, work=work)
+        judged = decide(
+            plain, run.route, Deadline(remaining), run.options, simplest=False, work=work
+        )
         outcome = judged.outcome
     return {"without the versions that it states": outcome}
 
 
-def _exhausted(run: Run, core: UnsatCore) -> Verdict:
+def _exhausted(run: PairRun, core: UnsatCore) -> Verdict:
     from isolang.explain.exhausted import explain_exhausted
 
     certification = run.certify(core.proof)
@@ -391,19 +401,19 @@ def _exhausted(run: Run, core: UnsatCore) -> Verdict:
     return Invalid(violation=violation, refutation=core.proof, **_common(run, certification))
 
 
-def _show_violation(run: Run) -> None:
+def _show_violation(run: PairRun) -> None:
     if run.written_spec.shows:
         from isolang.pipeline.shown import shown_of_violation
 
         run.notes += shown_of_violation(run.history, run.written_spec)
 
 
-def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine:
-    """The native engine, as what looks for simpler violations calls it.
+def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> Engine:
+    """Return the native engine as a function, which the search for simpler violations calls.
 
     Args:
         seed: breaks ties.
-        left: the seconds that the user allows, if there is such a limit.
+        remaining: the remaining seconds, if the user set a limit.
     """
     from isolang.solvers import engine
 
@@ -414,7 +424,7 @@ def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine
             problem.history.columns,
             problem.native,
             automata,
-            seconds=None if left is None else left(),
+            seconds=None if remaining is None else remaining(),
             seed=seed,
             strategy=strategy,
             work=work,
@@ -425,13 +435,13 @@ def refuter(seed: int, left: Callable[[], float | None] | None = None) -> Engine
     return refute
 
 
-def _finder(run: Run) -> Finder:
-    """The search for simpler refutations, with a quarter of the time that the user allows."""
+def _finder(run: PairRun) -> Finder:
+    """Return the search for simpler refutations, which may take a quarter of the remaining time."""
     from isolang.explain.smaller import EFFORT, Finder
 
     assert isinstance(run.route, Plan)
-    left = run.deadline.remaining()
-    until = None if left is None else time.perf_counter() + left / 4
+    remaining = run.deadline.remaining()
+    until = None if remaining is None else time.perf_counter() + remaining / 4
 
     def seconds() -> float | None:
         return None if until is None else max(0.001, until - time.perf_counter())
@@ -466,8 +476,7 @@ class _Common(TypedDict):
     notes: tuple[str, ...]
 
 
-def _common(run: Run, certification: Certification) -> _Common:
-    asked = run.asked
+def _common(run: PairRun, certification: Certification) -> _Common:
     return _Common(
         history=run.history,
         spec=run.route.spec,
@@ -475,23 +484,23 @@ def _common(run: Run, certification: Certification) -> _Common:
         certified_reason=certification.reason,
         seconds=run.deadline.seconds(),
         statistics=run.statistics,
-        solver=run.pair.solver if asked else "",
-        encoding=run.pair.encoding if asked else "",
-        prune=run.pair.prune if asked else "",
-        choice=run.choice if asked else "",
+        solver=run.pair.solver if run.pair_used else "",
+        encoding=run.pair.encoding if run.pair_used else "",
+        prune=run.pair.prune if run.pair_used else "",
+        choice=run.choice if run.pair_used else "",
         anomalies=run.anomalies(),
         ignored=run.ignored(),
         notes=tuple(run.notes),
     )
 
 
-def _rejected(run: Run, proof: Proof, certification: Certification) -> Unknown:
-    """The verdict that the checker refused the proof, which is kept as evidence."""
+def _rejected(run: PairRun, proof: Proof, certification: Certification) -> Unknown:
+    """Return that the checker rejected the proof, with the proof as evidence."""
     why = Undecided(cause="certificate rejected", reason=certification.reason)
     return _unknown(run, why, evidence=proof)
 
 
-def _unknown(run: Run, why: Undecided, *, evidence: Proof | None = None) -> Unknown:
+def _unknown(run: PairRun, why: Undecided, *, evidence: Proof | None = None) -> Unknown:
     certificate = None
     if evidence is not None:
         certificate = Certificate.of(run.history, run.route.spec, evidence)
@@ -500,5 +509,5 @@ def _unknown(run: Run, why: Undecided, *, evidence: Proof | None = None) -> Unkn
         cause=why.cause,
         phase=run.deadline.phase,
         evidence=certificate,
-        **_common(run, _NOBODY),
+        **_common(run, UNCERTIFIED),
     )

@@ -1,9 +1,9 @@
-"""Every kind of anomaly that a history has, with counts, and a certified smallest example of each.
+"""Every kind of anomaly in a history, with counts, and a certified small example of each.
 
-A verdict tells one violation, the simplest that was found. Who looks for what is wrong with a
-database wants all: milder ones beside worse ones, and cycles beside reads that are wrong by
-themselves. Reads of that kind are set aside first, as they would hide the cycles; whatever is found
-then is certified against the whole history.
+A verdict reports one violation, the simplest one found. People who debug a database need all kinds:
+mild anomalies as well as severe ones, and cycles as well as intrinsic anomalies. Reads with an
+intrinsic anomaly are removed first, since they would hide the cycles; each example is then
+certified against the whole history.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# By which relations a cycle is closed, and by which it goes back, from the worst on.
+# The relations of the edge that closes a cycle, and those of its other edges, from the worst on.
 _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
     (frozenset(closing), frozenset(back))
     for closing, back in (
@@ -47,17 +47,17 @@ _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
         (("rw",), ("ww", "wr", "rw", "so")),
     )
 )
-# From the weakest level on: the first that forbids an example is the one that it is told by.
+# From the weakest level on: the first level that forbids an example is reported with it.
 _WEAKEST_FIRST: Final = (
     "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
-# The work for all of it, for each cycle tried by a level, and the share of what is left for levels.
-_WORK, _TRY, _LEVELS = 150_000_000, 4_000_000, 1 / 2
-# For the cycles of known edges: reads and edges to look at, and cycles of each shape.
-_LOOKED: Final = 20_000_000
-_MOST: Final = 100_000
-_ATTEMPTS: Final = 3  # for each name that a cycle would have
+# The total work, the work of refuting one cycle, and the share of the remainder for all levels.
+_WORK, _CYCLE_WORK, _LEVELS_SHARE = 150_000_000, 4_000_000, 1 / 2
+# For cycles of known edges: the most reads and edges to visit, and the most cycles of a shape.
+_VISITED: Final = 20_000_000
+_CYCLES: Final = 100_000
+_ATTEMPTS: Final = 3  # per name of a cycle
 _MOST_SET_READS: Final = 200_000
 
 
@@ -70,8 +70,8 @@ def findings_of(
     """Find every kind of anomaly of a history.
 
     Args:
-        history: of ``load_history`` or ``History.from_transactions``.
-        options: how to check; the timeout is for all of it.
+        history: the result of ``load_history`` or ``History.from_transactions``.
+        options: how to check; the timeout is for the whole search.
         progress: called with the name of each phase as it begins.
 
     Raises:
@@ -86,7 +86,7 @@ def findings_of(
     [('thin-air read', 1, 'reads'), ('lost update', 1, 'components')]
     """
     deadline = Deadline(options.timeout)
-    found = _Search(history, options, progress, deadline).all()
+    found = _Collector(history, options, progress, deadline).all()
     return replace(found, behind=_behind(history, options, progress, deadline, found))
 
 
@@ -97,10 +97,10 @@ def _behind(
     deadline: Deadline,
     found: Findings,
 ) -> tuple[Finding, ...]:
-    """What is wrong if thin-air reads show what was there before the history begins.
+    """Return the further findings if thin-air reads show the initial state.
 
-    Of a database that had rows nearly every read is one, and what overwrote those rows, such as a
-    lost update, is seen only so.
+    If the database had rows before, nearly every read is a thin-air read, and anomalies of writes
+    that replaced those rows, such as lost updates, show only in this reading.
     """
     from isolang.history.before import with_initial
 
@@ -112,25 +112,25 @@ def _behind(
         other = with_initial(history, unwritten=True)
     except UnsupportedError:
         return ()
-    more = _Search(other, options, progress, deadline).all()
+    more = _Collector(other, options, progress, deadline).all()
     return tuple(one for one in more.anomalies if one.count > counts.get(one.anomaly, 0))
 
 
-def _with_telling_set_reads(history: History) -> tuple[History, Problem, bool]:
-    """The history with those implicit set-reads as operations that show an edge, or are wrong.
+def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, bool]:
+    """Make operations of the implicit set-reads that show an edge or an intrinsic anomaly.
 
-    So are all of the predicate reads that are found wrong. What the others show an order would have
-    to contradict, and the levels look for that.
+    Also of all set-reads of predicate reads with an anomaly. The others show an anomaly only by an
+    order of transactions, which judging the levels looks for.
 
     Returns:
-        The history, its problem, and whether there are more of these set-reads.
+        The history, its problem, and whether some of these set-reads stay implicit.
     """
     if not history.columns.implicit:
         return history, build_problem(history), False
-    telling = history.columns.nearly_decided(_MOST_SET_READS)
-    cut = len(telling) == _MOST_SET_READS
-    if len(telling):
-        history = history.with_set_reads(telling)
+    contradicting = history.columns.nearly_decided(_MOST_SET_READS)
+    cut = len(contradicting) == _MOST_SET_READS
+    if len(contradicting):
+        history = history.with_set_reads(contradicting)
     problem = build_problem(history)
     wrong = sorted({history.statement_of(a.op) for a in problem.anomalies()} - {-1})
     others = history.columns.missed_by(np.array(wrong, np.int32), _MOST_SET_READS)
@@ -141,14 +141,14 @@ def _with_telling_set_reads(history: History) -> tuple[History, Problem, bool]:
 
 
 def _with_set_reads_of(history: History, other: History) -> History:
-    """With the set-reads that are operations in either of two histories of one input."""
+    """Return the history with the set-reads that are operations in either of two histories."""
     if other.set_reads == "all" or not history.columns.implicit:
         return history.written_out()
     more = sorted(set(other.set_reads).difference(history.set_reads))
     return history.with_set_reads(np.array(more, np.int32)) if more else history
 
 
-class _Search:
+class _Collector:
     def __init__(
         self,
         history: History,
@@ -156,7 +156,7 @@ class _Search:
         progress: Callable[[str], object],
         deadline: Deadline,
     ) -> None:
-        self._history, self._problem, self._cut = _with_telling_set_reads(history)
+        self._history, self._problem, self._cut = _with_contradicting_set_reads(history)
         self._options = options
         self._progress = progress
         self._deadline = deadline
@@ -170,15 +170,15 @@ class _Search:
         self._progress("cycles")
         try:
             part, inner = self._without_wrong_reads()
-        except UnsupportedError as error:  # what is left has elements that several appended
+        except UnsupportedError as error:  # several transactions appended one element
             return self._result(self._levels_of(self._history), str(error))
-        complete = self._cycles(part, inner, KnownGraph(inner, effort=_LOOKED))
+        complete = self._cycles(part, inner, KnownGraph(inner, effort=_VISITED))
         self._progress("levels")
         standing = self._levels(part, inner)
         complete &= not any(one.out_of_effort for one in standing.levels.values())
         return self._result(standing, self._not_finished(complete))
 
-    def _enough(self) -> bool:
+    def _out_of_effort(self) -> bool:
         return not self._work.left or self._late()
 
     def _late(self) -> bool:
@@ -190,9 +190,9 @@ class _Search:
 
     def _not_finished(self, complete: bool) -> str:
         if self._late():
-            return "the time was up: there may be more"
+            return "the time ran out: there may be more"
         if self._cut or not complete or not self._work.left:
-            return "this was as much work as is done unasked: there may be more"
+            return "the work ran out: there may be more"
         return ""
 
     def _result(self, standing: Levels, not_finished: str) -> Findings:
@@ -207,7 +207,7 @@ class _Search:
             not_finished=not_finished,
         )
 
-    # --- reads that are wrong by themselves ---
+    # --- intrinsic anomalies ---
 
     def _intrinsic(self) -> None:
         for kind, count in self._problem.anomaly_counts().items():
@@ -218,13 +218,13 @@ class _Search:
             self._add([step], count, "reads", level or levels[-1], certified)
 
     def _judged_by(self, levels: Sequence[str]) -> Sequence[str]:
-        """Those levels by which the history can be judged; if by none, one by which it can."""
+        """Return the levels that can judge the history; if none of these can, one that can."""
         allowed = self._history.levels
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
     def _without_wrong_reads(self) -> tuple[Part, Problem]:
-        """What is left without the reads that have an intrinsic anomaly; all writes are there."""
+        """Return the history without the reads that have an intrinsic anomaly, as a part."""
         history, problem = self._history, self._problem
         while wrong := sorted({a.op for a in problem.anomalies()}):
             columns = history.columns.without_reads(np.array(wrong, np.int64))
@@ -235,15 +235,17 @@ class _Search:
     # --- cycles ---
 
     def _cycles(self, part: Part, problem: Problem, graph: KnownGraph) -> bool:
-        """Look for a cycle of each name; whether all could be looked at."""
+        """Add a cycle of each name, and return whether the search was complete."""
         seen: dict[str, list[KnownCycle]] = {}
         all_seen = True
-        where: dict[str, dict[frozenset[str], set[int]]] = {}  # by the edges, which components
+        where: dict[str, dict[frozenset[str], set[int]]] = {}  # name -> relations -> components
         native = problem.native
         keys = native.key_start.searchsorted(range(len(native.writer_txn)), side="right") - 1
         writes = set(zip(native.writer_txn.tolist(), keys.tolist(), strict=True))
         for closing, back in _SHAPES:
-            cycles, complete = graph.short_cycles(back, closing=closing, most=_MOST, effort=_LOOKED)
+            cycles, complete = graph.short_cycles(
+                back, closing=closing, most=_CYCLES, effort=_VISITED
+            )
             all_seen &= complete
             for cycle in cycles:
                 if len({edge.a for edge in cycle.edges}) < len(cycle.edges):
@@ -255,19 +257,19 @@ class _Search:
                 where.setdefault(name, {}).setdefault(closing | back, set()).add(cycle.component)
         for name, cycles in seen.items():
             for cycle in sorted(cycles, key=lambda one: len(one.edges))[:_ATTEMPTS]:
-                if name in self._found or self._enough():
+                if name in self._found or self._out_of_effort():
                     break
                 count = max(map(len, where[name].values()))
                 self._try(part, problem, cycle, count)
         return all_seen
 
     def _try(self, part: Part, problem: Problem, cycle: KnownCycle, count: int) -> None:
-        """Have the engine refute the few transactions of a cycle, by the weakest level it can."""
+        """Add a cycle as a finding of the weakest level that refutes its few transactions."""
         for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
-            if self._enough():
+            if self._out_of_effort():
                 return
-            allowed = min(_TRY, self._work.left)
+            allowed = min(_CYCLE_WORK, self._work.left)
             engine = refuter(self._options.seed, self._deadline.remaining)
             finder = Finder(problem, plan, engine, work=allowed)
             steps = finder.of_cycle(cycle)
@@ -285,7 +287,7 @@ class _Search:
     # --- levels ---
 
     def _levels(self, part: Part, problem: Problem) -> Levels:
-        """Judge all levels; a violation that no known edges show is one more kind."""
+        """Judge all levels, and add the violations whose kind no known edges showed."""
         standing = self._levels_of(self._history)
         clean = standing
         if self._problem.anomalies(limit=1):
@@ -295,23 +297,23 @@ class _Search:
             level = clean.levels[name]
             if level.anomaly in self._found:
                 continue
-            if self._enough():
+            if self._out_of_effort():
                 break
             plan = self._plan(name)
             verdict = decide(
                 part.history, plan, self._deadline, self._options, problem=problem, work=self._work
             )
             if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
-                steps, told = verdict.refutation.steps, verdict.history
-                judged = _with_set_reads_of(self._history, told)
-                whole = same_transactions(judged, told).to_whole(steps)
+                steps, refuted = verdict.refutation.steps, verdict.history
+                judged = _with_set_reads_of(self._history, refuted)
+                whole = same_transactions(judged, refuted).to_whole(steps)
                 found, certified = self._certified(whole, (name,), judged)
                 if found:
                     self._add(whole, 1, "levels", name, certified, history=judged)
         return standing
 
     def _levels_of(self, history: History) -> Levels:
-        with self._work.part(_LEVELS) as part:
+        with self._work.part(_LEVELS_SHARE) as part:
             return levels_of(
                 history,
                 replace(self._options, timeout=None),
@@ -320,7 +322,7 @@ class _Search:
                 work=part,
             )
 
-    # --- what is found ---
+    # --- findings ---
 
     def _plan(self, level: str) -> Plan:
         from isolang.language.classify.route import route
@@ -335,9 +337,9 @@ class _Search:
     def _certified(
         self, steps: Sequence[Step], levels: Sequence[str], history: History | None = None
     ) -> tuple[str, bool]:
-        """The first level that a refutation refutes, and whether the checker says so.
+        """Return the first level for which the checker accepts a refutation, and if there is one.
 
-        Where the user wants no certificates it is checked all the same: it was made of parts.
+        Runs the checker even without certificates, since the refutation was made of parts.
         """
         from isolang.certify.native import check_natively
 

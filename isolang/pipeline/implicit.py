@@ -1,10 +1,9 @@
-"""Predicate reads over tables that stay: a set-read is made only where an order contradicts it.
+"""Predicate reads over large tables: a set-read becomes an operation only if an order needs it.
 
-A history may leave set-reads implicit (``History.set_reads``). A model of the others is taken as it
-is if there is an order of all that it includes in which the rows that predicate reads saw are those
-that they returned; docs/predicates.md#implicit-set-reads has the proof. Where a matching row stands
-in that order and was not returned, that one set-read becomes an operation, and the history is
-solved again.
+A history may leave set-reads implicit (``History.set_reads``). A model of the others counts if some
+order of its transactions gives each predicate read exactly the rows that it returned;
+docs/predicates.md#implicit-set-reads has the proof. If the order gives it a matching row that it
+did not return, that set-read becomes an operation, and the history is solved again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from isolang.language.vocabulary import (
     is_test,
     relation_of,
 )
-from isolang.pipeline.run import written_spec
+from isolang.pipeline.pair_run import written_spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from isolang.certify.proofs import Witness
     from isolang.language.classify.automaton import Automaton
     from isolang.language.classify.route import Route
-    from isolang.pipeline.run import Run
+    from isolang.pipeline.pair_run import PairRun
 
-# Names, tests, single keys and statements say only which of their pairs count.
+# Names, tests, single keys and statements only select some of their pairs.
 _RELATIONS = frozenset(
     (
         *(*FROM_T0, *GIVEN_ORDERS, *MOMENTS, *DEPENDENCIES),
@@ -43,24 +42,24 @@ _RELATIONS = frozenset(
         *("po", "tx"),
     )
 )
-# Set-reads that are written out at a time for all keys of the predicate reads that were
-# contradicted before; and rounds, behind which all are.
+# A predicate read that orders contradict again gets set-reads of all its keys, at most this many
+# per round; after this many rounds, all set-reads are written out.
 _AT_ONCE = 200_000
 _ROUNDS = 40
-# All are, too, once more operations were solved again than there are set-reads. From so many on,
-# set-reads cost more than any rounds.
+# All are written out, too, once more operations were solved again than there are set-reads; but
+# from this many on, set-reads cost more than any number of rounds.
 _COUNTED = 4_000_000
-# By so many predicate reads their number is estimated.
+# The number of set-reads is estimated from this many predicate reads.
 _SAMPLE = 100
-# So many are looked at by themselves.
-_NEARBY = 8
-# And if there are no more than these, once an order contradicts one predicate read in four: then
-# what was recorded says little of the order.
-_FEW = 1_000_000
+# At most this many contradicted set-reads are refuted by themselves.
+_REFUTED_ALONE = 8
+# If an order contradicts one predicate read in four, the recording determines the order badly; then
+# all set-reads are written out, if there are at most this many.
+_WRITTEN_OUT_EARLY = 1_000_000
 
 
 def may_stay_implicit(route: Route) -> bool:
-    """Whether one order of all transactions can be what decides the checks of a route."""
+    """Return whether one order of all transactions can decide the checks of a route."""
     return (
         isinstance(route, Plan)
         and not written_spec(route).shows
@@ -73,16 +72,16 @@ def may_stay_implicit(route: Route) -> bool:
 
 
 def _anti_dependencies(automaton: Automaton) -> set[str]:
-    """Those on the cycles of a check."""
+    """Return the anti-dependencies on the cycles of a check."""
     closing = automaton.closing if automaton.back or automaton.direct else ()
     return {*map(relation_of, automaton.relations), *closing} & {"rw", *PARTS["rw"]}
 
 
 class Implicit:
-    """The set-reads of a run's history that are written out."""
+    """Decides which set-reads of a run's history are operations."""
 
-    def __init__(self, run: Run) -> None:
-        """Begin with none of them."""
+    def __init__(self, run: PairRun) -> None:
+        """Begin with no set-read as an operation."""
         import numpy as np
 
         self._run = run
@@ -94,10 +93,10 @@ class Implicit:
         self._all: float | None = None
 
     def complete(self, witness: Witness) -> Witness | None:
-        """The witness with an order that implicit set-reads hold in.
+        """Return the witness with an order in which the implicit set-reads hold.
 
-        ``None`` if there is none: the run's history has more set-reads as operations, and is to be
-        solved again.
+        Returns ``None`` if it found no such order. Then the run's history has more set-reads as
+        operations, and must be solved again.
         """
         import numpy as np
 
@@ -121,19 +120,19 @@ class Implicit:
         whole = replace(witness, order_txn=order_txn, commits=commits, seen=seen)
         if run.certify(whole, needed=True).accepted:
             return whole
-        # There are levels whose checks one such order does not decide.
+        # One such order does not decide the checks of every level.
         self._write_out_all()
         return None
 
     def contradicted(self) -> list[int]:
-        """The set-reads that the last order contradicted, as operations, if they are few."""
+        """Return some set-reads that the last order contradicted, as operations."""
         import numpy as np
 
         columns = self._run.history.columns
         if columns.operations() == self._whole.columns.operations():
             return []
         found = []
-        for statement, key in self._contradicted[:_NEARBY].tolist():
+        for statement, key in self._contradicted[:_REFUTED_ALONE].tolist():
             first, last = (
                 int(columns.statement_start[statement]),
                 int(columns.statement_end[statement]),
@@ -183,24 +182,24 @@ class Implicit:
         if self._rounds > 1:
             self._solved += self._run.history.columns.operations()
         contradicted = np.unique(missed[:, 0])
-        untold = 4 * len(contradicted) > len(self._whole.columns.statement_start)
+        undetermined = 4 * len(contradicted) > len(self._whole.columns.statement_start)
         if (
             self._rounds > _ROUNDS
             or (self._solved and self._solved > self._number_of_all())
-            or (untold and self._number_of_all() <= _FEW)
+            or (undetermined and self._number_of_all() <= _WRITTEN_OUT_EARLY)
         ):
             self._write_out_all()
             return
         again = np.intersect1d(contradicted, self._missed[:, 0])
         made = [self._missed, missed]
         if len(again):
-            # What it saw is open: the other rows decide where in the order it may be.
+            # The other rows decide where in the order such a read may be.
             made.append(self._whole.columns.missed_by(again, _AT_ONCE))
         self._missed = np.unique(np.concatenate(made), axis=0)
         self._run.restart(self._whole.with_set_reads(self._missed))
 
     def _number_of_all(self) -> float:
-        """How many set-reads there are, by those of some predicate reads."""
+        """Estimate the number of set-reads from a sample of predicate reads."""
         import numpy as np
 
         if self._all is None:

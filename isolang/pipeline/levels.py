@@ -1,4 +1,4 @@
-"""Which levels of the library a history satisfies: the strongest ones, and the weakest violated."""
+"""The levels of the library that a history satisfies: the strongest, and the weakest violated."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ NEED_TIMES = frozenset(
 )
 
 
-# Of the work that all levels may do, one may do this much; and each level costs some work for each
-# operation of the history.
+# The share of all work that one level may use, and the work of a level per operation of the
+# history.
 _SHARE, _PER_OPERATION = 1 / 4, 4
 _LONGEST_ERROR = 10**15
-"""Nanoseconds: eleven days."""
+"""The largest clock error to try, in nanoseconds: eleven days."""
 
 
-class Level(Struct, frozen=True, kw_only=True):
-    """Where a history stands with a level.
+class LevelStanding(Struct, frozen=True, kw_only=True):
+    """The result of judging a history by one level, or of an implication.
 
     Attributes:
-        name: of the level in the library.
-        standing: satisfied, violated, unknown, or not applicable, as it needs real time.
-        certified: whether the verdict was, or the one that it follows from.
+        name: the name of the level in the library.
+        standing: satisfied, violated, unknown, or not applicable, as the level needs real time.
+        certified: whether its verdict, or the one that it follows from, was certified.
         follows_from: the level whose verdict this one follows from; empty if it was checked.
-        anomaly: of a violation, its name.
-        reason: what the verdict said about itself: the anomaly's meaning, or why it is unknown.
-        seconds: what checking took.
+        anomaly: the name of the anomaly, if the level is violated.
+        reason: the meaning of the anomaly, or why the verdict is unknown.
+        seconds: how long checking took.
     """
 
     name: str
@@ -62,39 +62,39 @@ class Level(Struct, frozen=True, kw_only=True):
 
     @property
     def out_of_effort(self) -> bool:
-        """Whether it is unknown as the time, or the work allowed, was not enough."""
+        """``True`` if it is unknown because the time, or the work, ran out."""
         return self.standing == "unknown" and self.reason.startswith("timeout")
 
 
 class Levels(Struct, frozen=True, kw_only=True):
-    """Where a history stands with all levels.
+    """The levels of the library that a history satisfies and violates.
 
     Attributes:
-        history: what was judged.
+        history: the history.
         levels: by name, in the order of ``IMPLIES``.
-        seconds: of all checks together.
-        notes: what a valid verdict says that is no evidence; empty where some verdict is.
+        seconds: how long all checks took together.
+        notes: that nothing was observed, if all valid verdicts say so; and the history's caveats.
     """
 
     history: History
-    levels: Mapping[str, Level]
+    levels: Mapping[str, LevelStanding]
     seconds: float
     notes: tuple[str, ...] = ()
 
     def strongest(self) -> tuple[str, ...]:
-        """The satisfied levels that no other satisfied one implies."""
+        """Return the satisfied levels that no other satisfied one implies."""
         good = self._standing("satisfied")
         return tuple(n for n in good if not any(n in implied_by(m) for m in good))
 
     def weakest_violated(self) -> tuple[str, ...]:
-        """The violated levels that imply no other violated one."""
+        """Return the violated levels that imply no other violated one."""
         bad = self._standing("violated")
         return tuple(n for n in bad if not any(m in implied_by(n) for m in bad))
 
-    def shown(self) -> tuple[str, ...]:
-        """The levels that people are shown.
+    def worth_listing(self) -> tuple[str, ...]:
+        """Return the levels worth a line.
 
-        Where sessions make a difference to no level, those without sessions are left out.
+        If sessions make no difference to any level, those are the levels with sessions.
         """
         twins = {name: f"{name}{NO_SESSION}" for name in self.levels}
         twins = {name: twin for name, twin in twins.items() if twin in self.levels}
@@ -118,18 +118,18 @@ def levels_of(
 ) -> Levels:
     """Find out which levels of the library a history satisfies.
 
-    Levels are checked from the middle, and what follows from a verdict is not checked: a satisfied
-    level satisfies what it implies, a violated one violates what implies it.
+    Levels are checked from the middle of the hierarchy, and a level whose verdict follows from
+    another one is not checked: a history that satisfies a level satisfies all that it implies, and
+    one that violates a level violates all that imply it.
 
     Args:
-        history: of ``load_history`` or ``History.from_transactions``.
-        options: how to check each level; the timeout is for each, and beyond it its standing is
-            unknown.
+        history: the result of ``load_history`` or ``History.from_transactions``.
+        options: how to check each level; the timeout is for each level, which is unknown after it.
         progress: called with the name of each level, and of each phase, as it begins.
-        simplest: whether somebody reads the anomalies, which are those of simplest violations then.
+        simplest: whether to report the anomaly of the simplest violation found.
         deadline: the clock of all levels together, if they have one.
-        work: what all levels together may do, none of them more than a share of what is left;
-            beyond it their standing is unknown.
+        work: the work of all levels together, of which each may use a share of the remainder;
+            levels beyond it are unknown.
 
     Raises:
         HistoryError: the columns of the history do not fit together.
@@ -148,21 +148,21 @@ def levels_of(
     problem = build_problem(history)
     below = {name: implied_by(name) for name in IMPLIES}
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
-    found: dict[str, Level] = {}
-    idle: list[bool] = []  # of each valid verdict, whether nothing was observed
-    proofs: list[tuple[Refutation, History]] = []  # of the last verdict
+    found: dict[str, LevelStanding] = {}
+    idle: list[bool] = []  # for each valid verdict, whether nothing was observed
+    proofs: list[tuple[Refutation, History]] = []  # the refutation of the last verdict
     if not history.columns.has_time:
-        found |= {n: Level(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
+        found |= {n: LevelStanding(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
     def decide_one(route: Route) -> Verdict:
         with nullcontext() if work is None else work.part(_SHARE) as part:
             if part is not None:
                 part.spend(_PER_OPERATION * history.columns.operations())
-            left = None if deadline is None else deadline.remaining()
+            remaining = None if deadline is None else deadline.remaining()
             verdict = decide(
                 history,
                 route,
-                Deadline(_less(options.timeout, left)),
+                Deadline(_earlier(options.timeout, remaining)),
                 options,
                 progress,
                 problem=problem,
@@ -176,14 +176,14 @@ def levels_of(
             proofs.append((verdict.refutation, verdict.history))
         return verdict
 
-    while left := frozenset(name for name in IMPLIES if name not in found):
+    while undecided := frozenset(name for name in IMPLIES if name not in found):
 
-        def decides(name: str, left: frozenset[str] = left) -> int:
-            return min(len(below[name] & left), len(above[name] & left))
+        def decides(name: str, undecided: frozenset[str] = undecided) -> int:
+            return min(len(below[name] & undecided), len(above[name] & undecided))
 
-        name = max((n for n in IMPLIES if n in left), key=decides)
-        # With sessions a violation is found sooner, and often its proof needs none.
-        name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in left)
+        name = max((n for n in IMPLIES if n in undecided), key=decides)
+        # A search with sessions finds a violation sooner, and often its proof needs none.
+        name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
         progress(name)
         judged = {name: _level(name, decide_one)}
         if proofs:
@@ -192,8 +192,8 @@ def levels_of(
             judged |= {
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
-                if options.certify and other in below[name] & left
-                # The part says no sooner.
+                if options.certify and other in below[name] & undecided
+                # Checking the part first rejects sooner.
                 if all(
                     _refutes(*one, other, options.timeout)
                     for one in (part, (proof, judged_history))
@@ -203,7 +203,7 @@ def levels_of(
             found[one] = level
             follow = {"satisfied": below[one], "violated": above[one]}.get(level.standing, ())
             for other in follow:
-                if other in left and other not in judged:
+                if other in undecided and other not in judged:
                     found[other] = replace(level, name=other, follows_from=name, seconds=0.0)
     return Levels(
         history=history,
@@ -218,17 +218,18 @@ def least_clock_error(
     level: str,
     options: Options = Options(),  # noqa: B008 - frozen
 ) -> int | None:
-    """The least error of the clocks, in nanoseconds, with which a history satisfies a level.
+    """Return the least clock error, in nanoseconds, with which a history satisfies a level.
 
-    What is ordered with a larger error is ordered with a smaller one, so the verdict changes once.
+    Two events ordered with a larger error are ordered with a smaller one, so the verdict changes
+    once.
 
     Args:
-        history: with times of a clock, and no clock error yet.
-        level: one that uses real time.
+        history: one with the times of a clock, and no clock error yet.
+        level: a level that uses real time.
         options: how to check; the timeout is for each verdict.
 
     Returns:
-        The error; ``None`` if no error helps, or some verdict is unknown.
+        The error; ``None`` if no error suffices, or some verdict is unknown.
 
     Raises:
         HistoryError: the history has no times of a clock.
@@ -249,7 +250,7 @@ def least_clock_error(
         if holds is None or high > _LONGEST_ERROR:
             return None
         high *= 4
-    low = high // 4  # with this one it does not
+    low = high // 4  # violates the level
     while high - low > 1:
         holds = satisfied(middle := (low + high) // 2)
         if holds is None:
@@ -258,28 +259,28 @@ def least_clock_error(
     return high
 
 
-def _less(*seconds: float | None) -> float | None:
+def _earlier(*seconds: float | None) -> float | None:
     return min((one for one in seconds if one is not None), default=None)
 
 
-def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
+def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
 
     try:
         verdict = decide_one(route(load_spec(name)))
     except HistoryError as error:
-        return Level(name=name, standing="unknown", reason=str(error))
+        return LevelStanding(name=name, standing="unknown", reason=str(error))
     except TimeoutError:
-        return Level(name=name, standing="unknown", reason="timeout: the time ran out")
+        return LevelStanding(name=name, standing="unknown", reason="timeout: the time ran out")
     except (MemoryError, UnsupportedError):
         raise
     except Exception as error:  # a bug costs one level
-        return Level(name=name, standing="unknown", reason=internal_error(error))
+        return LevelStanding(name=name, standing="unknown", reason=internal_error(error))
     standing: dict[str, Standing] = {"valid": "satisfied", "invalid": "violated"}
     violation = verdict.violation if isinstance(verdict, Invalid) else None
     reason = verdict.reason if isinstance(verdict, Unknown) else ""
-    return Level(
+    return LevelStanding(
         name=name,
         standing=standing.get(verdict.outcome, "unknown"),
         certified=verdict.certified,
@@ -290,7 +291,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> Level:
 
 
 def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
-    """A refutation as one of the few transactions that it speaks of."""
+    """Return a refutation renumbered for the part that it mentions, and that part."""
     from isolang.explain.part import Sources, operations_of, part_of
 
     txns = Sources(build_problem(history)).closed(proof.steps)
@@ -299,7 +300,7 @@ def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
 
 
 def _refutes(proof: Refutation, history: History, name: str, timeout: float | None) -> bool:
-    """Whether a refutation of one level is one of another, too: the checker says so."""
+    """Return whether the checker accepts a refutation of one level for another level."""
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
     from isolang.certify.steps import CycleStep
@@ -310,7 +311,7 @@ def _refutes(proof: Refutation, history: History, name: str, timeout: float | No
     plan = route(load_spec(name))
     if not isinstance(plan, Plan):
         return False
-    # Of several checks nobody knows which one a cycle is of: its name stays.
+    # With several checks it is open which one forbids a cycle: its name stays.
     (check, *more) = plan.spec.checks
     steps = (
         replace(step, check=check.name) if isinstance(step, CycleStep) and not more else step

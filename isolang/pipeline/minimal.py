@@ -12,7 +12,7 @@ from isolang.explain.part import Part, Sources, operations_of, part_of, whole_pa
 from isolang.explain.shrink import shrink
 from isolang.limits import Deadline, Work
 from isolang.options import Options
-from isolang.pipeline import decide
+from isolang.pipeline.decision import decide
 from isolang.problem import build_problem
 from isolang.verdict import Invalid
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# How many parts are judged, and how many operations these have together: some seconds.
+# The most parts to judge, and the most operations of these together: some seconds.
 _PARTS, _OPERATIONS = 2_000, 2_000_000
 # The work of judging one part, or of explaining it.
 _WORK = 10_000_000
@@ -31,29 +31,29 @@ def minimise(
 ) -> History:
     """Find a small part of a history that violates the level.
 
-    Its violation need not be the one that the verdict tells: what is left once the rest is gone may
-    be a simpler one.
+    Its violation need not be the one that the verdict reports: the remaining part may show a
+    simpler one.
 
     Args:
         verdict: of the whole history.
         route: of the spec that it violates.
-        seconds: how long to look for a smaller one, where the user says; otherwise the number of
-            attempts is limited, so that equal histories have equal parts.
+        seconds: how long to search, if the user set a limit; otherwise the number of attempts is
+            limited, so that equal histories have equal parts.
         seed: as in ``check``.
 
     Returns:
-        A history from which no transaction and no operation can be left out without losing the
-        violation, or a source that one of its reads may have; unless the limit ended the search
-        before. Labels and places are those of the whole.
+        A history from which no transaction and no operation can be removed without losing the
+        violation, or a possible source of a read; unless the limit ended the search first. Labels
+        and places are those of the whole history.
     """
-    return _Search(verdict, route, seconds, seed).found()
+    return _Minimiser(verdict, route, seconds, seed).found()
 
 
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
-    """The name of the violation that a smallest part has, which need not be that of the whole.
+    """Return the name of the anomaly in a part, which need not be that of the whole.
 
     Args:
-        part: of ``minimise``.
+        part: a result of ``minimise``.
         route: of the spec that it violates.
         seed: as in ``check``.
     """
@@ -62,7 +62,7 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
     return found.violation.anomaly if isinstance(found, Invalid) else ""
 
 
-class _Search:
+class _Minimiser:
     def __init__(self, verdict: Invalid, route: Route, seconds: float | None, seed: int) -> None:
         self._verdict = verdict
         self._route = route
@@ -80,7 +80,7 @@ class _Search:
         return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
 
     def _beginnings(self) -> Iterator[Part]:
-        """Parts that are invalid by what refuted the whole, the smaller first."""
+        """Yield the parts that the proof mentions, the smaller first."""
         history, proof = self._verdict.history, self._verdict.refutation
         if isinstance(proof, Exhaustion):
             txns = set(proof.transactions)
@@ -92,7 +92,7 @@ class _Search:
         yield part_of(history, operations_of(history, txns), txns)
 
     def _with_writers(self, txns: set[int]) -> set[int]:
-        """The transactions, and whoever their reads, and the reads of those, may read from."""
+        """Return the transactions and their possible sources, transitively."""
         t0 = self._verdict.history.t0
         found, new = set(txns), set(txns)
         while new:
@@ -110,8 +110,8 @@ class _Search:
         self._operations -= len(part.ops)
         if not self._sources.keeps_candidates(part) or self._makes_wrong(part):
             return False
-        left = None if self._end is None else max(0.1, self._end - time.perf_counter())
-        deadline, work = Deadline(left), Work(_WORK)
+        remaining = None if self._end is None else max(0.1, self._end - time.perf_counter())
+        deadline, work = Deadline(remaining), Work(_WORK)
         try:
             found = decide(
                 part.history, self._route, deadline, self._options, simplest=False, work=work
@@ -121,6 +121,6 @@ class _Search:
         return isinstance(found, Invalid)
 
     def _makes_wrong(self, part: Part) -> bool:
-        """Whether a read is wrong by itself only since what it speaks of was left out."""
+        """Return whether removing operations made a read an intrinsic anomaly."""
         found = build_problem(part.history).anomalies()
         return any((one.kind, part.ops[one.op]) not in self._wrong for one in found)

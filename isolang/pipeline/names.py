@@ -1,4 +1,4 @@
-"""Names in quotes that a specification speaks of, and a history does not have."""
+"""Names in quotes that a specification mentions and no transaction or key of a history has."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 def without_levels(history: History, spec: Spec) -> str:
-    """Say why a history without levels cannot be judged by a specification about these."""
+    """Return why a spec about levels cannot judge a history without levels; empty if it can."""
     if len(history.columns.txn_levels) or not mentioned(spec) & COMPARING_NAMES["levels"]:
         return ""
     return (
-        f"{spec.name} speaks of the levels of transactions, and no transaction of the history "
+        f"{spec.name} mentions the levels of transactions, and no transaction of the history "
         "names one; hint: `:level` of operation maps, `level` of transactions"
     )
 
 
 def names_without_effect(history: History, spec: Spec) -> list[str]:
-    """Say which names select nothing of a history, and who names no level: a sentence each."""
+    """Return sentences about names that select nothing, and transactions that name no level."""
     columns, notes = history.columns, list[str]()
     for word, sets, verb in (
         ("label", columns.label_sets, "bears the label"),
-        ("level", columns.level_sets, "asked for the level"),
+        ("level", columns.level_sets, "requested the level"),
     ):
         there = {name for names in sets for name in names}
         named = sorted({one.name for one in named_sets(spec) if one.word == word})
         none = [pattern for pattern in named if not _any_matches(pattern, there)]
-        # A specification of levels names all that there may be: some that nobody uses are no news.
+        # A specification of levels names all possible ones; that some are unused is expected.
         if none and (word == "label" or none == named):
             notes.append(f"no transaction {verb} {_listed(none)}, which the spec names")
     patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
@@ -53,7 +53,7 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
 
 
 def _levels_not_named(history: History, spec: Spec) -> list[str]:
-    """Say who asked for a level that the specification says nothing of: a sentence, or none."""
+    """Return how many transactions requested a level that the spec does not name, in a sentence."""
     columns = history.columns
     patterns = {one.name for one in named_sets(spec) if one.word == "level"}
     other = {
@@ -61,14 +61,14 @@ def _levels_not_named(history: History, spec: Spec) -> list[str]:
         for number, names in enumerate(columns.level_sets)
         if names and not any(_any_matches(pattern, names) for pattern in patterns)
     }
-    asking = sum(int((columns.txn_levels == number).sum()) for number in other)
-    if not asking:
+    requesting = sum(int((columns.txn_levels == number).sum()) for number in other)
+    if not requesting:
         return []
     levels = _listed(sorted(other.values()))
-    them = "it is" if asking == 1 else "they are"
+    them = "it is" if requesting == 1 else "they are"
     return [
-        f"{counted(asking, 'transaction')} asked for {levels}, which the spec does not name: "
-        f"{them} held to what it asks of all"
+        f"{counted(requesting, 'transaction')} requested {levels}, which the spec does not name: "
+        f"{them} judged only by what it requires of all"
     ]
 
 

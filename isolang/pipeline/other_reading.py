@@ -1,8 +1,8 @@
-"""A transaction that looks like the one that loaded the database: what was assumed of it.
+"""A note on a transaction that looks like the one that loaded the database.
 
 A history that was converted from another format often has its initial state as an ordinary
-transaction, and nothing says that it comes before other sessions. Whether it does is not for the
-checker to decide; but a verdict on such a history says how it was read, and what the other reading
+transaction, and nothing in the file puts it before other sessions. The checker cannot decide
+whether it is the initial state; but the verdict reports how it was read, and what the other reading
 gives.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from isolang.history.look_alikes import LookAlike
     from isolang.language.classify.route import Route
 
-# The other reading is judged only where its verdict may be another one, only of a history with no
-# more operations than this, and only with so much work (a fraction of a second).
+# The other reading is judged only if its verdict may differ, only for a history with at most this
+# many operations, and only with this much work (a fraction of a second).
 _OPERATIONS, _WORK = 500_000, 2_000_000
 
 
@@ -37,10 +37,10 @@ def with_other_reading(
     """Add a note to a verdict on a history in which one transaction looks like an initial one.
 
     Args:
-        verdict: on the history as it stands.
+        verdict: on the history as it was read.
         route: of the specification.
         options: of the check.
-        deadline: its clock, by which this counts, too.
+        deadline: the clock of the check, which counts this too.
     """
     deadline = Deadline(options.timeout) if deadline is None else deadline
     if isinstance(verdict, Invalid) and verdict.violation.anomaly == "thin-air read":
@@ -53,17 +53,17 @@ def with_other_reading(
         assumed = (
             f"{loader.name} reads nothing and writes {loader.keys} of "
             f"{verdict.history.columns.n_keys()} keys, and was judged as an ordinary transaction; "
-            f"if it loaded the database, say --initial {loader.number}"
+            f"if it loaded the database, pass --initial {loader.number}"
         )
-        gives = _gives(verdict, loader, route, options, deadline)
+        outcome = _other_outcome(verdict, loader, route, options, deadline)
     seconds = replace(deadline.seconds(), read=verdict.seconds.read)
-    return replace(verdict, notes=(*verdict.notes, assumed + gives), seconds=seconds)
+    return replace(verdict, notes=(*verdict.notes, assumed + outcome), seconds=seconds)
 
 
 def _with_rows_before(
     verdict: Invalid, route: Route, options: Options, deadline: Deadline
 ) -> Verdict:
-    """Say what the verdict is if what nobody wrote was there before the history begins."""
+    """Add what the verdict is if unwritten values are the initial state."""
     from isolang.history.before import with_initial
 
     history = verdict.history
@@ -74,8 +74,8 @@ def _with_rows_before(
     with deadline.during("solve", to_the_end=True):
         try:
             before = with_initial(history, unwritten=True)
-            left = Deadline(deadline.remaining())
-            other = decide(before, route, left, options, simplest=False, work=Work(_WORK))
+            remaining = Deadline(deadline.remaining())
+            other = decide(before, route, remaining, options, simplest=False, work=Work(_WORK))
         except (TimeoutError, IsolangError):
             return verdict
     if isinstance(other, Unknown):
@@ -84,17 +84,17 @@ def _with_rows_before(
     if isinstance(other, Invalid):
         then = f"invalid then, too: {other.violation.anomaly}"
     note = (
-        "if rows were there before the history begins, say --unwritten-initial "
+        "if rows existed before the history begins, pass --unwritten-initial "
         f"(the verdict is {then})"
     )
     seconds = replace(deadline.seconds(), read=verdict.seconds.read)
     return replace(verdict, notes=(*verdict.notes, note), seconds=seconds)
 
 
-def _gives(
+def _other_outcome(
     verdict: Verdict, loader: LookAlike, route: Route, options: Options, deadline: Deadline
 ) -> str:
-    """What the verdict is if the transaction is declared initial, as the end of a sentence."""
+    """Return the verdict if the transaction is declared initial, as the end of a sentence."""
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
     if isinstance(verdict, Valid) and comes_first(verdict, loader.number):
@@ -102,9 +102,11 @@ def _gives(
     if verdict.history.columns.operations() > _OPERATIONS:
         return ""
     try:
-        left = deadline.remaining()
+        remaining = deadline.remaining()
         declared = _declared(verdict.history, loader)
-        other = decide(declared, route, Deadline(left), options, simplest=False, work=Work(_WORK))
+        other = decide(
+            declared, route, Deadline(remaining), options, simplest=False, work=Work(_WORK)
+        )
     except TimeoutError:
         return ""
     except IsolangError as error:  # a list cannot be loaded, say
@@ -116,10 +118,10 @@ def _gives(
 
 
 def comes_first(verdict: Valid, number: int) -> bool:
-    """Whether the transaction with a number is the first writer of each of its keys in the witness.
+    """Return whether a transaction is the first writer of each of its keys in the witness.
 
-    SOUND BECAUSE then the witness is one of the history in which that transaction is T0, too:
-    whoever reads from it, or from T0, precedes all other writers of the key in both, by ``rw``; its
+    SOUND BECAUSE then the witness is one of the history in which that transaction is T0, too: each
+    reader from it, or from T0, precedes all other writers of the key in both, by ``rw``; its
     own edges begin at T0, which no edge ends at; and no other edge is new. The checks of a plan
     forbid closed walks, of which fewer edges have no more.
     """
@@ -136,7 +138,7 @@ def comes_first(verdict: Valid, number: int) -> bool:
 
 
 def _declared(history: History, loader: LookAlike) -> History:
-    """The same history with the transaction as the initial one."""
+    """Return the history with the transaction declared initial."""
     import numpy as np
 
     from isolang.history import sub_history

@@ -1,6 +1,6 @@
-"""A specification in two parts: the engine decides the one, and its model may meet the other.
+"""A specification in two parts: the engine decides the first, and its model may meet the second.
 
-docs/routes.md#in-parts has the argument. What is left open is searched for, all together.
+docs/routes.md#in-parts has the argument. What stays open goes to the search, all together.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from isolang.certify.relations import LARGEST, check_relations
 from isolang.errors import UnsupportedError
 from isolang.history.columns import INDETERMINATE
 from isolang.language.meaning.mentions import names, uses_groups, uses_reads_from, uses_real_time
+from isolang.pipeline.pair_run import contradiction
 from isolang.pipeline.reconstruct import reconstruct
-from isolang.pipeline.run import contradiction
 from isolang.problem import build_problem
 from isolang.rows import bits
 from isolang.verdict import Invalid, Unknown, Valid
@@ -47,13 +47,13 @@ def decide_in_parts(
     *,
     problem: Problem | None,
 ) -> Verdict | None:
-    """Decide what the engine's part alone, or a model of it, decides.
+    """Decide a specification by the engine's part, or by a model of it, if that is enough.
 
     Args:
         history: the history.
         route: of a specification in parts.
         deadline: the clock.
-        decide: by another route, with the same clock.
+        decide: decides by another route, with the same clock.
         problem: of the history, if it was built before.
 
     Returns:
@@ -68,7 +68,7 @@ def decide_in_parts(
             return None  # it needs no part
     except UnsupportedError:
         return None
-    if any(_asks_more(history, problem, spec, flag) for flag in parts.flags):
+    if any(_judges_more(history, problem, spec, flag) for flag in parts.flags):
         return None
     found = decide(parts.plan, problem)
     if not isinstance(found, Valid):
@@ -77,7 +77,7 @@ def decide_in_parts(
         return None
     if parts.beside:
         with deadline.during("certify", to_the_end=True):
-            met = _met_beside(history, route, parts, found)
+            met = _meets_other_checks(history, route, parts, found)
         if met is None:
             return None
         found = met
@@ -95,10 +95,10 @@ def decide_in_parts(
 
 
 def _of_part(found: Verdict, parts: Split) -> Verdict:
-    """The verdict on the part, which is one on the whole unless it is valid."""
+    """Return the verdict on the part, which holds for the whole unless it is valid."""
     if isinstance(found, Invalid) and parts.beside:
-        beside = ", ".join(f"`{check.name}`" for check in parts.beside)
-        note = f"violated whatever {beside} says: the other checks decide"
+        others = ", ".join(f"`{check.name}`" for check in parts.beside)
+        note = f"violated whether or not {others} holds: the other checks decide"
         return replace(found, notes=(*found.notes, note))
     return found
 
@@ -106,11 +106,13 @@ def _of_part(found: Verdict, parts: Split) -> Verdict:
 # --- valid ---
 
 
-def _met_beside(history: History, route: Relational, parts: Split, found: Valid) -> Valid | None:
-    """The verdict on the whole, if what was found for the part meets the other checks, too."""
+def _meets_other_checks(
+    history: History, route: Relational, parts: Split, found: Valid
+) -> Valid | None:
+    """Return the verdict on the whole, if the model of the part meets the other checks too."""
     proof: Witness | Relations | None = found.witness
     try:
-        if isinstance(proof, Witness) and not _speak_of(parts.beside, parts.made):
+        if isinstance(proof, Witness) and not _mention(parts.beside, parts.made):
             world = check_beside(history, route.spec, parts, proof)
             members = [t for t in bits(world.transactions) if t != world.t0]
         else:
@@ -126,13 +128,13 @@ def _met_beside(history: History, route: Relational, parts: Split, found: Valid)
     )
 
 
-def _speak_of(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
+def _mention(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
     parts = (e for check in checks for e in (check.expr, check.bound) if e is not None)
     return any(chosen & names(e) for e in parts)
 
 
 def _made(history: History, parts: Split, proof: Witness | Relations) -> Relations | None:
-    """The order, and the visibility, that a theorem makes of version orders, if they are few."""
+    """Return the order and the visibility that a theorem makes of version orders, if few."""
     theorem = parts.plan.theorem
     if isinstance(proof, Relations):
         return proof
@@ -142,7 +144,7 @@ def _made(history: History, parts: Split, proof: Witness | Relations) -> Relatio
 
 
 def took_effect(history: History, route: Relational, members: Sequence[int]) -> list[str]:
-    """Name the indeterminate transactions that took effect, if some may do so without a read."""
+    """Return a line with the indeterminate transactions that took effect, if that may be unread."""
     if not route.unread_matter:
         return []
     status = history.columns.txn_status
@@ -158,10 +160,11 @@ def took_effect(history: History, route: Relational, members: Sequence[int]) -> 
 # --- flags ---
 
 
-def _asks_more(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
-    """Whether a history could be violated by a flag made an axiom without any choice failing it.
+def _judges_more(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
+    """Return whether the flag, as an axiom, judges something that the other checks do not.
 
-    An axiom that speaks of reads has reads judged, and one that speaks of times needs some.
+    An axiom about reads has reads judged, and one about times needs some. Then a history could
+    violate it although no choice fails.
     """
     met = _with_flag(spec, flag)
     if uses_real_time(met) and not history.columns.has_time:
@@ -169,7 +172,7 @@ def _asks_more(history: History, problem: Problem, spec: Spec, flag: Check) -> b
     if uses_groups(met) and not history.columns.has_groups:
         return not uses_groups(spec)
     if uses_reads_from(met) and not uses_reads_from(spec):
-        # Reads of an indeterminate transaction that nobody reads from are not among these.
+        # Reads of an unread indeterminate transaction are not among these.
         indeterminate = (history.columns.txn_status == INDETERMINATE).any()
         return bool(indeterminate or problem.anomalies(limit=1))
     return False
@@ -181,7 +184,7 @@ def _with_flag(spec: Spec, flag: Check) -> Spec:
 
 
 def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict]) -> Iterator[str]:
-    """What is to be said of each flag, which holds iff no model of the other checks meets it."""
+    """Yield a line for each flag, which holds iff no model of the other checks meets it."""
     from isolang.language.classify.route import route
 
     for flag in flags:
@@ -191,6 +194,6 @@ def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict
             case Invalid():
                 yield f"flag `{flag.name}` holds"
             case Unknown():
-                yield f"flag `{flag.name}` was not found out: {found.reason}"
+                yield f"flag `{flag.name}` is unknown: {found.reason}"
             case _:
                 assert_never(found)

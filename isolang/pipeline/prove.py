@@ -1,7 +1,7 @@
 """Proofs for solvers that give none.
 
-The native engine refutes what they found unsatisfiable; of a specification that is decided as it is
-written, an unsat core is found instead, small enough for the checker to go through all choices.
+The native engine refutes what they found unsatisfiable. For a specification that is decided as it
+is written, the proof is an unsat core, small enough for the checker to go through all choices.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from isolang.solvers.answer import Unproved
 from isolang.solvers.registry import NATIVE, SOLVERS
 
 if TYPE_CHECKING:
-    from isolang.pipeline.run import Run
+    from isolang.pipeline.pair_run import PairRun
     from isolang.solvers.answer import Answer
 
-# Of the time that the user allows, an unsat core may take this much of what is left; and the native
-# solver's opinion so much work.
-_OF_TIME, _OPINION = 1 / 3, 10_000_000
+# The share of the remaining time that an unsat core may take, and the work that the native solver
+# may spend on looking for a model.
+_CORE_SHARE, _MODEL_WORK = 1 / 3, 10_000_000
 
 
-def prove(run: Run, answer: Answer) -> Witness | Relations | Refutation | UnsatCore:
-    """Prove that there is no model, as a pair said without proof.
+def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | UnsatCore:
+    """Prove a pair's claim that no model exists.
 
     Returns:
         A refutation or an unsat core; or a model, if there is one and the pair is wrong.
@@ -41,9 +41,10 @@ def prove(run: Run, answer: Answer) -> Witness | Relations | Refutation | UnsatC
         TimeoutError: there was not enough time.
     """
     assert isinstance(answer.result, Unproved)
+    run.progress("prove")
     if isinstance(run.route, Relational):
         until = _until(run)
-        model = _other_opinion(run, answer, until)
+        model = _native_model(run, answer, until)
         if model is not None:
             return model
         return unsat_core(run.problem, run.route, seed=run.options.seed, work=run.work, until=until)
@@ -51,13 +52,13 @@ def prove(run: Run, answer: Answer) -> Witness | Relations | Refutation | UnsatC
         refutation = _from_core(run, answer.result.core)
         if refutation is not None:
             return refutation
-    found = run.ask_engine(run.problem).result
+    found = run.solve_natively(run.problem).result
     assert isinstance(found, Witness | Refutation)
     return found
 
 
-def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
-    """A refutation with the reads of the core alone, if the checker accepts one.
+def _from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
+    """Return a refutation with the reads of the core alone, if the checker accepts one.
 
     Other reads only constrain, so a refutation without them is one of the whole.
     """
@@ -74,7 +75,7 @@ def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
     smaller = build_problem(part.history)
     if smaller.anomalies(limit=1):
         return None
-    found = run.ask_engine(smaller).result
+    found = run.solve_natively(smaller).result
     if not isinstance(found, Refutation):
         return None
     refutation = Refutation(tuple(part.to_whole(found.steps)))
@@ -85,8 +86,8 @@ def _from_core(run: Run, core: Sequence[int]) -> Refutation | None:
     return refutation
 
 
-def _other_opinion(run: Run, answer: Answer, until: float | None) -> Relations | None:
-    """The native solver's model of the same encoding, where another solver claims there is none."""
+def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relations | None:
+    """Return the native solver's model of an encoding, if another solver wrongly claims none."""
     from isolang.encodings.relational.formula import (
         RelationalFormula,
         decode_relations,
@@ -97,16 +98,18 @@ def _other_opinion(run: Run, answer: Answer, until: float | None) -> Relations |
         return None
     formula = formula_of(answer.formula.relations)
     try:
-        solution = SOLVERS[NATIVE].solve(formula, until=until, seed=run.options.seed, work=_OPINION)
+        solution = SOLVERS[NATIVE].solve(
+            formula, until=until, seed=run.options.seed, work=_MODEL_WORK
+        )
     except TimeoutError:
         return None  # the unsat core has the last word
     return None if solution.values is None else decode_relations(formula, solution.values)
 
 
-def _until(run: Run) -> float | None:
-    """The moment at which to stop, where the user set a limit."""
+def _until(run: PairRun) -> float | None:
+    """Return the moment at which to stop, if the user set a limit."""
     try:
-        left = run.deadline.remaining()
+        remaining = run.deadline.remaining()
     except TimeoutError:
-        left = 0.0
-    return None if left is None else time.perf_counter() + left * _OF_TIME
+        remaining = 0.0
+    return None if remaining is None else time.perf_counter() + remaining * _CORE_SHARE

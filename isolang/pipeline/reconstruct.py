@@ -1,4 +1,4 @@
-"""From version orders to the total order, and the visibility, that a specification asks for."""
+"""The total order and the visibility of a specification, made from version orders."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from isolang.language.classify.theorems import Theorem
 
 LARGEST = 2_000
-"""With more transactions than this, the event graph's own witness is what is checked."""
+"""With more transactions than this, the checker verifies the event graph's own witness."""
 
 
 def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relations:
-    """The relations of a specification from a witness of its event-graph form.
+    """Return the relations of a specification, from a witness of its event-graph form.
 
     Args:
         history: the history.
@@ -51,7 +51,7 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
 
 
 def world_of_witness(history: History, witness: Witness, *, events: bool = False) -> World:
-    """The assignment that sources and version orders are, to evaluate expressions in.
+    """Return a world with the sources and version orders of a witness, to evaluate expressions in.
 
     Args:
         history: the history.
@@ -65,14 +65,14 @@ def world_of_witness(history: History, witness: Witness, *, events: bool = False
     members |= {u for u in sources.values() if u != facts.n}
     world = World(facts, members, sources, events=events)
     for key in range(facts.keys):
-        # Writers that nobody reads from, and that need not be there, may stand in the order, too.
+        # The order may also contain unread writers that the witness does not include.
         order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]
         world.choose("ww", key, ordered([facts.n, *order]))
     return world
 
 
 def _extension(rows: Rows, elements: list[int]) -> list[int]:
-    """A total order of the elements that contains an acyclic relation."""
+    """Return a total order of the elements that extends an acyclic relation."""
     missing = {i: row.bit_count() for i, row in transposed(rows).items()}
     ready = [i for i in elements if not missing.get(i)]
     for i in ready:

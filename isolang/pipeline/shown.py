@@ -21,7 +21,7 @@ _MOST = 20
 
 
 def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
-    """One line for each ``show``: its pairs, or elements, the first few.
+    """Yield a line for each ``show``: the first few of its pairs, or elements.
 
     Args:
         history: the history.
@@ -37,26 +37,27 @@ def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
 
 
 def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
-    """The same, of sources and version orders; other relations were not made.
+    """Yield a line for each ``show`` of a witness, which has only sources and version orders.
 
     Args:
         history: the history.
         spec: the specification.
-        witness: what was chosen.
+        witness: sources and version orders that meet it.
     """
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)
         return
     world = world_of_witness(history, witness, events=speaks_of_events(spec))
     missing = {e.name for e in spec.exists} - {"rf", "ww"}
-    why = "the engine decides this level without making it"
+    why = "the engine decides this level without computing it"
     yield from _lines(history, spec, world, missing, why)
 
 
 def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
-    """The same, of what is given with the history: no choice of the rest is valid.
+    """Yield a line for each ``show`` of a violated specification.
 
-    ``rf`` is given if each read has one possible source.
+    Only relations that the history itself determines have a value. ``rf`` is one of them if each
+    read has one possible source.
 
     Args:
         history: the history.

@@ -1,4 +1,4 @@
-"""Unsat cores: transactions and checks for which there is no model, and of which all are needed."""
+"""Unsat cores: minimal sets of transactions and checks without a model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from isolang.problem.until import seconds_left
 from isolang.solvers.answer import work_of
 from isolang.solvers.registry import NATIVE, SOLVERS
 
-# All of it together; of what is left, the share of one attempt, and what one may do in any case;
-# and what an attempt, and each clause of it, costs beside its search.
+# The total work; the share of the remainder that one attempt may use; the minimum per attempt.
 _WORK, _SHARE, _LEAST = 30_000_000, 1 / 8, 30_000
+# The work of an attempt besides its search, and per clause of its formula.
 _ATTEMPT, _PER_CLAUSE = 3_000, 5
 
 
@@ -28,7 +28,7 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
     """A part of a history, and of a specification, without a model.
 
     Attributes:
-        transactions: no choice for these meets ``checks``.
+        transactions: no choice of relations over these meets ``checks``.
         checks: the names of the checks.
     """
 
@@ -37,7 +37,7 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
 
     @property
     def proof(self) -> Exhaustion:
-        """The claim that the checker verifies by trying every choice."""
+        """The claim, which the checker verifies by trying every choice."""
         return Exhaustion(self.transactions)
 
 
@@ -49,16 +49,16 @@ def unsat_core(
     work: Work | None = None,
     until: float | None = None,
 ) -> UnsatCore:
-    """Leave out transactions, and then checks, as long as the rest has no model.
+    """Return an unsat core: drop transactions, and then checks, while the rest has no model.
 
     Delta debugging (A. Zeller, R. Hildebrandt, TSE 2002). Unless the specification is closed under
     sub-histories, a part says nothing about the whole, and all transactions are needed.
 
     Args:
-        problem: has no model.
+        problem: a problem without a model.
         route: of the specification.
         seed: breaks ties.
-        work: how much to do, by default for some ten seconds; the core is as small as it allows.
+        work: the work to spend, by default some ten seconds; more work gives a smaller core.
         until: a moment of ``time.perf_counter`` at which to stop, where the user set a limit.
     """
     return _Search(problem, route, seed, work or Work(_WORK), until).found()
@@ -77,39 +77,39 @@ class _Search:
 
     def found(self) -> UnsatCore:
         inclusion = self._problem.native.inclusion[:-1].tolist()
-        left = [t for t, i in enumerate(inclusion) if i != Inclusion.OUT]
+        members = [t for t, i in enumerate(inclusion) if i != Inclusion.OUT]
         if not self._route.not_closed:
-            left = self._fewer_transactions(left)
-            self._fewer_checks(left)
-        return UnsatCore(transactions=tuple(left), checks=tuple(c.name for c in self._checks))
+            members = self._fewer_transactions(members)
+            self._fewer_checks(members)
+        return UnsatCore(transactions=tuple(members), checks=tuple(c.name for c in self._checks))
 
-    def _fewer_transactions(self, left: list[int]) -> list[int]:
-        chunk = max(1, len(left) // 2)
+    def _fewer_transactions(self, members: list[int]) -> list[int]:
+        chunk = max(1, len(members) // 2)
         start, removed = 0, False
         while self._work.left and not self._late():
-            if start >= len(left):
+            if start >= len(members):
                 if chunk == 1 and not removed:
                     break
                 chunk, start, removed = max(1, chunk // 2), 0, False
                 continue
-            fewer = left[:start] + left[start + chunk :]
+            fewer = members[:start] + members[start + chunk :]
             if self._unsatisfiable(fewer, self._checks):
-                left, removed = fewer, True
+                members, removed = fewer, True
             else:
                 start += chunk
-        return left
+        return members
 
-    def _fewer_checks(self, left: list[int]) -> None:
+    def _fewer_checks(self, members: list[int]) -> None:
         for check in self._checks:
             fewer = tuple(c for c in self._checks if c is not check)
-            if self._unsatisfiable(left, fewer):
+            if self._unsatisfiable(members, fewer):
                 self._checks = fewer
 
     def _late(self) -> bool:
         return self._until is not None and time.perf_counter() > self._until
 
     def _unsatisfiable(self, transactions: Sequence[int], checks: tuple[Check, ...]) -> bool:
-        """Whether there is no model; ``False`` also where the time or the work ran out."""
+        """Return whether no model exists; ``False`` also if time or work ran out."""
         self._work.spend(_ATTEMPT)
         try:
             encoding = RelationalEncoding(

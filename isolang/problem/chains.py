@@ -47,7 +47,7 @@ class Chains(Struct, frozen=True, kw_only=True):
 
 
 def chains_allowed(automata: Sequence[Automaton]) -> bool:
-    """Whether writers may be combined, and immediate edges between chains suffice.
+    """Return whether writers may be combined, and immediate edges between chains suffice.
 
     Three conditions. (1) ``ww ; rw`` and (2) ``ww ; wr`` close a loop, so that neither can U come
     between T and its reader S that also writes (T ww U ww S, S rw U), nor S come before T. The

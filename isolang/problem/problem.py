@@ -55,7 +55,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
 
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
-        """Whether the included transactions fit in a total order, for some version orders.
+        """Return whether the included transactions fit in a total order, for some version orders.
 
         Each external read comes after one of its candidates in it. Linear but for sorting by time;
         releases the GIL.

@@ -267,7 +267,7 @@ def _standings(levels: Levels | None) -> Drawn | None:
     from isolang.language.library import list_library
     from isolang.report.figure import placed_levels
 
-    names = levels.shown()
+    names = levels.worth_listing()
     implies = among(names)
     titles = {entry.name: entry.title for entry in list_library()}
     width, height, at, lines = placed_levels(names)

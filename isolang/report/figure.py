@@ -430,11 +430,11 @@ _LEGEND: Final = 240.0  # the longest line of it
 
 def lattice(levels: Levels) -> Picture:
     """Draw where a history stands among the levels of the library, the strongest at the top."""
-    total, _, at, lines = placed_levels(levels.shown())
+    total, _, at, lines = placed_levels(levels.worth_listing())
     shapes: list[Box | Line | Shape | Words] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
     ]
-    for level in (levels.levels[name] for name in levels.shown()):
+    for level in (levels.levels[name] for name in levels.worth_listing()):
         mark, colour, dash = _STANDING[level.standing]
         x, y, wide = at[level.name]
         shapes.append(

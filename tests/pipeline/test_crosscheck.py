@@ -15,7 +15,7 @@ from isolang.encodings.registry import ENCODINGS
 from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import native_plan, route
-from isolang.pipeline.crosscheck import claim, cross_check, disagree, parse_pair, partners
+from isolang.pipeline.crosscheck import claim_of, cross_check, disagree, parse_pair, partners
 from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
 
 SER = classify(load_spec("ser"))
@@ -77,7 +77,7 @@ def test_a_broken_encoding_is_caught_and_shrinks(broken, tmp_path, capfd, name, 
     assert minimal.counts()["transactions"] <= 4
     assert load_history(found["history"].split(" (")[0]).counts()["transactions"] > 4
     pairs = (ENGINE, parse_pair(f"{name}/native/none"))
-    said = [claim(minimal, SER, pair, seconds=20).outcome for pair in pairs]
+    said = [claim_of(minimal, SER, pair, seconds=20).outcome for pair in pairs]
     assert disagree(said), "the smallest part shows it, too"
 
 

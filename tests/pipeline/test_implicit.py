@@ -23,7 +23,7 @@ from isolang.history.values import encode
 from isolang.language.classify.route import native_plan
 from isolang.pipeline.findings import findings_of
 from isolang.pipeline.levels import levels_of
-from isolang.pipeline.run import Run
+from isolang.pipeline.pair_run import PairRun
 from isolang.problem import build_problem
 from isolang.solvers import engine
 
@@ -625,8 +625,8 @@ def versions(number):
 def test_a_row_that_was_missed_is_told_by_what_its_reader_knew(spec, monkeypatch):
     """Its versions refute each other, with no word of sessions, and without the whole history."""
     solved = []
-    solve = Run.solve
-    monkeypatch.setattr(Run, "solve", lambda run: solved.append(run) or solve(run))
+    solve = PairRun.solve
+    monkeypatch.setattr(PairRun, "solve", lambda run: solved.append(run) or solve(run))
     verdict = check(versions(60), spec)
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
     assert len(solved) == 1  # without the set-read

@@ -111,7 +111,7 @@ def test_levels_without_sessions_are_drawn_where_they_differ(
         [Transaction([("w", "x", 1)], session=1), Transaction([("r", "x", None)], session=1)]
     )
     found = levels_of(history)
-    assert len(found.shown()) == len(found.levels)
+    assert len(found.worth_listing()) == len(found.levels)
     path = tmp_path / "history.edn"
     save_history(history, path)
     text = run_here(capfd, "levels", str(path)).out

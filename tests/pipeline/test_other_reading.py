@@ -40,7 +40,7 @@ def notes(transactions, level, **options):
 
 ASSUMED = (
     "T7 reads nothing and writes 6 of 6 keys, and was judged as an ordinary transaction; if it "
-    "loaded the database, say --initial 7"
+    "loaded the database, pass --initial 7"
 )
 
 
@@ -134,6 +134,6 @@ def test_a_witness_in_which_the_loader_comes_first_is_one_of_the_other_reading(f
 def test_thin_air_reads_may_show_rows_that_were_there():
     """Where nobody wrote what was read, the verdict says what it is if that was there before."""
     lost = [Transaction([("r", "x", 7), ("w", "x", i)], session=i) for i in (1, 2)]
-    said = "if rows were there before the history begins, say --unwritten-initial (the verdict is "
+    said = "if rows existed before the history begins, pass --unwritten-initial (the verdict is "
     assert notes(lost, "si") == ("invalid", (f"{said}invalid then, too: lost update)",))
     assert notes(lost[:1], "si") == ("invalid", (f"{said}valid then)",))

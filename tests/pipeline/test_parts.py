@@ -46,7 +46,7 @@ def test_the_part_of_the_engine_refutes_the_whole(weak):
         True,
         "event-graph",
     )
-    assert "violated whatever `no-swap` says: the other checks decide" in verdict.notes
+    assert "violated whether or not `no-swap` holds: the other checks decide" in verdict.notes
     assert again(verdict, SI + NO_SWAP).startswith("native checker (all), by definition (all: ")
 
 

@@ -93,11 +93,11 @@ def test_the_lattice_has_every_level_and_where_the_history_stands():
     picture = lattice(found)
     assert {f"{mark} {name}" for mark, name in (("✓", "si"), ("✗", "ser"))} <= set(words(picture))
     assert {w[2:] for w in words(picture) if w[:2] in ("✓ ", "✗ ") and len(w.split()) == 2} == set(
-        found.shown()
+        found.worth_listing()
     )
-    assert {f"{name}-nosession" for name in found.shown()} & set(found.levels) == set(
+    assert {f"{name}-nosession" for name in found.worth_listing()} & set(found.levels) == set(
         found.levels
-    ) - set(found.shown())
+    ) - set(found.worth_listing())
     for box, text in zip(boxes(picture), words(picture), strict=False):
         assert width_of(text, 11) < box.width
 

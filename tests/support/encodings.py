@@ -29,7 +29,7 @@ from isolang.encodings.relational.formula import (
 )
 from isolang.history import History
 from isolang.language.classify.plan import Route
-from isolang.pipeline.run import contradiction, written_spec
+from isolang.pipeline.pair_run import contradiction, written_spec
 from isolang.problem import build_problem
 from isolang.problem.polygraph import PRUNE, Polygraph, build_polygraph
 from isolang.solvers.registry import (

@@ -19,7 +19,7 @@ _THERE: Final = Keyword("in")
 
 
 def are_inserts(ops: Operations) -> bool:
-    """Whether reads give rows k_n … k_0 of a key, and nothing else."""
+    """Return whether reads give rows k_n … k_0 of a key, and nothing else."""
     known = [d.value for d in ops.done if _answered(d)]
     return bool(known) and all(
         isinstance(value, tuple)

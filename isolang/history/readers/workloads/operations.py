@@ -51,7 +51,7 @@ class Done(Struct, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether it succeeded, and what it returned is known."""
+        """Return whether it succeeded, and what it returned is known."""
         return self.status == c.COMMITTED and self.value is not None
 
 
@@ -332,7 +332,7 @@ class Sink:
 
 
 def independent(done: Sequence[Done], is_read: Callable[[Done], bool]) -> bool:
-    """Whether each operation is on an independent key, ``[k …]``, and says so.
+    """Return whether each operation is on an independent key, ``[k …]``, and says so.
 
     A read is invoked with ``[k nil]``, or has no invocation and gives ``[k collection]``.
     """

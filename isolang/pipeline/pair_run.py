@@ -1,4 +1,4 @@
-"""One history with one encoding and one solver: solved, proved, certified."""
+"""One history with one encoding and one solver: solve it, and certify the answer."""
 
 from __future__ import annotations
 
@@ -30,31 +30,30 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.language.meaning.core import Spec
-    from isolang.pipeline.unsat_core import UnsatCore
     from isolang.problem.polygraph import Polygraph
 
 Progress: TypeAlias = Callable[[str], object]
 T = TypeVar("T")
 
 _EXAMPLES = 3
-_WHAT = {
+_PROOF_NAMES = {
     Witness: "witness",
     Relations: "chosen relations",
     Refutation: "refutation",
     Exhaustion: "exhaustion of all choices",
 }
-# Seconds for each pair of transactions to make and check a visibility on a slow machine.
+# Seconds per pair of transactions that making and checking a visibility takes on a slow machine.
 _SECONDS_PER_PAIR = 1e-5
-# What encoding takes, as work: for each clause, and for each step of a relational encoding.
+# The work of encoding: per clause, and per step of a relational encoding.
 _PER_CLAUSE, _PER_STEP = 5, 5
 
 
 class Certification(Struct, frozen=True, kw_only=True):
-    """What the independent checker says of a proof.
+    """The result of the independent checker on a proof.
 
     Attributes:
-        outcome: ``not certified``: nobody checked it, or it is beyond the checker.
-        reason: who accepted it, or why not.
+        outcome: ``not certified``: no checker ran, or the proof is beyond it.
+        reason: which checker accepted it, or why none did.
     """
 
     outcome: Literal["accepted", "rejected", "not certified"]
@@ -62,20 +61,20 @@ class Certification(Struct, frozen=True, kw_only=True):
 
     @property
     def accepted(self) -> bool:
-        """Whether the proof holds."""
+        """Return whether the checker accepted the proof."""
         return self.outcome == "accepted"
 
     @property
     def rejected(self) -> bool:
-        """Whether the proof does not hold."""
+        """Return whether the checker refuted the proof."""
         return self.outcome == "rejected"
 
 
 UNCHECKED = Certification(outcome="not certified", reason="certification was switched off")
 
 
-class Run:
-    """One history, a route, and who decides it.
+class PairRun:
+    """A history, a route, and the pair of an encoding and a solver that decides it.
 
     Attributes:
         history: the history.
@@ -83,13 +82,13 @@ class Run:
         pair: the encoding, the solver, and how much is pruned before.
         deadline: the clock.
         options: how to check.
-        choice: why this pair, where the user left it open.
+        choice: why this pair was chosen, if the user chose none.
         progress: called with the name of each phase as it begins.
         simplest: whether to look for the simplest violation.
         work: what deciding and explaining may still do; ``None`` for no limit.
-        asked: whether the pair was used; the pre-pass alone may decide.
+        pair_used: whether the pair was used; the pre-pass alone may decide.
         statistics: what the solver did, by name, once it has answered.
-        notes: how the verdict was found where that is worth knowing, one sentence each.
+        notes: remarks on how the verdict was found, one sentence each.
     """
 
     def __init__(
@@ -106,16 +105,16 @@ class Run:
         simplest: bool = True,
         work: Work | None = None,
     ) -> None:
-        """Begin.
+        """Prepare a run.
 
         Args:
             history: the history.
-            route: of the specification; the pair applies to it.
-            pair: who decides.
+            route: of the specification, to which the pair applies.
+            pair: the encoding and the solver.
             deadline: the clock.
             options: how to check.
             progress: called with the name of each phase as it begins.
-            choice: why this pair, where the user left it open.
+            choice: why this pair was chosen, if the user chose none.
             problem: of the history, if it was built before.
             simplest: whether to look for the simplest violation.
             work: what deciding and explaining may do; ``None`` for no limit.
@@ -129,7 +128,7 @@ class Run:
         self.choice = choice
         self.simplest = simplest
         self.work = work
-        self.asked = False
+        self.pair_used = False
         self.statistics: Mapping[str, float] = {}
         self.notes: list[str] = []
         self._problem = problem
@@ -138,19 +137,19 @@ class Run:
 
     @property
     def written_spec(self) -> Spec:
-        """The specification as the user wrote it, where a theorem replaced it by another."""
+        """The specification as the user wrote it, before a theorem replaced it."""
         return written_spec(self.route)
 
     def restart(self, history: History) -> None:
-        """Go on with the same history, in which more is written out."""
+        """Continue with the same history, in which more set-reads are operations."""
         self.history = history
         self._problem, self._prepared = None, False
 
-    # --- what is known before a solver is asked ---
+    # --- before a solver is called ---
 
     @property
     def problem(self) -> Problem:
-        """What is known of the history, and what must be chosen."""
+        """The neutral problem of the history, built on first use."""
         if self._problem is None or not self._prepared:
             problem = self._problem or build_problem(
                 self.history,
@@ -166,7 +165,7 @@ class Run:
         return self._problem
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
-        """The intrinsic anomalies that the pre-pass found; none if it was not made."""
+        """Return the intrinsic anomalies that the pre-pass found; none if it did not run."""
         if not self._prepared:
             return ()
         problem = self.problem
@@ -182,15 +181,15 @@ class Run:
         )
 
     def ignored(self) -> tuple[str, ...]:
-        """Reads that the pre-pass left out; empty if it was not made."""
+        """Return which reads the pre-pass ignored; empty if it did not run."""
         return self.problem.ignored() if self._prepared else ()
 
     def contradiction(self) -> Refutation | None:
-        """The refutation that the pre-pass alone gives, so that there is nothing to solve."""
+        """Return the refutation that the pre-pass alone gives, if it gives one."""
         return contradiction(self.problem, self.route)
 
     def hardness(self) -> str:
-        """Why solving may take so long, as the end of a sentence; empty if nothing is known."""
+        """Return why solving takes long, as the end of a sentence; empty if unknown."""
         if not (self._prepared and self.deadline.phase == "solve" and isinstance(self.route, Plan)):
             return ""
         load = engine.load(self.problem.native)
@@ -210,15 +209,17 @@ class Run:
         Raises:
             TimeoutError: the deadline has passed.
             MemoryError: the process may not have more memory.
-            SolverError: the pair does not fit together, or is not installed.
+            SolverError: the solver does not take the encoding, or is not installed.
             UnsupportedError: the encoding would be too large.
         """
-        self.asked = True
-        answer = self.ask_engine(self.problem) if self.pair.is_engine else self._ask()
+        self.pair_used = True
+        answer = (
+            self.solve_natively(self.problem) if self.pair.is_engine else self._solve_with_pair()
+        )
         self.statistics = dict(answer.statistics)
         return answer
 
-    def ask_engine(self, problem: Problem) -> Answer:
+    def solve_natively(self, problem: Problem) -> Answer:
         """Solve with the native engine, whichever pair was chosen.
 
         Raises:
@@ -244,10 +245,10 @@ class Run:
         return answer
 
     def _spend(self, amount: int) -> None:
-        """Count work that is about to be done.
+        """Count work that is about to begin.
 
         Raises:
-            TimeoutError: it is more than is left.
+            TimeoutError: it exceeds the remaining work.
         """
         if self.work is not None:
             self.work.spend(amount)
@@ -255,7 +256,7 @@ class Run:
                 raise TimeoutError
 
     def out_of_work(self) -> bool:
-        """Whether it was the work that ended it, and not the time."""
+        """Return whether the work ran out, and not the time."""
         if self.work is None or self.work.left:
             return False
         try:
@@ -264,7 +265,7 @@ class Run:
             return False
         return True
 
-    def _ask(self) -> Answer:
+    def _solve_with_pair(self) -> Answer:
         """Encode, solve and decode."""
         from isolang.encodings.decode import NoOrderError
         from isolang.encodings.registry import ENCODINGS
@@ -272,14 +273,14 @@ class Run:
         pair, problem = self.pair, self.problem
         solver, part = solver_of(pair.solver)
         theory = theory_of(pair.encoding, solver)
-        assert theory is not None, f"{pair}: chosen, and the solver does not take the encoding"
+        assert theory is not None, f"{pair}: the solver does not take the encoding"
         watch = _Stopwatch()
-        left = self.deadline.remaining()
-        until = None if left is None else time.perf_counter() + left
+        remaining = self.deadline.remaining()
+        until = None if remaining is None else time.perf_counter() + remaining
         more = {}
         subject: Polygraph | RelationalInput
         if pair.of_specification:
-            subject = self._question(problem)
+            subject = self._relational_input(problem)
             assert subject.cost is not None
             more["open_pairs"] = float(subject.cost.pairs)
         else:
@@ -331,8 +332,8 @@ class Run:
         }
         return Answer(result=result, statistics=statistics, formula=formula)
 
-    def _question(self, problem: Problem) -> RelationalInput:
-        """The input of an encoding of specifications, if that is not too large."""
+    def _relational_input(self, problem: Problem) -> RelationalInput:
+        """Return the input of a relational encoding, unless that would be too large."""
         from isolang.encodings.relational.cost import affordable
         from isolang.encodings.relational.formula import RelationalInput
 
@@ -344,23 +345,11 @@ class Run:
         self._spend(_PER_STEP * cost.steps)
         return RelationalInput(problem=problem, spec=spec, cost=cost)
 
-    # --- prove ---
-
-    def prove(self, answer: Answer) -> Witness | Relations | Refutation | UnsatCore:
-        """Find a proof of what a pair said without one; or a model, which contradicts the pair.
-
-        Raises:
-            TimeoutError: there was not enough time.
-        """
-        from isolang.pipeline.prove import prove
-
-        self.progress("prove")
-        return prove(self, answer)
-
     def as_written(self, witness: Witness) -> Witness | Relations:
-        """The relations that the user asked for, where a theorem replaced them by version orders.
+        """Return the relations of the written specification, if a theorem replaced it.
 
-        The witness itself where it has them, or where making and checking them would take too long.
+        Returns the witness itself without a theorem, or if making and checking the relations
+        would take too long.
         """
         theorem = self.route.theorem if isinstance(self.route, Plan) else None
         if theorem is None or not self.options.certify:
@@ -369,10 +358,10 @@ class Run:
 
         n = self.history.columns.transactions()
         try:
-            left = self.deadline.remaining()
+            remaining = self.deadline.remaining()
         except TimeoutError:
             return witness
-        soon = left is None or n * n * _SECONDS_PER_PAIR < left / 2
+        soon = remaining is None or n * n * _SECONDS_PER_PAIR < remaining / 2
         if n > LARGEST or not soon or self.history.columns.implicit:
             return witness
         with self.deadline.during("certify", to_the_end=True):
@@ -385,12 +374,12 @@ class Run:
     # --- certify ---
 
     def certify(self, proof: Proof, *, needed: bool = False) -> Certification:
-        """Have an independent checker look at a proof.
+        """Have an independent checker verify a proof.
 
-        That time or memory runs out here costs the certificate, and not the verdict.
+        If time or memory runs out here, the verdict stays and only its certificate is lost.
 
         Args:
-            proof: what to check.
+            proof: the proof to check.
             needed: check it even if the user wants no certificate.
         """
         if not self.options.certify and not needed:
@@ -412,12 +401,12 @@ class Run:
             except MemoryError as error:
                 reason = out_of_memory(error, "certify")
                 return Certification(outcome="not certified", reason=reason)
-        reason = f"an independent checker accepted the {_WHAT[type(proof)]}"
+        reason = f"an independent checker accepted the {_PROOF_NAMES[type(proof)]}"
         self._accepted = proof, Certification(outcome="accepted", reason=reason)
         return self._accepted[1]
 
     def _check(self, proof: Proof, seconds: float | None) -> None:
-        """Have a proof checked: natively where there is a native checker for it."""
+        """Check a proof, natively if there is a native checker for it."""
         if isinstance(self.route, Plan) and isinstance(proof, Witness | Refutation):
             from isolang.certify.native import check_natively
 
@@ -429,14 +418,14 @@ class Run:
 
 
 def written_spec(route: Route) -> Spec:
-    """The specification as the user wrote it, where a theorem replaced it by another."""
+    """The specification as the user wrote it, before a theorem replaced it."""
     theorem = route.theorem if isinstance(route, Plan) else None
     return route.spec if theorem is None else theorem.original
 
 
 def contradiction(problem: Problem, route: Route) -> Refutation | None:
-    """The refutation that the pre-pass alone gives, so that there is nothing to encode."""
-    # What the history states of versions is wrong whatever the specification judges.
+    """Return the refutation that the pre-pass alone gives, if it gives one."""
+    # Contradicting stated versions violate every specification.
     anomaly = next(iter(problem.anomalies(AnomalyKind.CONTRADICTING_VERSIONS, 1)), None)
     if anomaly is not None:
         pass
@@ -455,15 +444,15 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
 
 
 def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Witness | Relations:
-    """The model that an assignment of a formula stands for.
+    """Decode an assignment of a formula into a model.
 
     Args:
-        problem: what the formula was made of.
-        formula: what was solved.
+        problem: the problem that the formula encodes.
+        formula: the solved formula.
         values: 0 or 1 by variable; entry 0 is unused.
 
     Raises:
-        NoOrderError: it is no model: the edges that are there form a cycle.
+        NoOrderError: it decodes to no model, since its edges form a cycle.
     """
     from isolang import _native
     from isolang.encodings.decode import decode
@@ -478,12 +467,12 @@ def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Wi
     return Witness.of(by_op, start, txn)
 
 
-def limited(run: Run, body: Callable[[], T]) -> T | Undecided:
-    """The result of a computation; or the limit that ended it, or why it is unsupported."""
+def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
+    """Return the result of a computation, or the limit that ended it, or why it is unsupported."""
     try:
         return body()
     except TimeoutError:
-        what = "it took more work than it may" if run.out_of_work() else "the time ran out"
+        what = "the work ran out" if run.out_of_work() else "the time ran out"
         reason = f"{what} in phase {run.deadline.phase}{run.hardness()}"
         return Undecided(cause="timeout", reason=reason)
     except MemoryError as error:
