@@ -107,7 +107,7 @@ def read(
     history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
     if options.ignore_versions:
         history = history.without_versions()
-    history = replace(history, options=options.said())
+    history = replace(history, options=options.non_default())
     if not options.clock_error:
         return history
     from isolang.history.clock_error import with_clock_error

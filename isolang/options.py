@@ -1,7 +1,7 @@
-"""The options of a check, each declared once: its name, type, default, bounds, and what it means.
+"""The options of a check, each declared once: its name, type, default, bounds, and meaning.
 
 ``isolang.check`` takes them by name, the command line as ``--name``, and ``pyproject.toml`` as
-keys; all of them fill the records here, which everything else passes on whole.
+keys; all three fill the records of this module, and the rest of the package passes these on.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from isolang.machine import processors
 LIMITS: Final = "Limits"
 DECIDING: Final = "How it is decided"
 READING: Final = "How a history is read"
+OUTPUT: Final = "Output"
 
 LONGEST: Final = 100_000_000
-"""Seconds, three years: what every solver's clock can hold."""
+"""The longest timeout, in seconds (three years), that the clock of every solver can hold."""
 _LARGEST: Final = 1_000_000_000  # megabytes
-_PER_THREAD: Final = 100  # megabytes of a limit: its stack counts
+_PER_THREAD: Final = 100  # megabytes of the limit for each thread, whose stack counts
 _NO_LIMIT: Final = "; leave it out for no limit"
 
 FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
 
 
 class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a history is read.
+    """The options that change how a history is read, and so which history it is.
 
     Raises:
         OptionError: a value is out of bounds.
@@ -35,23 +36,26 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
     format: Annotated[
         str,
         About(
-            "The histories' format; by default found out from their content.",
+            "The format of the history; by default detected from its content.",
             "FORMAT",
             READING,
             "--from",
         ),
     ] = "auto"
-    timestamps: Annotated[bool, About("Cobra logs have timestamps.", "", READING)] = False
+    timestamps: Annotated[bool, About("The Cobra log has timestamps.", "", READING)] = False
     initial: Annotated[
         int | None,
         About(
-            "Transaction N is the initial one.", "N", READING, bounds=(-(1 << 63), (1 << 63) - 1)
+            "Transaction N is the initial transaction.",
+            "N",
+            READING,
+            bounds=(-(1 << 63), (1 << 63) - 1),
         ),
     ] = None
     initial_value: Annotated[
         tuple[str, ...],
         About(
-            "What all keys (V), or one (KEY=V), held before the history begins, instead of nil.",
+            "The initial value of all keys (V), or of one key (KEY=V), instead of nil.",
             "V",
             READING,
         ),
@@ -59,29 +63,31 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
     unwritten_initial: Annotated[
         bool,
         About(
-            "What was read and nobody wrote was there before: at most one value of a key.",
+            "A value that is read but never written is initial; each key has at most one.",
             "",
             READING,
         ),
     ] = False
     per_key: Annotated[
-        bool, About("Sessions order operations on the same key only.", "", READING)
+        bool, About("Sessions order only operations on the same key.", "", READING)
     ] = False
     failed_cas: Annotated[
         FailedCas,
         About(
-            "A :cas that failed saw another value, or says nothing; by default by the format.",
-            "WHAT",
+            "Whether a failed :cas read another value (compared) or reveals nothing; auto: as is "
+            "usual for the format.",
+            "",
             READING,
         ),
     ] = "auto"
     ignore_versions: Annotated[
-        bool, About("Judge values alone, whatever versions operations state.", "", READING)
+        bool, About("Ignore the versions that operations state; use only values.", "", READING)
     ] = False
     clock_error: Annotated[
         str,
         About(
-            "How much two clocks may differ (2ms), or each session's be off (a=2ms,b=1ms).",
+            "How far two clocks may differ (2ms), or how far each session's may be off "
+            "(a=2ms,b=1ms).",
             "TIME",
             READING,
         ),
@@ -91,12 +97,15 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
         super().__post_init__()
         if self.initial_value and self.unwritten_initial:
             raise OptionError(
-                "initial-value and unwritten-initial: what was there before is said, or taken from "
-                "what was read (expected one of the two)"
+                "initial-value and unwritten-initial: the initial values are given, or taken from "
+                "the reads (got both, expected one)"
             )
 
-    def said(self) -> dict[str, Any]:
-        """What else than the format is not as by default: what it takes to read a history again."""
+    def non_default(self) -> dict[str, Any]:
+        """Return the options besides the format that differ from their defaults.
+
+        Together with the format, they suffice to read the history again.
+        """
         plain = ReadOptions()
         return {
             name: value
@@ -106,7 +115,7 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Options(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to check: what a user can choose that changes no verdict.
+    """The options that change how a verdict is computed, but never which verdict it is.
 
     Raises:
         OptionError: a value is out of bounds.
@@ -115,7 +124,7 @@ class Options(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout: Annotated[
         float | None,
         About(
-            "Seconds for each verdict, all phases together.",
+            "Seconds for each verdict, for all phases together.",
             "S",
             LIMITS,
             bounds=(0, LONGEST),
@@ -126,7 +135,7 @@ class Options(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory: Annotated[
         float | None,
         About(
-            "Megabytes for all phases; the searches end before they hold half of it.",
+            "Megabytes for all phases together; the searches use at most half of it.",
             "MB",
             LIMITS,
             bounds=(0, _LARGEST),
@@ -137,32 +146,102 @@ class Options(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     threads: Annotated[
         int | None,
         About(
-            "How many may work on one history; by default one for each processor, up to 8.",
+            "Threads for each history; by default one for each processor, up to 8.",
             "N",
             LIMITS,
             bounds=(1, 256),
         ),
     ] = None
     certify: Annotated[
-        bool, About("Have an independent checker accept each verdict.", "", DECIDING)
+        bool, About("Have an independent checker verify each verdict.", "", DECIDING)
     ] = True
     seed: Annotated[
-        int, About("Breaks ties; equal seeds give equal runs.", "N", DECIDING, bounds=SEED)
+        int,
+        About("Seed of the search; equal seeds give equal runs.", "N", DECIDING, bounds=SEED),
     ] = 0
     solver: Annotated[
-        str, About("What decides; sat:NAME and pysmt:NAME name one of theirs.", "NAME", DECIDING)
+        str,
+        About("The solver; sat:NAME and pysmt:NAME choose one of theirs.", "NAME", DECIDING),
     ] = "auto"
-    encoding: Annotated[str, About("How the problem is put to it.", "NAME", DECIDING)] = "auto"
-    prune: Annotated[str, About("What is concluded before.", "STAGE", DECIDING)] = "auto"
+    encoding: Annotated[
+        str, About("The encoding of the problem for the solver.", "NAME", DECIDING)
+    ] = "auto"
+    prune: Annotated[
+        str,
+        About("How many choices to decide before the search starts.", "STAGE", DECIDING),
+    ] = "auto"
 
     def search_bytes(self) -> int:
-        """What the searches may hold: half of the memory, and never more than a gibibyte."""
+        """Return the bytes that the searches may use: half of the memory, at most a gibibyte."""
         most = 1 << 30
         return most if self.memory is None else min(most, int(self.memory * 1e6 / 2))
 
     def thread_count(self) -> int:
-        """How many threads may work on one history."""
-        wanted = processors() if self.threads is None else self.threads
+        """Return how many threads may work on one history."""
+        most = processors() if self.threads is None else self.threads
         if self.memory is None:
-            return wanted
-        return max(1, min(wanted, int(self.memory / _PER_THREAD)))
+            return most
+        return max(1, min(most, int(self.memory / _PER_THREAD)))
+
+
+class OutputOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a command prints its result, and which files it writes.
+
+    Each command takes some of these options, and lists its own forms
+    (:class:`isolang.cli.parameters.Only`).
+    """
+
+    form: Annotated[str, About("The form of the output.", "", OUTPUT, "--output", "-o")] = "text"
+    all_anomalies: Annotated[
+        bool,
+        About(
+            "Also list every kind of anomaly in the history, each with an example.",
+            "",
+            OUTPUT,
+            "--all",
+        ),
+    ] = False
+    brief: Annotated[bool, About("Print one line for each verdict.", "", OUTPUT)] = False
+    quiet: Annotated[
+        bool, About("Print no verdicts; the exit code reports them.", "", OUTPUT, short="-q")
+    ] = False
+    color: Annotated[
+        Literal["auto", "always", "never"],
+        About("When to use colours; auto: on terminals.", "", OUTPUT),
+    ] = "auto"
+    profile: Annotated[
+        bool, About("Print how long each phase took (JSON always has it).", "", OUTPUT)
+    ] = False
+    certificates: Annotated[
+        str, About("Save certificates in this folder.", "DIR", OUTPUT, "--certificate")
+    ] = ""
+    minimal: Annotated[
+        str,
+        About("Write the smallest invalid part that was found, as EDN.", "FILE", OUTPUT),
+    ] = ""
+    html: Annotated[str, About("Write the verdict as a page.", "FILE", OUTPUT)] = ""
+    plot: Annotated[
+        str,
+        About(
+            "Draw the result for a paper: .svg; with matplotlib also .png and .pdf.",
+            "FILE",
+            OUTPUT,
+        ),
+    ] = ""
+
+    def require_verdicts(self, *, brief: tuple[str, ...]) -> None:
+        """Check that ``--quiet`` and ``--brief`` suit the form of the output.
+
+        Args:
+            brief: the forms that can be brief.
+
+        Raises:
+            OptionError: they do not.
+        """
+        if self.quiet and self.form != "text":
+            raise OptionError(f"--quiet prints no verdicts (got --output {self.form})")
+        if self.brief and self.form not in brief:
+            *first, last = brief
+            raise OptionError(
+                f"--brief: expected --output {', '.join(first)} or {last} (got {self.form})"
+            )

@@ -20,6 +20,7 @@ from isolang.jobs.job import Job, run_job
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.limits import Work
+from isolang.options import OutputOptions
 from isolang.pipeline.crosscheck import cross_check, partners
 from isolang.pipeline.findings import findings_of
 from isolang.pipeline.levels import levels_of
@@ -110,8 +111,8 @@ def test_what_check_says_beside_the_verdict(twice, tmp_path):
 
     def reports():
         made = []
-        for beside in ({"standing": True}, {"all_anomalies": True}):
-            job = Job(history=str(path), specs=specs, **beside)
+        for more in ({"standing": True}, {"output": OutputOptions(all_anomalies=True)}):
+            job = Job(history=str(path), specs=specs, **more)
             run_job(job, made.append, lambda phase: None)
         return [(one.violation, one.standing, one.findings) for one in made]
 

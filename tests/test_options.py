@@ -169,4 +169,4 @@ def test_a_history_knows_how_it_was_read(tmp_path):
     history = load_history(path, **said)
     assert history.options == said
     assert isolang.check(history, "sser").certificate().history_options == said
-    assert ReadOptions(format="edn", clock_error="2ms").said() == {"clock_error": "2ms"}
+    assert ReadOptions(format="edn", clock_error="2ms").non_default() == {"clock_error": "2ms"}

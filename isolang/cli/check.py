@@ -13,17 +13,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from isolang.cli.choices import levels, near, number
-from isolang.cli.parameters import (
-    OUTPUT,
-    Color,
-    HistoryPaths,
-    Include,
-    Mistake,
-    Plugins,
-    Specs,
-    one_of,
-)
-from isolang.cli.plot import Plot, require_plottable
+from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only, Plugins, Specs
+from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import (
     Remarks,
@@ -34,10 +25,11 @@ from isolang.cli.several import (
     warning,
     was_printed,
 )
+from isolang.declared import About
 from isolang.jobs.job import Job, Unloaded, run_job
 from isolang.jobs.routes import load_routes
 from isolang.machine import processors
-from isolang.options import LIMITS, Options, ReadOptions
+from isolang.options import DECIDING, LIMITS, OUTPUT, Options, OutputOptions, ReadOptions
 from isolang.output.records import EXIT_INPUT, Report, code_of, exit_code, json_text
 from isolang.output.terminal import console, escaped, print_data, print_lines, use_color, warn
 
@@ -56,92 +48,49 @@ def check(
     histories: HistoryPaths,
     options: Options,
     reading: ReadOptions,
+    output: Annotated[
+        OutputOptions,
+        Only(
+            *OutputOptions.__struct_fields__,
+            forms=("text", "json", "edn", *_FILES, *_FORMS),
+            about={
+                "html": About(
+                    "Write the verdict as a page: to FILE.html, or each to a file in a folder.",
+                    "FILE|DIR", OUTPUT,
+                ),
+            },
+        ),
+    ],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     models: Annotated[
         str,
         typer.Option(
             "--consistency-models", metavar="NAMES", show_default=False,
-            help="Levels by Elle's names, with commas between.",
+            help="Levels by Elle's names, separated by commas.",
         ),
     ] = "",
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "edn", *_FILES, *_FORMS),
-        ),
-    ] = "text",
-    all_anomalies: Annotated[
-        bool,
-        typer.Option(
-            "--all", rich_help_panel=OUTPUT,
-            help="Also list every kind of anomaly that the history has, with an example of each.",
-        ),
-    ] = False,
-    one_line: Annotated[
-        bool, typer.Option("--brief", help="One line for each verdict.", rich_help_panel=OUTPUT)
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="Print no verdicts: the exit code says it.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    color: Color = "auto",
-    profile: Annotated[
-        bool,
-        typer.Option(
-            "--profile", help="Say where the time went (JSON has it).", rich_help_panel=OUTPUT
-        ),
-    ] = False,
-    certificates: Annotated[
-        str,
-        typer.Option(
-            "--certificate", metavar="DIR", help="Save certificates here.", rich_help_panel=OUTPUT,
-            show_default=False,
-        ),
-    ] = "",
-    minimal: Annotated[
-        str,
-        typer.Option(
-            "--minimal", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Write the smallest part found that is still invalid (EDN).",
-        ),
-    ] = "",
-    page: Annotated[
-        str,
-        typer.Option(
-            "--html", metavar="FILE|DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Write the verdict as a page: FILE.html, or one for each in a folder.",
-        ),
-    ] = "",
-    plot: Plot = "",
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", "-j", metavar="N", help="Histories at a time.", rich_help_panel=LIMITS,
-            parser=number(int, 1, 256),
+            "--jobs", "-j", metavar="N", help="Check this many histories at a time.",
+            rich_help_panel=LIMITS, parser=number(int, 1, 256),
         ),
     ] = 1,
     cross_check: Annotated[
         str,
         typer.Option(
             "--cross-check", metavar="[PAIR|all]", show_default=False,
-            rich_help_panel="How it is decided",
-            help="Ask other pairs, too: one that shares nothing with the first, all, or "
-            "encoding/solver/prune.",
+            rich_help_panel=DECIDING,
+            help="Also decide with another encoding and solver: by default one that shares no "
+            "code with the first; all; or encoding/solver/prune.",
         ),
     ] = "",
     plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006 - Typer's way to say that it may be left out
 ) -> int:  # fmt: skip
     """Check histories against isolation levels."""
-    use_color(color)
-    if quiet and output != "text":
-        raise Mistake(f"--quiet prints no verdicts (got --output {output})")
-    if one_line and output not in ("text", "json", "edn"):
-        raise Mistake(f"--brief is of text, json and edn (got --output {output})")
+    use_color(output.color)
+    output.require_verdicts(brief=("text", "json", "edn"))
     specs = [*specs, *_models(models)] if models else specs
     if not specs:
         raise Mistake(
@@ -150,22 +99,26 @@ def check(
             "`isocheck check --help`",
         )
     histories = expanded(histories, reading.format)
-    if minimal and (len(histories) > 1 or len(specs) > 1):
-        raise Mistake("--minimal writes one part: give it one history and one --spec")
-    if page.endswith(".html") and (len(histories) > 1 or len(specs) > 1):
-        raise Mistake("--html FILE.html is one page: give one history and one --spec, or a folder")
-    if plot:
-        require_plottable(plot)
-        if len(histories) > 1 or len(specs) > 1:
-            raise Mistake("--plot draws one verdict: give one history and one --spec")
+    if output.plot:
+        require_plottable(output.plot)
+    if len(histories) > 1 or len(specs) > 1:
+        for flag, file in (
+            ("--minimal", output.minimal),
+            ("--html FILE.html", output.html if output.html.endswith(".html") else ""),
+            ("--plot", output.plot),
+        ):
+            if file:
+                folder = ", or a folder" if "html" in flag else ""
+                raise Mistake(f"{flag} shows one verdict: name one history and one --spec{folder}")
     if histories.count("-") > 1:
         raise Mistake("the standard input (-) can be read once")
-    if certificates:
+    if output.certificates:
         try:
-            os.makedirs(certificates, exist_ok=True)
+            os.makedirs(output.certificates, exist_ok=True)
         except OSError as error:
+            where = f"--certificate {output.certificates}"
             reason = error.strerror or str(error)
-            raise Mistake(f"--certificate {certificates}: cannot be made ({reason})") from None
+            raise Mistake(f"{where}: the folder cannot be made ({reason})") from None
     routes = load_routes(specs, include, options)
     for _, route in routes:
         if not isinstance(route, Unloaded):
@@ -180,43 +133,39 @@ def check(
             reading=reading,
             options=options,
             parallel=parallel,
-            certificates=certificates,
-            minimal=minimal,
-            page=page,
-            plot=plot,
-            form=output if output in _FORMS else "",
+            output=output,
+            form=output.form if output.form in _FORMS else "",
             cross_check=cross_check,
-            all_anomalies=all_anomalies,
-            standing=output == "text" and not (one_line or quiet),
-            simplest=not quiet or bool(page or plot or certificates),
+            standing=output.form == "text" and not (output.brief or output.quiet),
+            simplest=not output.quiet or bool(output.html or output.plot or output.certificates),
         )
         for history in histories
     ]
     remarks = Remarks()
-    if output == "text":
+    if output.form == "text":
         warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
         remarks.warn_once(map(warning, warnings))
     reports: list[Report] = []
     counts: Counter[str] = Counter()
     printed: set[bool] = set()
-    show = _printer(output, profile, one_line, quiet, remarks)
-    if output in _FILES:
+    show = _printer(output, remarks)
+    if output.form in _FILES:
         show = reports.append
 
     def counted(report: Report) -> None:
         counts[report.verdict] += 1
         printed.add(was_printed(lambda: show(report)))
-        if output not in _FILES:
+        if output.form not in _FILES:
             warn_unsaved(report)
 
     code = _run(everything, counted, parallel)
-    if output == "text" and not quiet and counts.total() > 1:
+    if output.form == "text" and not output.quiet and counts.total() > 1:
         printed.add(was_printed(lambda: print_lines(summary(counts))))
-    if output in _FILES:
+    if output.form in _FILES:
         from isolang.output.text import text_of_report
         from isolang.report.forms import junit, sarif
 
-        form = junit if output == "junit" else sarif
+        form = junit if output.form == "junit" else sarif
         text = form((report, text_of_report(report)) for report in reports)
         printed.add(was_printed(lambda: print_data(text)))
         for report in reports:
@@ -278,29 +227,27 @@ def _models(text: str) -> list[str]:
     return found
 
 
-def _printer(
-    output: str, profile: bool, one_line: bool, quiet: bool, remarks: Remarks
-) -> Callable[[Report], None]:
-    if quiet:
+def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None]:
+    if output.quiet:
         return lambda report: _errors_only(report, remarks)
-    if output == "text" and one_line:
+    if output.form == "text" and output.brief:
 
         def line(report: Report) -> None:
             print_lines(escaped(brief(report)))
             remarks.warn_about(report, caveats=False)
 
         return line
-    if output == "json":
-        return lambda report: print_data(json_text(report.brief() if one_line else report))
-    if output == "markdown":
+    if output.form == "json":
+        return lambda report: print_data(json_text(report.brief() if output.brief else report))
+    if output.form == "markdown":
         return _paragraphs(remarks)
-    if output in _FORMS:
+    if output.form in _FORMS:
         return lambda report: _draw(report, remarks)
-    if output == "edn":
+    if output.form == "edn":
         from isolang.output.edn import to_edn
 
         return lambda report: print_data(
-            to_edn(to_builtins(report.brief() if one_line else report)) + "\n"
+            to_edn(to_builtins(report.brief() if output.brief else report)) + "\n"
         )
     from isolang.output.text import render
 
@@ -312,7 +259,7 @@ def _printer(
         shown = replace(report, warnings=warnings)  # what follows says what was not saved
         render(shown, out, before=before.pop() if before else None)
         before.append(report)
-        if profile:
+        if output.profile:
             from isolang.output.profile import profile as lines
 
             print_lines(*lines(report), "")

@@ -19,6 +19,7 @@ from isolang.cli.commands import ISOCHECK
 from isolang.cli.parameters import Mistake, records_of
 from isolang.declared import Option
 from isolang.errors import OptionError
+from isolang.options import OutputOptions
 
 # The keys that are no options of a record, the parameter of each, and what it must be.
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -59,12 +60,18 @@ def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, An
 
 
 def _options(command: str) -> dict[str, Option]:
-    """The options of the records that a command takes, by key; none of a group of commands."""
+    """Return the options of the records that a command takes, by key; none for a group."""
     module, name = ISOCHECK[command].where.split(":")
     function = getattr(import_module(module), name)
     if isinstance(function, Typer):
         return {}
-    return {one.key: one for _, options in records_of(function).values() for one in options}
+    records = records_of(function).values()
+    return {
+        option.key: option
+        for record, options in records
+        for option in options
+        if record is not OutputOptions
+    }
 
 
 def _values(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isolang.cli.convert import TO, report_written
-from isolang.cli.parameters import OUTPUT, Mistake
+from isolang.cli.parameters import Mistake
 from isolang.declared import options_of
 from isolang.files import write_whole
+from isolang.options import OUTPUT
 from isolang.output.records import EXIT_VALID
 from isolang.simulator.workload import Workload
 

@@ -12,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.cli.choices import completed, taken_from
-from isolang.cli.parameters import OUTPUT, Color, HistoryPaths, Include, Mistake, Only, Output
-from isolang.cli.plot import Plot, require_plottable
+from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only
+from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import expanded
 from isolang.cli.spec_place import PlaceReport, said
+from isolang.declared import About
 from isolang.errors import HistoryError
-from isolang.options import Options, ReadOptions
+from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
 from isolang.output.records import (
     EXIT_INPUT,
     EXIT_INVALID,
@@ -125,11 +126,25 @@ def levels(
     histories: HistoryPaths,
     options: Annotated[Options, Only("timeout", "memory", "threads", "certify", "seed")],
     reading: ReadOptions,
+    output: Annotated[
+        OutputOptions,
+        Only(
+            "color",
+            "plot",
+            forms=("text", "json"),
+            about={
+                "html": About(
+                    "Draw the levels, and the verdict of the weakest violated one, as a page.",
+                    "FILE", OUTPUT,
+                ),
+            },
+        ),
+    ],
     spec: Annotated[
         str,
         typer.Option(
             "--spec", "-s", metavar="SPEC", show_default=False,
-            help="Also judge by this specification, and tell where it lies among the levels.",
+            help="Also check this specification, and show where it lies among the levels.",
         ),
     ] = "",
     include: Include = [],  # noqa: B006
@@ -138,38 +153,25 @@ def levels(
         typer.Option(
             "--at-least", metavar="LEVEL", show_default=False, parser=taken_from(_names),
             autocompletion=completed(_names),
-            help="The exit code is 1 unless every history satisfies this level.",
+            help="Exit with 1 unless every history satisfies this level.",
         ),
     ] = None,
-    output: Output = "text",
-    color: Color = "auto",
-    page: Annotated[
-        str,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-            show_default=False,
-            help="Draw the levels, and the weakest violated one's verdict, as a page.",
-        ),
-    ] = "",
-    plot: Plot = "",
 ) -> int:  # fmt: skip
     """Find the strongest levels that a history satisfies, and the weakest it violates.
 
-    The timeout is for each level; the exit code is 3 if the standing of some level is unknown, or
-    that of the one named by --at-least.
+    The timeout is for each level. The exit code is 3 if the verdict on some level is unknown; with
+    --at-least, only the verdict on that level counts.
     """
     from isolang.limits import default_memory, memory_cap
 
-    use_color(color)
+    use_color(output.color)
     histories = expanded(histories, reading.format)
-    if page and len(histories) > 1:
-        raise Mistake("--html is one page: give one history")
-    if plot:
-        require_plottable(plot)
+    if output.html and len(histories) > 1:
+        raise Mistake("--html shows one history: name one")
+    if output.plot:
+        require_plottable(output.plot)
         if len(histories) > 1:
-            raise Mistake("--plot is one figure: give one history")
+            raise Mistake("--plot shows one history: name one")
     memory = default_memory() if options.memory is None else options.memory
     search = reading.clock_error == "auto"
     if search:
@@ -187,12 +189,12 @@ def levels(
                 warn(f"isocheck: {error}")
                 codes.add(EXIT_INPUT)
                 continue
-            if page:
-                _write_page(found, history, options, page)
-            if plot:
-                _draw(found, plot)
+            if output.html:
+                _write_page(found, history, options, output.html)
+            if output.plot:
+                _draw(found, output.plot)
             bar.pause()
-            if output == "json":
+            if output.form == "json":
                 print_data(json_text(_report(history, found, own, errors)))
             else:
                 print_lines(*_text(history, found), *_errors(errors), *_own_text(own))

@@ -11,9 +11,9 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import OUTPUT, Include, Mistake, Only, Specs, one_of
+from isolang.cli.parameters import Include, Mistake, Only, Specs, one_of
 from isolang.cli.progress import Bar
-from isolang.options import Options
+from isolang.options import OUTPUT, Options
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 

@@ -1,13 +1,13 @@
-"""The parameters of commands: those that several take, and the records that options fill.
+"""The parameters that several commands share, and the records that options fill.
 
 A command is a function. Its parameters are Typer's (``Annotated[str, typer.Option(...)]``), or
-records of options (:mod:`isolang.declared`), which are filled from one for each field.
+records of options (:mod:`isolang.declared`), each filled from one option per field.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     Annotated,
     Any,
@@ -25,17 +25,16 @@ from msgspec.structs import replace
 from typer.core import TyperCommand
 
 from isolang.cli import choices
-from isolang.declared import Option, filled, options_of
+from isolang.declared import About, Option, filled, options_of
 from isolang.errors import OptionError
-
-OUTPUT: Final = "Output"
+from isolang.options import DECIDING, OUTPUT
 
 
 class Mistake(typer.TyperException):
-    """What was typed makes no sense.
+    """A mistake on the command line.
 
     Attributes:
-        hint: what may have been meant; empty for what the help says.
+        hint: how to mend it; empty to refer to the help.
     """
 
     exit_code = 2
@@ -46,7 +45,7 @@ class Mistake(typer.TyperException):
 
 
 def one_of(*names: str) -> dict[str, Any]:
-    """What makes an option one of a few names."""
+    """Return the arguments of ``typer.Option`` for an option whose value is one of these names."""
     return {
         "metavar": "|".join(names),
         "parser": choices.taken_from(lambda: names),
@@ -56,7 +55,7 @@ def one_of(*names: str) -> dict[str, Any]:
 
 
 def named(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
-    """What makes an option one of many names, which are looked up when they are needed."""
+    """Return the arguments of ``typer.Option`` for an option whose names are looked up lazily."""
     return {
         "metavar": metavar,
         "parser": choices.taken_from(names),
@@ -93,16 +92,9 @@ SpecName: TypeAlias = Annotated[
 SpecFiles: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Specifications.")
 ]
-Color: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--color", help="Colours; auto: on terminals.", rich_help_panel=OUTPUT,
-        **one_of("auto", "always", "never"),
-    ),
-]  # fmt: skip
 
 
-def _taken_up(files: list[str]) -> list[str]:
+def _load_plugins(files: list[str]) -> list[str]:
     from isolang.solvers.plugins import add_file
 
     for file in files:
@@ -113,28 +105,34 @@ def _taken_up(files: list[str]) -> list[str]:
 Plugins: TypeAlias = Annotated[
     list[str],
     typer.Option(
-        "--plugin", metavar="FILE.py", is_eager=True, callback=_taken_up, show_default=False,
-        rich_help_panel="How it is decided",
+        "--plugin", metavar="FILE.py", is_eager=True, callback=_load_plugins, show_default=False,
+        rich_help_panel=DECIDING,
         help="Run a Python file that adds encodings or solvers; may be repeated.",
     ),
 ]  # fmt: skip
 Include: TypeAlias = Annotated[
     list[str],
-    typer.Option("--include", metavar="DIR", help="Where to look for includes; may be repeated."),
+    typer.Option(
+        "--include", metavar="DIR", help="A folder of specifications to include; may be repeated."
+    ),
 ]
 Output: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--output", "-o", help="How to print.", rich_help_panel=OUTPUT, **one_of("text", "json")
+        "--output",
+        "-o",
+        help="The form of the output.",
+        rich_help_panel=OUTPUT,
+        **one_of("text", "json"),
     ),
 ]
 
 
 class _Converted:
-    """What turns the typed value of one option or argument into that of its parameter.
+    """Converts the typed value of one option or argument to the value of its parameter.
 
-    Typer's own way is an adapter of pydantic for each option: importing pydantic and building them
-    took more than a third of a small check. The options here have parsers, or are text or flags.
+    Typer itself builds a pydantic adapter for each option, and importing pydantic is slow. The
+    options of these commands have parsers, or are texts or flags.
     """
 
     def __init__(self, kind: Any, parser: Callable[[Any], Any] | None) -> None:
@@ -143,11 +141,11 @@ class _Converted:
         self._convert = parser or (_flag if one is bool else str)
 
     def __call__(self) -> Self:
-        """Itself: Typer asks its options for the object that converts."""
+        """Return itself, since Typer calls this to get the converter of an option."""
         return self
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
-        """The value of a parameter; of those that may be repeated, a list."""
+        """Return the value of a parameter; a list if the parameter may be repeated."""
         several = param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
@@ -155,10 +153,10 @@ class _Converted:
 
 
 class WithoutPydantic:
-    """A command or group of Typer whose options convert their values by themselves."""
+    """A Typer command or group that converts the values of its options without pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, and the option ``--help``."""
+        """Return the parameters, and the option ``--help``."""
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
             how = getattr(param, "type_descriptor", None)  # before 0.29, Typer converts without it
@@ -172,25 +170,48 @@ class Command(WithoutPydantic, TyperCommand):
 
 
 def _flag(value: object) -> bool:
-    """A flag of a configuration file."""
+    """Return a flag that a configuration file sets."""
     if not isinstance(value, bool):
         raise typer.BadParameter(f"expected true or false (got {value!r})")
     return value
 
 
 class Only:
-    """Of a record, the options that a command takes, and defaults of its own for them."""
+    """The options of a record that a command takes, and what differs for this command."""
 
-    def __init__(self, *names: str, **defaults: Any) -> None:
-        """Name the options; those with a default of their own by keyword."""
-        self.names = (*names, *defaults)
-        self.defaults = defaults
+    def __init__(
+        self,
+        *names: str,
+        forms: tuple[str, ...] = (),
+        about: Mapping[str, About] | None = None,
+        **defaults: Any,
+    ) -> None:
+        """Name the options.
+
+        Args:
+            names: the options that are as the record declares them.
+            forms: the forms of ``--output``.
+            about: options with another help.
+            defaults: options with another default.
+        """
+        self.about = about or {}
+        self.names = (*names, *self.about, *defaults, *(["form"] if forms else []))
+        self._forms, self._defaults = forms, defaults
+
+    def adapted(self, option: Option) -> Option:
+        """Return an option as this command has it."""
+        return replace(
+            option,
+            default=self._defaults.get(option.name, option.default),
+            about=self.about.get(option.name, option.about),
+            words=self._forms if option.name == "form" else option.words,
+        )
 
 
 def as_command(function: Callable[..., int]) -> Callable[..., int]:
-    """The function with its records replaced by an option for each of their fields.
+    """Return a function that takes an option for each field of the records of ``function``.
 
-    What the records refuse is a mistake on the command line.
+    A value that a record refuses is a mistake on the command line.
     """
     hints = get_type_hints(function, include_extras=True)
     records = records_of(function)
@@ -203,15 +224,15 @@ def as_command(function: Callable[..., int]) -> Callable[..., int]:
                 parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
             )
 
-    def command(**given: Any) -> int:
+    def command(**arguments: Any) -> int:
         for name, (record, options) in records.items():
             values = {}
             for option in options:
-                if (value := given.pop(option.name)) is not None:
+                if (value := arguments.pop(option.name)) is not None:
                     _check(option, value)
                     values[option.name] = value
-            given[name] = filled(record, values)
-        return function(**given)
+            arguments[name] = filled(record, values)
+        return function(**arguments)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__module__ = function.__module__
@@ -228,24 +249,20 @@ def _check(option: Option, value: object) -> None:
 
 
 def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], list[Option]]]:
-    """Of a command, by the names of its parameters: the records, and their options that it has."""
+    """Return the records of a command and the options that it takes, by the parameter's name."""
     found = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         record, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         if isinstance(record, type) and issubclass(record, Struct):
             options = list(options_of(record).values())
             for only in (one for one in more if isinstance(one, Only)):
-                options = [
-                    replace(option, default=only.defaults.get(option.name, option.default))
-                    for option in options
-                    if option.name in only.names
-                ]
+                options = [only.adapted(one) for one in options if one.name in only.names]
             found[name] = (record, options)
     return found
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """The parameter of Typer for an option."""
+    """Return the Typer parameter of an option."""
     about, more, default = option.about, dict[str, Any](), option.default
     if option.name in choices.OF_OPTION:
         more = named(choices.OF_OPTION[option.name], about.metavar)

@@ -1,32 +1,22 @@
-"""``--plot``: figures for a paper, of verdicts, of levels, and of time against size."""
+"""``--plot``: checks the kind of a figure, and draws time against size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING
 
-import typer
-
-from isolang.cli.parameters import OUTPUT, Mistake
+from isolang.cli.parameters import Mistake
 
 if TYPE_CHECKING:
     from isolang.output.contest import Row
     from isolang.report.picture import Picture
 
-Plot: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--plot", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-        help="Draw it for a paper: .svg, or .png and .pdf with isolang[plot].",
-    ),
-]  # fmt: skip
-
 
 def require_plottable(path: str) -> None:
-    """See before the work that there can be a picture after it.
+    """Check that a picture of this kind can be drawn, before the work begins.
 
     Raises:
-        Mistake: there cannot.
+        Mistake: it cannot.
     """
     from isolang.errors import OptionError
     from isolang.report.picture import require_kind
@@ -38,7 +28,7 @@ def require_plottable(path: str) -> None:
 
 
 def time_against_size(rows: Sequence[Row]) -> Picture:
-    """A curve for each pair, both axes logarithmic."""
+    """Return a chart with a curve for each pair; both axes are logarithmic."""
     from isolang.report.chart import chart
 
     curves: dict[str, list[tuple[float, float]]] = {}

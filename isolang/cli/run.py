@@ -15,10 +15,11 @@ import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration
-from isolang.cli.parameters import OUTPUT, Mistake, one_of
+from isolang.cli.parameters import Mistake, Only
 from isolang.cli.progress import StatusLine
 from isolang.cli.several import Remarks, brief, warn_unsaved, was_printed
 from isolang.errors import IsolangError
+from isolang.options import OutputOptions
 from isolang.output.records import (
     EXIT_INPUT,
     EXIT_UNKNOWN,
@@ -89,59 +90,40 @@ class RunReport(Report, frozen=True, kw_only=True):
 def run(
     *,
     settings: Settings,
+    output: Annotated[
+        OutputOptions,
+        Only("brief", "quiet", "html", forms=("text", "json", "markdown", "junit", "sarif")),
+    ],
     survey: Annotated[
-        bool, typer.Option("--survey", help="Every level against every workload, as a table.")
+        bool, typer.Option("--survey", help="Run every workload at every level; print a table.")
     ] = False,
     against: Annotated[
         str,
         typer.Option(
             "--against", metavar="FILE", show_default=False,
-            help="Of a survey: say what is new since the one that -o json has written there.",
+            help="With --survey: report what is new since the survey that -o json wrote there.",
         ),
     ] = "",
     trials: Annotated[
         float,
         typer.Option(
             "--effectiveness", metavar="TIME", parser=duration, show_default=False,
-            help="How many violations each workload finds in an hour: trials for 30m, say.",
+            help="Run trials for this time, such as 30m: how many violations per hour does each "
+            "workload find?",
         ),
     ] = 0.0,
     selftest: Annotated[
         bool,
         typer.Option(
             "--selftest", rich_help_panel=DATABASE,
-            help="Test the adapter of TARGET, and do nothing else.",
+            help="Only test the adapter of TARGET.",
         ),
     ] = False,
     clean: Annotated[
         bool,
         typer.Option(
             "--clean", rich_help_panel=DATABASE,
-            help="Remove the tables that killed runs have left at TARGET, and do nothing else.",
-        ),
-    ] = False,
-    page: Annotated[
-        str,
-        typer.Option(
-            "--html", metavar="FILE", help="Write the verdict as a page.", show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = "",
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "markdown", "junit", "sarif"),
-        ),
-    ] = "text",
-    one_line: Annotated[
-        bool, typer.Option("--brief", help="One line for the verdict.", rich_help_panel=OUTPUT)
-    ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="Print no verdict: the exit code says it.",
-            rich_help_panel=OUTPUT,
+            help="Only remove the tables that killed runs left at TARGET.",
         ),
     ] = False,
 ) -> int:  # fmt: skip
@@ -155,27 +137,25 @@ def run(
         raise Mistake("--against is of a survey", "isocheck run TARGET --survey --against FILE")
     if clean:
         return _clean(settings)
-    if quiet and output != "text":
-        raise Mistake(f"--quiet prints no verdict (got --output {output})")
-    if one_line and output not in ("text", "json"):
-        raise Mistake(f"--brief is of text and json (got --output {output})")
-    form = "quiet" if quiet else "brief" if one_line and output == "text" else output
+    output.require_verdicts(brief=("text", "json"))
+    short = output.brief
+    form = "quiet" if output.quiet else "brief" if short and output.form == "text" else output.form
     table = survey or trials or selftest
-    if table and (one_line or form not in ("text", "json", "markdown")):
-        short = "--brief" if one_line else form
-        raise Mistake(f"that prints a table (got {short}); -o json is for programs")
+    if table and (short or form not in ("text", "json", "markdown")):
+        got = "--brief" if short else form
+        raise Mistake(f"a table has the forms text, json and markdown (got {got})")
     if selftest:
-        return _selftest(settings, output)
+        return _selftest(settings, form)
     line = StatusLine(sys.stderr, _how_it_goes)
     with _terminated_as_interrupted():
         if survey:
             from isolang.cli.survey import run_survey
 
-            return run_survey(settings, page=page, output=output, line=line, against=against)
+            return run_survey(settings, page=output.html, output=form, line=line, against=against)
         if trials:
             from isolang.cli.survey import run_trials
 
-            return run_trials(settings, trials, output=output, line=line)
+            return run_trials(settings, trials, output=form, line=line)
         runner = Runner(settings)  # what cannot be run is said before anything is started
         player = Player(settings.target, settings.prefix)
         try:
@@ -184,7 +164,7 @@ def run(
             player.finish()
             if not recorded.state.committed:
                 raise TargetError(nothing_committed(recorded))
-            return _judge(recorded, runner.target, page=page, form=form, short=one_line)
+            return _judge(recorded, runner.target, page=output.html, form=form, short=short)
         finally:
             line.end()
             player.close()

@@ -1,4 +1,4 @@
-"""``isocheck solvers``: every encoding with every solver on the same histories."""
+"""``isocheck solvers``: runs every encoding with every solver on the same histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from isolang.cli import choices
 from isolang.cli.parameters import (
-    OUTPUT,
     HistoryPaths,
     Include,
     Mistake,
@@ -21,14 +20,14 @@ from isolang.cli.parameters import (
     Only,
     Plugins,
     named,
-    one_of,
 )
 from isolang.cli.plot import require_plottable, time_against_size
 from isolang.cli.progress import Bar
+from isolang.declared import About
 from isolang.jobs.child import Children
 from isolang.jobs.contest import Entry, run
 from isolang.jobs.routes import load_route
-from isolang.options import Options, ReadOptions
+from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
 from isolang.output.contest import Row
 from isolang.output.records import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, escaped_record, print_data, print_lines, warn
@@ -42,7 +41,7 @@ _SHOWN: Final = (
     "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
     "clauses", "edges", "conflicts", "MB",
 )  # fmt: skip
-_WIDE: Final = 132  # columns of a terminal: a table that is wrapped cannot be read
+_WIDE: Final = 132  # columns of the table, which would be unreadable if it were wrapped
 
 
 def solvers(
@@ -51,6 +50,18 @@ def solvers(
     spec: OneSpec,
     options: Annotated[Options, Only("memory", "seed", timeout=60.0)],
     reading: ReadOptions,
+    output: Annotated[
+        OutputOptions,
+        Only(
+            forms=("text", "json", "csv"),
+            about={
+                "plot": About("Draw time against size (.svg, .png, .pdf).", "FILE", OUTPUT),
+                "html": About(
+                    "Write a page with time against size and a sortable table.", "FILE", OUTPUT
+                ),
+            },
+        ),
+    ],
     only: Annotated[
         list[str],
         typer.Option(
@@ -61,7 +72,7 @@ def solvers(
     prune: Annotated[
         list[str],
         typer.Option(
-            "--prune", help="Stages of pruning, by default fixpoint; may be repeated.",
+            "--prune", help="A stage of pruning, by default fixpoint; may be repeated.",
             **named(lambda: choices.stages()[1:], "STAGE"),
         ),
     ] = [],  # noqa: B006
@@ -69,36 +80,15 @@ def solvers(
         int,
         typer.Option(
             "--repeat", metavar="N", parser=choices.number(int, 1, 10_000),
-            help="Runs of each; the median counts.",
+            help="Run each pair this often, and report the median.",
         ),
     ] = 1,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "csv"),
-        ),
-    ] = "text",
-    plot: Annotated[
-        str,
-        typer.Option(
-            "--plot", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Draw time against size (.svg, .png, .pdf).",
-        ),
-    ] = "",
-    page: Annotated[
-        str,
-        typer.Option(
-            "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Write a page: time against size, and a table that can be sorted.",
-        ),
-    ] = "",
     plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Run every encoding with every solver on the same histories."""
-    if plot:
-        require_plottable(plot)
+    if output.plot:
+        require_plottable(output.plot)
     route = load_route(spec, include)
     pairs, missing = _chosen(only, prune or ["fixpoint"], route)
     if not pairs and not missing:
@@ -129,32 +119,32 @@ def solvers(
                 ]  # fmt: skip
     finally:
         children.close()
-    _show(rows, output)
+    _show(rows, output.form)
     messages = disagreements(rows)
-    _draw(rows, messages, page=page, plot=plot)
+    _draw(rows, messages, output)
     warn(*(f"isocheck: {message}" for message in messages))
     if messages:
         return EXIT_REJECTED
     return EXIT_INPUT if any(row.verdict == "error" for row in rows) else EXIT_VALID
 
 
-def _draw(rows: Sequence[Row], messages: Sequence[str], *, page: str, plot: str) -> None:
-    if not (page or plot):
+def _draw(rows: Sequence[Row], messages: Sequence[str], output: OutputOptions) -> None:
+    if not (output.html or output.plot):
         return
     from isolang.report import save_page
     from isolang.report.contest import html
     from isolang.report.picture import save_picture
 
     picture = time_against_size(rows)
-    if plot:
-        save_picture(picture, plot)
-    if page:
-        save_page(html(rows, picture, messages=messages), Path(page))
+    if output.plot:
+        save_picture(picture, output.plot)
+    if output.html:
+        save_page(html(rows, picture, messages=messages), Path(output.html))
 
 
 def disagreements(rows: Sequence[Row]) -> list[str]:
-    """Histories on which the verdicts contradict each other, and pairs that are wrong, in words."""
-    said = [
+    """Return a message for each wrong pair, and for each history on which verdicts disagree."""
+    messages = [
         f"{row.history}: {row.encoding}/{row.solver} is wrong: {row.detail}"
         for row in rows
         if row.verdict == "wrong"
@@ -170,14 +160,14 @@ def disagreements(rows: Sequence[Row]) -> list[str]:
         }
         if all(found.values()):
             valid, invalid = (", ".join(found[v]) for v in ("valid", "invalid"))
-            said.append(f"{history}: disagreement: valid by {valid}; invalid by {invalid}")
-    return said
+            messages.append(f"{history}: disagreement: valid by {valid}; invalid by {invalid}")
+    return messages
 
 
 def _chosen(
     only: Sequence[str], prune: Sequence[str], route: Route
 ) -> tuple[list[Pair], list[tuple[str, str, str]]]:
-    """The pairs to run, and (encoding, solver, why) of those that are not installed."""
+    """Return the pairs to run, and (encoding, solver, reason) of those that are not installed."""
     from isolang.errors import SolverError
     from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of, stages_of
 
@@ -200,13 +190,13 @@ def _chosen(
             except SolverError as error:
                 raise Mistake(str(error)) from None
             stages = stages_of(encoding)
-            wanted = [stage for stage in prune if stage in stages] if len(stages) > 1 else stages
-            pairs += [Pair(encoding, solver, stage) for stage in wanted]
+            selected = [s for s in prune if s in stages] if len(stages) > 1 else stages
+            pairs += [Pair(encoding, solver, stage) for stage in selected]
     return pairs, missing
 
 
 def _middle(runs: Sequence[Row]) -> Row:
-    """The run with the median time stands for all."""
+    """Return the run with the median time; the first one if a run has no time."""
     totals = [run.total for run in runs if run.total is not None]
     if len(totals) < len(runs):
         return runs[0]
@@ -244,8 +234,8 @@ def _table(rows: Sequence[Row]) -> None:
     for history in dict.fromkeys(row.history for row in rows):
         table = Grid(space=1, right=frozenset(range(4, len(_SHOWN))))
         table.add(*(Styled(name, "bold") for name in _SHOWN))
-        mine = [row for row in rows if row.history == history]
-        for row in sorted(mine, key=lambda r: (r.total is None, r.total or 0.0)):
+        of_history = [row for row in rows if row.history == history]
+        for row in sorted(of_history, key=lambda r: (r.total is None, r.total or 0.0)):
             table.add(
                 row.encoding,
                 row.solver,
@@ -257,7 +247,7 @@ def _table(rows: Sequence[Row]) -> None:
             )
         out.line(history)
         out.show(table)
-        for row in mine:
+        for row in of_history:
             if row.verdict not in ("valid", "invalid"):
                 pair = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))
                 print_lines(escaped(f"{pair}: {row.verdict}: {row.detail}"))

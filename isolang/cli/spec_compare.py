@@ -11,8 +11,9 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
+from isolang.cli.parameters import Include, Output, SpecName
 from isolang.cli.progress import Bar
+from isolang.options import OUTPUT
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 

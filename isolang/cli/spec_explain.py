@@ -11,9 +11,10 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.cli.parameters import OUTPUT, Include, Output, SpecName
+from isolang.cli.parameters import Include, Output, SpecName
 from isolang.cli.progress import Bar
 from isolang.errors import SpecError
+from isolang.options import OUTPUT
 from isolang.output.explained import Explained, ExplainedCheck, Graph, Uses
 from isolang.output.records import EXIT_VALID, json_text
 from isolang.output.terminal import print_data, print_lines

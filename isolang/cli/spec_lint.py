@@ -10,8 +10,9 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import OUTPUT, Include, SpecFiles, one_of
+from isolang.cli.parameters import Include, SpecFiles, one_of
 from isolang.errors import SpecError
+from isolang.options import OUTPUT
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 

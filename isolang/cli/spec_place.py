@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import OUTPUT, Include, Output, SpecName, one_of
+from isolang.cli.parameters import Include, Output, SpecName, one_of
 from isolang.cli.progress import Bar
 from isolang.cli.spec_compare import (
     WHEN_ONE_AT_A_TIME,
@@ -25,6 +25,7 @@ from isolang.cli.spec_compare import (
     said_of_searched,
     witness_report,
 )
+from isolang.options import OUTPUT
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 

@@ -1,4 +1,4 @@
-"""``isocheck verify``: a saved certificate against its history, by both checkers."""
+"""``isocheck verify``: checks a saved certificate against its history with both checkers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec import ValidationError, convert
 
-from isolang.cli.parameters import OUTPUT, Mistake, Only
-from isolang.cli.plot import Plot, require_plottable
+from isolang.cli.parameters import Mistake, Only
+from isolang.cli.plot import require_plottable
 from isolang.errors import SpecError
-from isolang.options import Options, ReadOptions
+from isolang.options import Options, OutputOptions, ReadOptions
 from isolang.output.records import EXIT_REJECTED, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import escaped, print_lines
 
@@ -24,27 +24,26 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
-_OF_A_PIPE: Final = 1 << 28  # bytes of a certificate that comes from no regular file
+_PIPE_LIMIT: Final = 1 << 28  # bytes of a certificate that comes through a pipe
 
 
 def verify(
     *,
-    certificate: Annotated[str, typer.Argument(metavar="CERT", help="Of --certificate.")],
-    history: Annotated[str, typer.Argument(metavar="HISTORY", help="What it is about.")],
-    options: Annotated[Options, Only("timeout", "memory")],
-    page: Annotated[
+    certificate: Annotated[
         str,
-        typer.Option(
-            "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Write the verdict that it proves as a page.",
+        typer.Argument(
+            metavar="CERT",
+            help="A certificate that --certificate saved, or the folder of watch --state.",
         ),
-    ] = "",
-    plot: Plot = "",
+    ],
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="The history it is about.")],
+    options: Annotated[Options, Only("timeout", "memory")],
+    output: Annotated[OutputOptions, Only("html", "plot")],
     by_definition: Annotated[
         bool,
         typer.Option(
             "--by-definition",
-            help="Insist: all of it must be accepted by the definition of the checks as written.",
+            help="Accept only what the checker by definition accepts as a whole.",
         ),
     ] = False,
 ) -> int:  # fmt: skip
@@ -56,10 +55,10 @@ def verify(
     from isolang.limits import default_memory, interrupted_after, memory_cap
 
     is_chain = os.path.isdir(certificate)
-    if is_chain and (page or plot):
+    if is_chain and (output.html or output.plot):
         raise Mistake("--html and --plot show the verdict of a certificate (got a folder's chain)")
-    if plot:
-        require_plottable(plot)
+    if output.plot:
+        require_plottable(output.plot)
     shown = escaped(certificate)
     memory = default_memory() if options.memory is None else options.memory
     try:
@@ -75,7 +74,7 @@ def verify(
                 raise NotCertifiedError(
                     f"not certified by definition: {accepted.beyond_definition}"
                 )
-            drawn = _drawn(proof, text, about, spec, accepted, name=history, page=page, plot=plot)
+            drawn = _drawn(proof, text, about, spec, accepted, name=history, output=output)
     except CertificateRejected as error:
         print_lines(f"REJECTED  {shown}", f"  {escaped(str(error))}")
         return EXIT_REJECTED
@@ -95,7 +94,7 @@ def verify(
         escaped(f"  accepted by: {accepted}"),
         escaped(f"  history sha256 {proof.history_sha256}"),
         escaped(f"  history read as {_read_as(proof)}"),
-        escaped(f"  spec sha256 {proof.spec_sha256}: {_whose(proof.spec_name, spec)}"),
+        escaped(f"  spec sha256 {proof.spec_sha256}: {_provenance(proof.spec_name, spec)}"),
         *(escaped(f"    {line}") for line in _checks(spec)),
         *(escaped(f"  {line}") for line in drawn),
     )
@@ -103,7 +102,7 @@ def verify(
 
 
 def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
-    """The parts of a watched stream, each by itself, and how they follow one another."""
+    """Check the chain of a watch: each part, and that each continues the one before it."""
     from concurrent.futures import ThreadPoolExecutor
 
     from isolang.machine import processors
@@ -125,7 +124,7 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
             "holds"
         ),
         *(escaped(f"  {name}: {value}") for name, value in found.read_as),
-        escaped(f"  spec sha256 {spec.sha256}: {_whose(spec.name, spec, 'chain')}"),
+        escaped(f"  spec sha256 {spec.sha256}: {_provenance(spec.name, spec, 'chain')}"),
         *(escaped(f"    {line}") for line in _checks(spec)),
     )
     return EXIT_VALID
@@ -139,11 +138,10 @@ def _drawn(
     accepted: Acceptance,
     *,
     name: str,
-    page: str,
-    plot: str,
+    output: OutputOptions,
 ) -> list[str]:
-    """Write the page and the figure that were asked for; a line for each."""
-    if not (page or plot):
+    """Write the requested page and figure, and return a line for each."""
+    if not (output.html or output.plot):
         return []
     from isolang.pipeline.verified import verdict_of
     from isolang.report import page as make
@@ -153,58 +151,59 @@ def _drawn(
 
     verdict = verdict_of(proof, about, spec, accepted)
     lines = []
-    if page:
+    if output.html:
         digest = hashlib.sha256(text.encode()).hexdigest()
-        lines.append(f"page {save_page(make(verdict, name=name, certificate=digest), Path(page))}")
-    if plot:
-        lines.append(f"figure {save_picture(figure(verdict), plot)}")
+        page = make(verdict, name=name, certificate=digest)
+        lines.append(f"page {save_page(page, Path(output.html))}")
+    if output.plot:
+        lines.append(f"figure {save_picture(figure(verdict), output.plot)}")
     return lines
 
 
 def _reading(proof: Certificate) -> ReadOptions:
-    """How the certificate has the history read.
+    """Return the options with which the certificate reads the history.
 
     Raises:
-        CertificateError: in a way that this version does not know.
+        CertificateError: this version does not know one of them.
     """
     from isolang.certify.certificate import CertificateError
 
-    said = {"format": proof.history_format, **proof.history_options}
+    options = {"format": proof.history_format, **proof.history_options}
     try:
-        return convert({k: v for k, v in said.items() if v is not None}, ReadOptions)
+        return convert({k: v for k, v in options.items() if v is not None}, ReadOptions)
     except ValidationError as error:
         raise CertificateError(f"the history's options in the certificate: {error}") from None
 
 
 def _read_as(proof: Certificate) -> str:
-    """How the certificate has the history read: that may change what it says."""
+    """Return in words how the certificate reads the history, since that may change its meaning."""
     from isolang.history.history import read_with
 
-    asked = read_with(proof.history_options).removeprefix("read")
-    return f"{proof.history_format}{asked}"
+    options = read_with(proof.history_options).removeprefix("read")
+    return f"{proof.history_format}{options}"
 
 
 def _text(path: str) -> str:
-    """The certificate's text; of what is no regular file, only as much as one may have.
+    """Return the text of a certificate; a pipe is read only up to a limit.
 
     Raises:
-        CertificateError: it cannot be read, or has no end.
+        CertificateError: it cannot be read, or exceeds the limit.
     """
     from isolang.certify.certificate import CertificateError
 
     try:
         with open(path, "rb") as file:
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            data = file.read() if regular else file.read(_OF_A_PIPE + 1)
-        if not regular and len(data) > _OF_A_PIPE:
-            raise CertificateError(f"{path}: no certificate; it is no regular file, and has no end")
+            data = file.read() if regular else file.read(_PIPE_LIMIT + 1)
+        if not regular and len(data) > _PIPE_LIMIT:
+            raise CertificateError(f"{path}: not a certificate: not a regular file, and endless")
         return data.decode()
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise CertificateError(f"{path}: cannot read the certificate ({error})") from error
 
 
-def _whose(known_as: str, spec: Spec, proof: str = "certificate") -> str:
-    """Whether the specification is the library's of this name: its texts say, not its name."""
+def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
+    """Return whose specification this is: the library's, if the texts agree, or its own."""
     from isolang.language.load import load_spec
 
     main = next(iter(spec.texts))
@@ -228,10 +227,10 @@ def _checks(spec: Spec) -> list[str]:
 
 
 def spec_of(certificate: Certificate) -> Spec:
-    """Lower the spec again from the certificate's own texts, whatever the library says today.
+    """Return the spec that the certificate's own texts define, whatever the library says today.
 
     Raises:
-        CertificateError: there are none, or the level that they say has another name.
+        CertificateError: there are no texts, or they define a level of another name.
         SpecError: they cannot be read.
     """
     from isolang.certify.certificate import CertificateError

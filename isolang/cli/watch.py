@@ -1,4 +1,4 @@
-"""``isocheck watch``: a history that somebody is still writing, judged as it grows."""
+"""``isocheck watch``: checks a history while it grows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import msgspec
 import typer
 
 from isolang.cli.choices import duration, number
-from isolang.cli.parameters import Output
+from isolang.cli.parameters import OneSpec, Only
 from isolang.cli.progress import StatusLine
 from isolang.cli.watch_course import Course, Lag
+from isolang.declared import About
+from isolang.options import OUTPUT, OutputOptions
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.watch import Report, Round, Stream, Watch
 
-_PACE: Final = 2.0  # seconds after which what a growing log has brought is judged
-_SHOWN: Final = 12  # assumed values
+_PACE: Final = 2.0  # seconds after which the new transactions of a growing log are checked
+_SHOWN: Final = 12  # assumed values that are printed
 _EXITS: Final = {
     "valid": EXIT_VALID,
     "invalid": EXIT_INVALID,
@@ -38,40 +40,54 @@ def watch(
         list[str],
         typer.Argument(metavar="PATH...", help="Logs that grow, folders of them, or - (stdin)."),
     ],
-    spec: Annotated[
-        str, typer.Option("--spec", "-s", metavar="SPEC", help="A level, or a .iso file.")
+    spec: OneSpec,
+    output: Annotated[
+        OutputOptions,
+        Only(
+            forms=("text", "json"),
+            about={
+                "html": About(
+                    "Write the progress as a page every few seconds, and finally the violation.",
+                    "FILE", OUTPUT,
+                ),
+            },
+        ),
     ],
     format: Annotated[  # noqa: A002
-        str, typer.Option("--from", metavar="FORMAT", help="The format of the logs.")
+        str,
+        typer.Option(
+            "--from", metavar="FORMAT",
+            help="The format of the logs; by default detected from their content.",
+        ),
     ] = "auto",
     until_idle: Annotated[
         float | None,
         typer.Option(
             metavar="TIME", parser=duration, show_default=False,
-            help="End when nothing new has come for so long; 0: at the end of what is there. "
-            "Without, Ctrl-C ends it.",
+            help="End after this time without new transactions; 0: at the end of the present logs. "
+            "By default Ctrl-C ends the watch.",
         ),
     ] = None,
     state: Annotated[
         str,
         typer.Option(
             metavar="DIR", show_default=False,
-            help="Keep the certificate there, a part for each cut; `isocheck verify DIR LOG` "
-            "checks it.",
+            help="Save the certificate in this folder, a part for each cut, and resume from it; "
+            "`isocheck verify DIR LOG` checks it.",
         ),
     ] = "",
     round: Annotated[  # noqa: A002
         int, typer.Option(
             metavar="N", parser=number(int, 1, 1_000_000),
-            help="Transactions that are judged at a time.",
+            help="Check this many transactions at a time.",
         ),
     ] = 1000,
     most: Annotated[
         int,
         typer.Option(
             metavar="N", parser=number(int, 1, 100_000_000),
-            help="Transactions that may be held at once; where more would have to be, a "
-            "violation is only suspected.",
+            help="The most transactions to keep in memory; a violation that would need more is "
+            "only suspected.",
         ),
     ] = 200_000,
     clock_error: Annotated[
@@ -84,46 +100,38 @@ def watch(
     memory: Annotated[
         int, typer.Option(
             metavar="MB", parser=number(int, 64, 10_000_000),
-            help="Half of it may be taken by the last values of the keys; what is beyond is kept "
-            "on disk.",
+            help="Memory; the last values of the keys may use half of it, and others go to disk.",
         ),
     ] = 512,
     grace: Annotated[
         str, typer.Option(
             metavar="DURATION",
-            help="How long what has no known outcome is waited for, of a log that grows.",
+            help="How long to wait for an unknown outcome in a log that grows.",
         ),
     ] = "30s",
     initial_value: Annotated[
         list[str] | None, typer.Option(
             "--initial-value", metavar="V", show_default=False,
-            help="What all keys (V), or one (KEY=V), held before the stream, instead of nil.",
+            help="The initial value of all keys (V), or of one key (KEY=V), instead of nil.",
         ),
     ] = None,
     unwritten_initial: Annotated[
         bool, typer.Option(
             "--unwritten-initial",
-            help="What was read and nobody wrote was there before: at most one value of a key.",
+            help="A value that is read but never written is initial; each key has at most one.",
         ),
     ] = False,
     to_the_end: Annotated[
         bool, typer.Option(
-            "--to-the-end", help="Go on after a violation, without what its transactions read."
+            "--to-the-end", help="Go on after a violation, without the reads of its transactions."
         ),
     ] = False,
-    html: Annotated[
-        str, typer.Option(
-            "--html", metavar="FILE", show_default=False,
-            help="Write how it goes as a page every few seconds, and in the end the violation.",
-        ),
-    ] = "",
     metrics: Annotated[
         str, typer.Option(
             "--metrics", metavar="[HOST:]PORT", show_default=False,
-            help="Serve these numbers for Prometheus, under /metrics.",
+            help="Serve the numbers of the watch for Prometheus, under /metrics.",
         ),
     ] = "",
-    output: Output = "text",
 ) -> int:  # fmt: skip
     """Judge a history while it is being written, in bounded memory."""
     from isolang.errors import HistoryError
@@ -143,7 +151,7 @@ def watch(
         if "-" in paths:
             if (folder / "input").exists():
                 raise HistoryError(
-                    "-: what came through a pipe is gone; a watch of it cannot go on"
+                    "-: cannot resume a watch of the standard input, since its past is gone"
                 )
             spool = open_.enter_context((folder / "input").open("x+b"))
         stream = Stream(
@@ -165,22 +173,24 @@ def watch(
             grace_seconds=nanoseconds(grace) / 1e9 if follows else 0.0,
         )  # fmt: skip
         open_.callback(watched.close)
-        course = Course(", ".join(paths), watched.plan.spec.name, page=html, before=watched.seen)
+        course = Course(
+            ", ".join(paths), watched.plan.spec.name, page=output.html, before=watched.seen
+        )
         line = StatusLine(sys.stderr, course.line)
         open_.callback(line.end)
         if metrics:
             from isolang.cli.watch_metrics import served
 
             warn(f"metrics: {open_.enter_context(served(course, metrics))}")
-        report = _followed(watched, stream, course, line, output=output)
+        report = _followed(watched, stream, course, line, output=output.form)
         if not state:  # the copy of what came through a pipe is gone with its folder
-            copy, given = f"{folder / 'input'}:", "the standard input, line "
-            places = tuple(place.replace(copy, given) for place in report.places)
+            copy, original = f"{folder / 'input'}:", "the standard input, line "
+            places = tuple(place.replace(copy, original) for place in report.places)
             report = msgspec.structs.replace(report, places=places)
         files = _kept(report, folder) if state else []
-        if html:
+        if output.html:
             files += _page(report, course)
-    return _told(report, watched, course, state=state, output=output, files=files)
+    return _printed(report, watched, course, state=state, output=output.form, files=files)
 
 
 def _followed(
@@ -191,7 +201,7 @@ def _followed(
     *,
     output: str,
 ) -> Report:
-    """Read until the stream ends, a violation is found, or Ctrl-C ends it."""
+    """Feed the stream to the watch until the stream ends, or a violation or Ctrl-C ends it."""
     batches = iter(stream)
     while watched.report is None:
         try:
@@ -211,7 +221,7 @@ def _followed(
 
 
 def _kept(report: Report, folder: Path) -> list[str]:
-    """Save the transactions of a violation, and their certificate, beside the chain."""
+    """Save the transactions of a violation and their certificate in the folder of the chain."""
     from isolang.errors import IsolangError
     from isolang.watch.violation import save_violation
 
@@ -234,7 +244,7 @@ def _page(report: Report, course: Course) -> list[str]:
     return []
 
 
-def _told(
+def _printed(
     report: Report, watched: Watch, course: Course, *, state: str, output: str, files: list[str]
 ) -> int:
     from isolang.history.values import value_text
@@ -255,8 +265,8 @@ def _told(
     if report.given_up:
         some = ", ".join(report.given_up_at)
         lines.append(
-            f"  {report.given_up:,} of unknown outcome were no longer waited for, as nobody had "
-            f"read from them{': ' if some else ''}{some}"
+            f"  {report.given_up:,} transactions of unknown outcome left the window, since no "
+            f"transaction had read from them{': ' if some else ''}{some}"
         )
     if report.note:
         lines.append(f"  {report.note}")
@@ -268,7 +278,7 @@ def _told(
         for key, value in report.assumed[:_SHOWN]
     ]
     if len(report.assumed) > _SHOWN:
-        lines.append(f"  assumed: likewise {len(report.assumed) - _SHOWN:,} more values")
+        lines.append(f"  assumed: the same of {len(report.assumed) - _SHOWN:,} more values")
     lines += [f"  {name}" for name in files]
     if state and report.outcome == "valid":
         lines.append(f"  isocheck verify {state} LOG checks it again")

@@ -1,4 +1,4 @@
-"""``--cross-check``: other pairs asked about a history, and what is kept if they disagree."""
+"""``--cross-check``: decides a history with other pairs, and saves it if they disagree."""
 
 from __future__ import annotations
 
@@ -14,30 +14,45 @@ from isolang.solvers.registry import choose_pair
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.jobs.job import Job
     from isolang.language.classify.route import Route
     from isolang.limits import Deadline
+    from isolang.options import Options
     from isolang.verdict import Verdict
 
-# Of the time that is left, this much is for the pairs; the rest is for writing what came of it.
-_SHARE = 0.8
+_SHARE = 0.8  # of the remaining time for the pairs; the rest is for writing the files
 
 
 def cross_checked(
-    job: Job, report: Report, verdict: Verdict, route: Route, deadline: Deadline
+    report: Report,
+    verdict: Verdict,
+    route: Route,
+    options: Options,
+    deadline: Deadline,
+    *,
+    which: str,
+    folder: str,
 ) -> Report:
-    """Cross-check a verdict; the report with what came of it."""
-    how = job.options
-    chosen, _ = choose_pair(how.encoding, how.solver, how.prune, route=route)
-    others = partners(chosen, job.cross_check, route)
+    """Cross-check a verdict and return its report with the result.
+
+    Args:
+        report: the report of the verdict.
+        verdict: the verdict of the first pair.
+        route: the route of its level.
+        options: the options of the check.
+        deadline: the deadline of the check.
+        which: the value of ``--cross-check``.
+        folder: where to save a history on which the pairs disagree.
+    """
+    chosen, _ = choose_pair(options.encoding, options.solver, options.prune, route=route)
+    others = partners(chosen, which, route)
     seconds = None
-    if how.timeout is not None:
+    if options.timeout is not None:
         try:
-            left = deadline.remaining() or 0.0
+            remaining = deadline.remaining() or 0.0
         except TimeoutError:
-            left = 0.0
-        seconds = max(0.01, _SHARE * left / (len(others) + 1))
-    found = cross_check(verdict.history, route, chosen, others, seconds=seconds, seed=how.seed)
+            remaining = 0.0
+        seconds = max(0.01, _SHARE * remaining / (len(others) + 1))
+    found = cross_check(verdict.history, route, chosen, others, seconds=seconds, seed=options.seed)
     entry = CrossCheckReport(
         summary=found.summary(),
         claims=tuple(
@@ -58,7 +73,7 @@ def cross_checked(
         parts["minimal"] = (found.minimal, f"{stem}-minimal.edn")
     saved, warnings = {}, list(report.warnings)
     for name, (history, file) in parts.items():
-        path = os.path.join(job.certificates or ".", file)
+        path = os.path.join(folder, file)
         try:
             saved[name] = _save(history, path)
         except (IsolangError, OSError) as error:

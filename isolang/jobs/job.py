@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError, internal_error
-from isolang.options import Options, ReadOptions
+from isolang.options import Options, OutputOptions, ReadOptions
 from isolang.output.records import Limits, Report, Standing, error_report, report_of, unknown_report
 
 if TYPE_CHECKING:
@@ -52,15 +52,11 @@ class Job(Struct, frozen=True, kw_only=True):
         reading: how to read it.
         options: how to check it; the timeout is for each verdict, with reading.
         parallel: how many jobs share the memory that is used by default.
-        certificates: where to save certificates; empty for nowhere.
-        minimal: where to write the smallest invalid part; empty for nowhere.
-        page: the file, or the folder, to write pages to; empty for none.
-        plot: the file to draw the violation in; empty for none.
-        form: the form of the verdict that is to be printed (``isolang.report.forms``), if any.
-        cross_check: of ``--cross-check``; empty for none.
-        all_anomalies: whether to look for every kind of anomaly.
-        standing: whether to say between which levels the history stands, where that is cheap.
-        simplest: whether somebody reads the violation, so that the simplest is looked for.
+        output: which files to write, and whether to search for every kind of anomaly.
+        form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
+        cross_check: the value of ``--cross-check``; empty for none.
+        standing: whether to report between which levels the history lies, if that is cheap.
+        simplest: whether to search for the simplest violation, since somebody reads it.
     """
 
     history: str
@@ -68,13 +64,9 @@ class Job(Struct, frozen=True, kw_only=True):
     reading: ReadOptions = ReadOptions()
     options: Options = Options()
     parallel: int = 1
-    certificates: str = ""
-    minimal: str = ""
-    page: str = ""
-    plot: str = ""
+    output: OutputOptions = OutputOptions()
     form: str = ""
     cross_check: str = ""
-    all_anomalies: bool = False
     standing: bool = False
     simplest: bool = True
 
@@ -133,7 +125,7 @@ class _Beside:
 
     def added(self, report: Report) -> Report:
         """The report with it."""
-        if report.verdict == "error" or not (self._job.all_anomalies or self._job.standing):
+        if report.verdict == "error" or not (self._job.output.all_anomalies or self._job.standing):
             return report
         if not self._done:
             try:
@@ -154,7 +146,7 @@ class _Beside:
             left = options.timeout - report.seconds.total
             if left <= _LEFT:
                 return
-        if self._job.all_anomalies:
+        if self._job.output.all_anomalies:
             from isolang.pipeline.findings import findings_of
 
             options = replace(options, timeout=left)
@@ -249,7 +241,15 @@ def _judged(
             from isolang.jobs.crosscheck import cross_checked
 
             progress("cross-check")
-            report = cross_checked(job, report, verdict, route, deadline)
+            report = cross_checked(
+                report,
+                verdict,
+                route,
+                job.options,
+                deadline,
+                which=job.cross_check,
+                folder=job.output.certificates or ".",
+            )
         return report
     except IsolangError as error:
         return error_report(job.history, name, str(error), deadline.seconds())
@@ -293,17 +293,17 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     evidence = verdict.evidence if isinstance(verdict, Unknown) else None
     to_save: dict[str, Callable[[], str]] = {}
     if evidence is not None:
-        to_save["certificate"] = lambda: str(evidence.save(job.certificates or "."))
-    if isinstance(verdict, Valid | Invalid) and proved and job.certificates:
+        to_save["certificate"] = lambda: str(evidence.save(job.output.certificates or "."))
+    if isinstance(verdict, Valid | Invalid) and proved and job.output.certificates:
         certificate = verdict.certificate
-        to_save["certificate"] = lambda: str(certificate().save(job.certificates))
-    if isinstance(verdict, Invalid) and proved and job.minimal:
+        to_save["certificate"] = lambda: str(certificate().save(job.output.certificates))
+    if isinstance(verdict, Invalid) and proved and job.output.minimal:
         invalid = verdict
         to_save["minimal"] = lambda: _write_minimal(job, invalid, route)
-    if job.page:
+    if job.output.html:
         to_save["page"] = lambda: _write_page(job, report, verdict)
-    if job.plot:
-        to_save["plot"] = lambda: _draw(job.plot, verdict)
+    if job.output.plot:
+        to_save["plot"] = lambda: _draw(job.output.plot, verdict)
     if job.form:
         to_save["drawn"] = lambda: _drawn(job.form, verdict)
     saved: dict[str, str] = {}
@@ -326,7 +326,7 @@ def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
     """Write the page of a verdict: to the file itself, or to one of its own in the folder."""
     from isolang.report import page, save_page
 
-    path = Path(job.page)
+    path = Path(job.output.html)
     if path.suffix != ".html":
         stem = f"{Path(job.history).name}-{Path(report.spec).name}"
         path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
@@ -349,10 +349,11 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     if job.options.timeout is not None:
         left = max(0.1, job.options.timeout - verdict.seconds.total)
     part = minimise(verdict, route, seconds=left, seed=job.options.seed)
-    written = write_history(part, job.minimal, format="edn", renumber=True)
+    written = write_history(part, job.output.minimal, format="edn", renumber=True)
     counts = part.counts()
     anomaly = anomaly_of(part, route, seed=job.options.seed)
     return (
-        f"{job.minimal} ({counts['transactions']} transactions, {written.operations} operations"
-        f"{': ' if anomaly else ''}{anomaly}; found in {time.perf_counter() - start:.1f} s)"
+        f"{job.output.minimal} ({counts['transactions']} transactions, "
+        f"{written.operations} operations{': ' if anomaly else ''}{anomaly}; found in "
+        f"{time.perf_counter() - start:.1f} s)"
     )

@@ -61,7 +61,7 @@ def _run(
             phase = what
             progress(what)
         again = kind == "report" or what == "read"
-        return patience + (_MINIMAL if job.minimal else 0.0) if again else None
+        return patience + (_MINIMAL if job.output.minimal else 0.0) if again else None
 
     ended = children.run(
         f"{__name__}:work", job, hear, first=patience + _START, stdin=job.history == "-"

@@ -50,7 +50,7 @@ def test_one_page_is_for_one_verdict(tmp_path, capfd):
     lost, valid, _ = histories(tmp_path)
     run = run_here(capfd, "-s", "si", "--html", tmp_path / "page.html", lost, valid)
     assert run.code == 2
-    assert "--html FILE.html is one page" in run.err
+    assert "--html FILE.html shows one verdict" in run.err
 
 
 def test_a_page_that_cannot_be_written_is_a_warning(tmp_path, capfd):

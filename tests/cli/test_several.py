@@ -118,7 +118,7 @@ def test_brief_json_says_the_verdict_in_fewer_words(folder, capfd):
     ("options", "said"),
     [
         (["-q", "-o", "json"], "--quiet prints no verdicts"),
-        (["--brief", "-o", "dot"], "--brief is"),
+        (["--brief", "-o", "dot"], "--brief: expected --output text, json or edn"),
     ],
 )
 def test_short_forms_that_say_nothing_are_refused(folder, capfd, options, said):
