@@ -290,7 +290,7 @@ def test_a_full_device_is_an_error(files):
             command, stdout=full, stderr=subprocess.PIPE, check=False, env=ENVIRONMENT
         )
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines() == ["isocheck: No space left on device"]
+    assert done.stderr.decode().splitlines() == ["isocheck: cannot print: No space left on device"]
 
 
 @pytest.mark.parametrize("extra", [["--timeout", "60"], ["--jobs", "2"]])
