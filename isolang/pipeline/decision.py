@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict, assert_never
 
@@ -14,6 +14,7 @@ from isolang.caveat import Caveat
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
 from isolang.errors import HistoryError
+from isolang.history.columns import COMMITTED, UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.language.classify.event_graph import Plan
 from isolang.language.library import assumption_of, list_library
 from isolang.language.meaning.mentions import mentioned, uses_groups
@@ -159,15 +160,36 @@ def _why_not_judgeable(spec: Spec, history: History) -> str:
     return f"{what}; it cannot be judged by {spec.name}, only by {known} and what is as strong"
 
 
+def _unknown_moments(history: History) -> Iterator[str]:
+    """Yield what the history does not say of the moments of committed operations."""
+    import numpy as np
+
+    columns = history.columns
+    if not columns.has_operation_times:
+        yield _NO_MOMENTS
+        return
+    unknown = (columns.op_begin == UNKNOWN_BEGIN) | (columns.op_end == UNKNOWN_END)
+    committed = np.repeat(columns.txn_status == COMMITTED, np.diff(columns.op_start))
+    if not (unknown & committed).any():
+        return
+    bounds = "each was executed between the begin and the end of its transaction"
+    if columns.two_clocks:
+        bounds = (
+            "the order of lines does not bound them, because the operations have their own clock; "
+            "hint: `:time` in every map"
+        )
+    which = f"{int((unknown & committed).sum())} of {int(committed.sum())} operations"
+    yield f"{which} have no times of their own: {bounds}"
+
+
 def _verdict(run: PairRun) -> Verdict:
     if isinstance(run.route, Plan) and run.route.theorem is not None:
         run.notes.append(run.route.theorem.sentence)
     if assumption := assumption_of(run.written_spec.texts.values()):
         run.notes.append(Caveat(f"assumption: {assumption}"))
     run.notes += map(Caveat, names_without_effect(run.history, run.written_spec))
-    timed = run.history.columns.has_operation_times
-    if not timed and mentioned(run.written_spec) & _COMPARE_OPERATIONS:
-        run.notes.append(Caveat(_NO_MOMENTS))
+    if mentioned(run.written_spec) & _COMPARE_OPERATIONS:
+        run.notes += map(Caveat, _unknown_moments(run.history))
     implicit = Implicit(run) if run.history.columns.implicit else None
     while True:
         with run.deadline.during("prepare"):

@@ -172,6 +172,11 @@ def test_lines_bound_no_operation_of_another_clock(read: str, outcome: str) -> N
     for one in (history, back):
         verdict = check(one, "postgresql-read-committed")
         assert (verdict.outcome, verdict.certified) == (outcome, True)
+        # The verdict says what the history does not.
+        said = [note for note in map(str, verdict.notes) if "have no times of their own" in note]
+        assert [("1 of 2" in note, "`:time` in every map" in note) for note in said] == [
+            (True, True)
+        ] * (read == "nil")
         assert check(one, "sser").outcome == "invalid"
 
 
