@@ -27,10 +27,12 @@ from .history import (
     is_list_key,
     is_write,
     keys,
+    partly_timed,
     sort_by_session,
     without_operation,
 )
 from .predicates import matches
+from .simulate import moved, partly_noted
 
 #: Whether reads by name return what the version that they name holds. Without, most histories would
 #: be refuted by their values alone; and two reads that name an initial version of which nothing is
@@ -65,7 +67,8 @@ def _of_operations(*kinds: str) -> Callable[[Crossed], bool]:
 #: Feature -> whether a history has it. It is asked of the history as the tool gets it.
 FEATURES: Final[dict[str, Callable[[Crossed], bool]]] = {
     "times of transactions": _of_transactions(lambda t: t.begin is not None and t.times is None),
-    "times of operations": _of_transactions(lambda t: bool(t.times)),
+    "times of operations": _of_transactions(lambda t: any(t.times or ())),
+    "times of some operations": lambda c: partly_timed(c.history),
     "clock error": lambda c: bool(c.error),
     "predicates": _of_operations("scan"),
     "lists": lambda c: any(is_list_key(c.history, k) for k in keys(c.history)),
@@ -104,7 +107,11 @@ _OFTEN: Final = {
 }
 
 #: Those that a history cannot be drawn without.
-_NEEDS: Final = {"clock error": "times of transactions", "ordered versions": "versions"}
+_NEEDS: Final = {
+    "clock error": "times of transactions",
+    "ordered versions": "versions",
+    "times of some operations": "times of operations",
+}
 
 
 def features(crossed: Crossed) -> frozenset[str]:
@@ -128,6 +135,8 @@ def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset())
         drawn -= {*before} - ({rng.choice(before)} if rng.random() < 0.7 else set())
     store = _Store(rng, drawn)
     history = store.run()
+    if "times of some operations" in drawn:
+        history = partly_noted(rng, history)
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         history = changed(rng, history)
     if ONE_VALUE_BY_NAME:
@@ -414,7 +423,9 @@ def changed(rng: random.Random, history: History) -> History:
     i = rng.randrange(len(history))
     t = history[i]
     if rng.random() < 0.25 and t.begin is not None:
-        return _put(history, i, _moved(t, rng.choice((-3, -2, -1, 1, 2, 3))))
+        return _put(history, i, moved(t, rng.choice((-3, -2, -1, 1, 2, 3))))
+    if rng.random() < 0.1 and any(t.times or ()):
+        return _put(history, i, _moved_operation(rng, t))
     if rng.random() < 0.12:
         return _put(history, i, replace(t, status=rng.choice(("committed", "maybe", "aborted"))))
     if not t.ops:
@@ -438,21 +449,21 @@ def changed(rng: random.Random, history: History) -> History:
 
 def _put(history: History, i: int, t: Txn) -> History:
     if t.status == "committed" and t.begin is not None and t.end is None:
-        last = max([t.begin, *(b for _, b in t.times or ()), t.commit or t.begin])
+        last = max([t.begin, *(p[1] for p in t.times or () if p), t.commit or t.begin])
         t = replace(t, end=last)
     return (*history[:i], t, *history[i + 1 :])
 
 
-def _moved(t: Txn, by: int) -> Txn:
-    """All times of a transaction, by the same."""
-    assert t.begin is not None
-    return replace(
-        t,
-        begin=t.begin + by,
-        end=None if t.end is None else t.end + by,
-        times=t.times and tuple((a + by, b + by) for a, b in t.times),
-        commit=None if t.commit is None else t.commit + by,
-    )
+def _moved_operation(rng: random.Random, t: Txn) -> Txn:
+    """One operation was sent and answered at other times within its transaction."""
+    times = list(t.times or ())
+    j = rng.choice([at for at, pair in enumerate(times) if pair])
+    known = [at for pair in times if pair for at in pair] + [t.commit, t.begin, t.end]
+    low = min(at for at in known if at is not None) if t.begin is None else t.begin
+    high = max(at for at in known if at is not None) if t.end is None else t.end
+    sent, answered = sorted(rng.randint(low, max(low, high)) for _ in range(2))
+    times[j] = (sent, answered)
+    return replace(t, times=tuple(times))
 
 
 def _names(history: History, key: str) -> list[Named]:

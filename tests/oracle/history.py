@@ -60,8 +60,8 @@ class Txn:
     end: int | None = None
     #: the statement of each operation; without, each is one of its own
     statements: tuple[int, ...] | None = None
-    #: when each operation was sent and answered
-    times: tuple[tuple[int, int], ...] | None = None
+    #: when each operation was sent and answered; None in place of a pair: it is not known
+    times: tuple[tuple[int, int] | None, ...] | None = None
     #: when COMMIT was sent; its answer is the end
     commit: int | None = None
     #: the name of its group
@@ -105,6 +105,26 @@ def timed(history: History) -> bool:
     return any(t.begin is not None for t in history) and all(
         t.begin is not None and t.end is not None for t in committed
     )
+
+
+def has_moments(t: Txn) -> bool:
+    """Whether it is known when something inside of a transaction was sent and answered."""
+    return any(t.times or ()) or t.commit is not None
+
+
+def partly_timed(history: History) -> bool:
+    """Whether it is known of some operations and COMMITs when they were sent, and of others not.
+
+    Those of aborted transactions are never compared, nor need anybody have sent a COMMIT of unknown
+    outcome.
+    """
+    known: list[bool] = []
+    for t in history:
+        if t.status != "aborted":
+            known += [p is not None for p in t.times or (None,) * len(t.ops)]
+            if t.status == "committed" or t.commit is not None:
+                known.append(t.commit is not None)
+    return any(known) and not all(known)
 
 
 def without_time(history: History) -> History:
@@ -213,7 +233,7 @@ def is_list_key(history: History, key: str) -> bool:
 _OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
 _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
-_TIMES = re.compile(r"@(-?\d+)-(-?\d*)(?::([\d,-]*):(-?\d*))?\s*$")
+_TIMES = re.compile(r"@(-?\d*)-(-?\d*)(?::((?:nil|[\d,-])*):(-?\d*))?\s*$")
 _VERSION = re.compile(r"#(-?\d+)")
 _GROUP = re.compile(r"%(\w+)\s*$")
 _LABELS = re.compile(r"~([\w,]+)\s*$")
@@ -226,7 +246,8 @@ def parse(text: str) -> History:
     ``?`` is a maybe.
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
-    known), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent and answered. ``%a``
+    known, ``@-7`` for a begin), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent
+    and answered, ``@3-7:nil,5-5:`` with one operation and COMMIT of which that is not known. ``%a``
     at the end is its group; behind it, ``~a,b`` are its labels, and ``^ser`` its level.
     ``w(x,1)#3`` states the version 3, and versions are ordered where the text begins with ``#``.
     ``r(x,1,[0 2])`` names the write that was read, by the numbers of its transaction and its
@@ -249,10 +270,10 @@ def parse(text: str) -> History:
             if found := _GROUP.search(body):
                 group, body = found[1], body[: found.start()].strip()
             if found := _TIMES.search(body):
-                begin, end = int(found[1]), int(found[2]) if found[2] else None
+                begin, end = (int(given) if given else None for given in found.group(1, 2))
                 if found[3] is not None:
-                    pairs = re.findall(r"(-?\d+)-(-?\d+)", found[3])
-                    times = tuple((int(a), int(b)) for a, b in pairs)
+                    pairs = re.findall(r"nil|(-?\d+)-(-?\d+)", found[3])
+                    times = tuple((int(a), int(b)) if a else None for a, b in pairs)
                     commit = int(found[4]) if found[4] else None
                 body = body[: found.start()].strip()
             ops: list[Op] = []
@@ -343,11 +364,12 @@ def show(history: History) -> str:
 
     def txn(t: Txn) -> str:
         time = ""
-        if t.begin is not None:
-            time = f" @{t.begin}-{'' if t.end is None else t.end}"
+        if t.begin is not None or t.end is not None or t.times is not None:
+            begin, end, sent = ("" if at is None else at for at in (t.begin, t.end, t.commit))
+            time = f" @{begin}-{end}"
             if t.times is not None:
-                pairs = ",".join(f"{a}-{b}" for a, b in t.times)
-                time += f":{pairs}:{'' if t.commit is None else t.commit}"
+                pairs = ",".join("nil" if p is None else f"{p[0]}-{p[1]}" for p in t.times)
+                time += f":{pairs}:{sent}"
         group = "" if t.group is None else f" %{t.group}"
         names = f" ~{','.join(t.labels)}" if t.labels else ""
         names += "" if t.level is None else f" ^{t.level}"
@@ -375,21 +397,27 @@ def _shown(value: Any) -> str:
 
 
 def to_edn(history: History) -> str:
-    """One op map per line; the order of lines is real time.
+    """One op map per line; the order of lines is real time, and that of a clock (``:time``) where
+    only some operations have times: the others have those of their transaction.
 
     A maybe transaction's end is when its client gave up. A history without times gets an order of
     lines in which every transaction starts as early and ends as late as its session allows, so that
     sessions of one transaction are all concurrent.
     """
     timed = history if has_time(history) else with_wide_times(history)
+    last = 1 + max((at for t in timed for at in (t.begin, t.end) if at is not None), default=0)
+    by_clock = partly_timed(history)
     events: list[tuple[float, int, int, str]] = []
     for i, t in enumerate(timed):
         process = str(t.session)
         begin = float("-inf") if t.begin is None else t.begin
         end = float("inf") if t.end is None else t.end
-        events.append((begin, 0, i, _edn_line("invoke", process, t, invoke=True)))
+        clock = (t.begin, last if t.end is None else t.end) if by_clock else (None, None)
+        line = _edn_line("invoke", process, t, clock[0], invoke=True)
+        events.append((begin, 0, i, line))
         outcome = {"committed": "ok", "aborted": "fail", "maybe": "info"}[t.status]
-        events.append((end, 1, i, _edn_line(outcome, process, t, invoke=False)))
+        line = _edn_line(outcome, process, t, clock[1], invoke=False)
+        events.append((end, 1, i, line))
     lines = [e[3] for e in sorted(events, key=lambda e: e[:3])]
     header = "{:versions :ordered}\n" if any(t.ordered for t in history) else ""
     return header + (
@@ -431,11 +459,12 @@ def as_edn_says(history: History) -> History:
     return sort_by_session(found)
 
 
-def _edn_line(kind: str, process: str, t: Txn, *, invoke: bool) -> str:
+def _edn_line(kind: str, process: str, t: Txn, clock: int | None, *, invoke: bool) -> str:
     ops = " ".join(_edn_op(o, invoke=invoke) for o in t.ops)
-    more = ""
-    if not invoke and t.times is not None:
-        more += f", :times [{' '.join(f'[{a} {b}]' for a, b in t.times)}]"
+    more = "" if clock is None else f", :time {clock}"
+    if not invoke and any(t.times or ()):
+        pairs = ("nil" if pair is None else f"[{pair[0]} {pair[1]}]" for pair in t.times or ())
+        more += f", :times [{' '.join(pairs)}]"
     if not invoke and t.commit is not None:
         more += f", :commit [{t.commit} {'nil' if t.end is None else t.end}]"
     if t.group is not None:

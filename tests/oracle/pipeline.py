@@ -36,6 +36,7 @@ from .history import (
     has_time,
     is_list_key,
     keys,
+    partly_timed,
     show,
     sort_by_session,
     timed,
@@ -84,11 +85,13 @@ def to_tool(
 def as_edn(history: History, initial: object, error: object) -> bool:
     """Whether the tool gets the history as EDN: it has rows, and nothing that EDN cannot say.
 
-    EDN has no initial values beside nil and no sources by name; without times of each operation
-    its real time is the order of lines, which knows no clock; a process does one thing after the
-    other; and what a committed transaction read is known.
+    EDN has no initial values beside nil and no sources by name; where only some operations have
+    times, each map has one, too; a process does one thing after the other; and what a committed
+    transaction read is known.
     """
-    partly = any(t.times is None for t in history) and any(t.times for t in history)
+    partly = partly_timed(history) and any(
+        t.begin is None or (t.end is None and t.status != "maybe") for t in history
+    )
     named = any(t.sources for t in history)
     lost = any(t.status == "committed" and op[-1] == UNKNOWN for t in history for op in t.ops)
     valued = initial is not None and not isinstance(initial, Before)
@@ -186,8 +189,8 @@ def _from_python(history: History, initial: object, loading: Txn | None = None) 
 
 
 def _times_of(t: Txn) -> dict[str, Any]:
-    """What the tool is told of the times of operations."""
-    return {} if t.times is None else {"times": t.times, "commit": t.commit}
+    """What the tool is told of the times of operations; of none, where none of them is known."""
+    return {"commit": t.commit, **({"times": t.times} if any(t.times or ()) else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,11 +400,26 @@ def _simpler(history: History) -> Iterable[History]:
         yield tuple(replace(t, ordered=False) for t in history)
     if has_time(history):
         yield without_time(history)
+    yield from _fewer_times(history)
     for i, t in enumerate(history):
         if t.status != "committed" and all(o[-1] != UNKNOWN for o in t.ops):
             yield (*history[:i], replace(t, status="committed"), *history[i + 1 :])
         if sum(u.session == t.session for u in history) > 1:
             yield sort_by_session((*history[:i], replace(t, session=99), *history[i + 1 :]))
+
+
+def _fewer_times(history: History) -> Iterable[History]:
+    """The same with the times of a transaction's operations unknown, or one of them, or COMMIT's."""
+    for i, t in enumerate(history):
+        times, rest = t.times or (), (history[:i], history[i + 1 :])
+        less = [replace(t, times=None, commit=None)] if t.times is not None else []
+        less += [
+            replace(t, times=(*times[:j], None, *times[j + 1 :]))
+            for j, pair in enumerate(times)
+            if pair
+        ]
+        less += [replace(t, commit=None)] if t.commit is not None else []
+        yield from ((*rest[0], other, *rest[1]) for other in less)
 
 
 def _simpler_op(op: Op) -> Iterable[Op]:

@@ -60,9 +60,9 @@ __all__ = ["TooLargeError", "World", "evaluate", "flags", "holds", "satisfied", 
 
 #: What times say of reads: see ``_of_reads``.
 _READ_TIMES = frozenset(("committed-before", "committed-after", "answered-before"))
-_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "statement", "last-write")) | _READ_TIMES
+_ON_EVENTS = frozenset(("po", "tx", "rf", "cand", "statement", "last-write", "pred")) | _READ_TIMES
 _CONTAIN_INIT = frozenset(("ww", "co", "ar", "vis"))
-_SETS = frozenset(("T", "W", "R", "last-write"))
+_SETS = frozenset(("T", "W", "R", "last-write", "pred"))
 
 Rf = Sequence[Source]
 
@@ -319,6 +319,8 @@ def _given(
             ]
         )
         read_event = {(t, op): op_event[t, op] for t in included for _, _, op in fact[t].reads}
+        missing = [e for (t, op), e in read_event.items() if history[t].ops[op][0] == "miss"]
+        w.sets["pred"] = sum(1 << e for e in missing)
         for name, found in _of_reads(history, included, read_event, number, error).items():
             w.plain[name] = _union([edge(a, b) for a, b in found])
         for key in all_keys:

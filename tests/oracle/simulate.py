@@ -194,6 +194,32 @@ def timed_history(
     return sort_by_session(txns)
 
 
+def partly_noted(rng: random.Random, history: History) -> History:
+    """The history as clients tell it that do not note all times of what they do.
+
+    A transaction has its begin and its end, except where it did not commit, and beside them: none
+    of its times; only when COMMIT was sent; all but that; or those of some operations.
+    """
+    return tuple(
+        _partly(rng, t) if t.times is not None and rng.random() < 0.7 else t for t in history
+    )
+
+
+def _partly(rng: random.Random, t: Txn) -> Txn:
+    times = t.times or ()
+    what = rng.random()
+    if what < 0.2:
+        return replace(t, times=None, commit=None)
+    if what < 0.35:
+        times = (None,) * len(times)
+    elif what > 0.5:
+        times = tuple(None if rng.random() < 0.4 else pair for pair in times)
+    commit = t.commit if what < 0.35 or (what > 0.5 and rng.random() < 0.7) else None
+    begin = None if t.status != "committed" and rng.random() < 0.15 else t.begin
+    said = any(times) or commit is not None
+    return replace(t, begin=begin, times=times if said else None, commit=commit)
+
+
 def disturbed(rng: random.Random, history: History) -> History:
     """One time or one read is another one; the times of a session stay in order."""
     i = rng.randrange(len(history))
@@ -204,15 +230,21 @@ def disturbed(rng: random.Random, history: History) -> History:
             seen = rng.choice((None, 1, 2, 3))
             ops = (*t.ops[:j], ("r", t.ops[j][1], seen), *t.ops[j + 1 :])
             return (*history[:i], replace(t, ops=ops), *history[i + 1 :])
-    if t.times is None or t.begin is None or t.commit is None:
+    if t.times is None:
         return history
-    move = rng.choice((-3, -2, -1, 1, 2, 3))
-    shifted = tuple((a + move, b + move) for a, b in t.times)
-    moved = replace(
+    return (*history[:i], moved(t, rng.choice((-3, -2, -1, 1, 2, 3))), *history[i + 1 :])
+
+
+def moved(t: Txn, by: int) -> Txn:
+    """The transaction with all of its times by so much later."""
+
+    def later(at: int | None) -> int | None:
+        return None if at is None else at + by
+
+    return replace(
         t,
-        begin=t.begin + move,
-        times=shifted,
-        commit=t.commit + move,
-        end=None if t.end is None else t.end + move,
+        begin=later(t.begin),
+        end=later(t.end),
+        times=t.times and tuple(pair and (pair[0] + by, pair[1] + by) for pair in t.times),
+        commit=later(t.commit),
     )
-    return (*history[:i], moved, *history[i + 1 :])
