@@ -112,7 +112,7 @@ from oracle.pipeline import (
     tool_verdict,
     tool_verdict_of,
 )
-from oracle.simulate import disturbed, timed_history
+from oracle.simulate import disturbed, partly_noted, timed_history
 from oracle.small_scopes import SCOPES, small_histories
 from oracle.specifications import random_text_beside_a_level
 
@@ -156,12 +156,12 @@ def registers(rng: random.Random) -> History:
 
 
 def times(rng: random.Random) -> History:
-    """With the times of operations, of a database at work or of one that errs."""
+    """With the times of all operations, or of some, of a database at work or of one that errs."""
     kind = rng.choice(list(moments.KINDS.values()))
     history = timed_history(rng, kind, fault=rng.random() < 0.5)
     for _ in range(rng.choice((0, 1, 1, 2))):
         history = disturbed(rng, history)
-    return history
+    return partly_noted(rng, history) if rng.random() < 0.5 else history
 
 
 def clocks(rng: random.Random) -> History:

@@ -9,9 +9,9 @@ from typing import Any
 
 from .generate import MUTATIONS
 from .generate_rows import changed_rows
-from .history import History, is_list_key, keys
+from .history import History, has_moments, is_list_key, keys
 from .predicates import rich
-from .simulate import disturbed
+from .simulate import disturbed, partly_noted
 
 #: What an edge of a refutation may claim to be.
 NAMES = (
@@ -23,8 +23,8 @@ NAMES = (
 
 def tampered_history(rng: random.Random, history: History) -> History:
     """Another history, mostly of as many operations: a time, a value, a row or a status differs."""
-    if history[0].times is not None:
-        return disturbed(rng, history)
+    if any(map(has_moments, history)):
+        return (disturbed if rng.random() < 0.7 else partly_noted)(rng, history)
     if rich(history):
         return changed_rows(rng, history)
     plain = [k for k in keys(history) if not is_list_key(history, k)]

@@ -777,12 +777,12 @@ def well_formed(history: History) -> bool:
     """Whether the tool takes it: what it refuses, with a message, is no matter of isolation.
 
     It refuses a key that is both register and list, an element appended twice, a row returned
-    twice by one statement, and a transaction that ends before it begins.
+    twice by one statement, and a transaction that ends before it begins, or does anything outside.
     """
     kinds: dict[str, set[str]] = {}
     elements: set[tuple[str, Any]] = set()
     for t in history:
-        if t.begin is not None and t.end is not None and t.end < t.begin:
+        if not _in_order(t):
             return False
         for op in t.ops:
             kind, key, value = op if len(op) == 3 else (*op, None)
@@ -805,6 +805,18 @@ def well_formed(history: History) -> bool:
             elif value not in (None, UNKNOWN):
                 kinds.setdefault(key, set()).add("register")
     return all(len(k) == 1 for k in kinds.values())
+
+
+def _in_order(t: Txn) -> bool:
+    """Whether its times are within one another; those that are not known are anywhere."""
+
+    def ascending(*times: int | None) -> bool:
+        known = [at for at in times if at is not None]
+        return known == sorted(known)
+
+    return ascending(t.begin, t.commit, t.answered, t.end) and all(
+        ascending(t.begin, *pair, t.answered, t.end) for pair in t.times or () if pair
+    )
 
 
 # --- every small history ---

@@ -32,7 +32,7 @@ from .history import (
     without_operation,
 )
 from .predicates import matches
-from .simulate import moved, partly_noted
+from .simulate import as_files_say, moved, partly_noted
 
 #: Whether reads by name return what the version that they name holds. Without, most histories would
 #: be refuted by their values alone; and two reads that name an initial version of which nothing is
@@ -146,6 +146,8 @@ def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset())
         error = rng.choice((1, 2, 3, 5))
         if rng.random() < 0.4:
             error = {s: rng.choice((0, 1, 2, 4)) for s in sorted({t.session for t in history})}
+    if "times of some operations" in drawn and not error and rng.random() < 0.25:
+        history = as_files_say(rng, history)
     initial: int | Before | None = store.initial
     if "values instead of nil" in drawn:
         kept = [
@@ -449,8 +451,8 @@ def changed(rng: random.Random, history: History) -> History:
 
 def _put(history: History, i: int, t: Txn) -> History:
     if t.status == "committed" and t.begin is not None and t.end is None:
-        last = max([t.begin, *(p[1] for p in t.times or () if p), t.commit or t.begin])
-        t = replace(t, end=last)
+        known = [t.begin, t.commit, t.answered, *(at for p in t.times or () if p for at in p)]
+        t = replace(t, end=max(at for at in known if at is not None))
     return (*history[:i], t, *history[i + 1 :])
 
 
@@ -458,10 +460,9 @@ def _moved_operation(rng: random.Random, t: Txn) -> Txn:
     """One operation was sent and answered at other times within its transaction."""
     times = list(t.times or ())
     j = rng.choice([at for at, pair in enumerate(times) if pair])
-    known = [at for pair in times if pair for at in pair] + [t.commit, t.begin, t.end]
-    low = min(at for at in known if at is not None) if t.begin is None else t.begin
-    high = max(at for at in known if at is not None) if t.end is None else t.end
-    sent, answered = sorted(rng.randint(low, max(low, high)) for _ in range(2))
+    known = [at for pair in times if pair for at in pair] + [t.begin, t.end]
+    some = [at for at in known if at is not None]
+    sent, answered = sorted(rng.randint(min(some), max(some)) for _ in range(2))
     times[j] = (sent, answered)
     return replace(t, times=tuple(times))
 

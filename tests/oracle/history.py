@@ -60,10 +60,15 @@ class Txn:
     end: int | None = None
     #: the statement of each operation; without, each is one of its own
     statements: tuple[int, ...] | None = None
-    #: when each operation was sent and answered; None in place of a pair: it is not known
-    times: tuple[tuple[int, int] | None, ...] | None = None
-    #: when COMMIT was sent; its answer is the end
+    #: when each operation was sent and answered; None in place of a pair, or of one of both: it is
+    #: not known
+    times: tuple[tuple[int | None, int | None] | None, ...] | None = None
+    #: when COMMIT was sent
     commit: int | None = None
+    #: when COMMIT was answered, if that is said beside the end
+    answered: int | None = None
+    #: whether begin and end are places in a file, and of another clock than the operations'
+    by_lines: bool = False
     #: the name of its group
     group: str | None = None
     #: the reads, by their place, of which the format names the version that they saw
@@ -109,7 +114,7 @@ def timed(history: History) -> bool:
 
 def has_moments(t: Txn) -> bool:
     """Whether it is known when something inside of a transaction was sent and answered."""
-    return any(t.times or ()) or t.commit is not None
+    return any(t.times or ()) or t.commit is not None or t.answered is not None
 
 
 def partly_timed(history: History) -> bool:
@@ -121,14 +126,22 @@ def partly_timed(history: History) -> bool:
     known: list[bool] = []
     for t in history:
         if t.status != "aborted":
-            known += [p is not None for p in t.times or (None,) * len(t.ops)]
-            if t.status == "committed" or t.commit is not None:
+            known += [p is not None and None not in p for p in t.times or (None,) * len(t.ops)]
+            if t.status == "committed" or t.commit is not None or not t.ops:
                 known.append(t.commit is not None)
     return any(known) and not all(known)
 
 
+def by_lines(history: History) -> bool:
+    """Whether real time is the order of lines, and what operations have is of another clock."""
+    return any(t.by_lines for t in history) and any(map(has_moments, history))
+
+
 def without_time(history: History) -> History:
-    return tuple(replace(t, begin=None, end=None, times=None, commit=None) for t in history)
+    return tuple(
+        replace(t, begin=None, end=None, times=None, commit=None, answered=None, by_lines=False)
+        for t in history
+    )
 
 
 def sort_by_session(history: Iterable[Txn]) -> History:
@@ -233,7 +246,8 @@ def is_list_key(history: History, key: str) -> bool:
 _OP = re.compile(r"\s*(w|r|append|a|in|notin|miss|insert|delete|scan)\(")
 _TOKEN = re.compile(r"\s*([\[\]{}(),]|[^\s\[\]{}(),]+)")
 _BRACKETS = {"[": "]", "{": "}"}
-_TIMES = re.compile(r"@(-?\d*)-(-?\d*)(?::((?:nil|[\d,-])*):(-?\d*))?\s*$")
+_TIMES = re.compile(r"@(@?)(-?\d*)-(-?\d*)(?::((?:nil|[\d,-])*):(-?\d*)(?:/(-?\d+))?)?\s*$")
+_PAIR = re.compile(r"(nil|-?\d+)-(nil|-?\d+)|nil")
 _VERSION = re.compile(r"#(-?\d+)")
 _GROUP = re.compile(r"%(\w+)\s*$")
 _LABELS = re.compile(r"~([\w,]+)\s*$")
@@ -247,8 +261,9 @@ def parse(text: str) -> History:
 
     ``@3-7`` after a transaction gives its real-time interval (``@3-`` for an end that is not
     known, ``@-7`` for a begin), ``@3-7:3-4,5-5:6`` also when each operation and COMMIT were sent
-    and answered, ``@3-7:nil,5-5:`` with one operation and COMMIT of which that is not known. ``%a``
-    at the end is its group; behind it, ``~a,b`` are its labels, and ``^ser`` its level.
+    and answered, ``@3-7:nil,5-nil:`` with operations and COMMIT of which that is not known, and
+    ``@@3-7:nil,5-5:6/8`` with a COMMIT that was answered at 8, where 3 and 7 are of another clock.
+    ``%a`` at the end is its group; behind it, ``~a,b`` are its labels, and ``^ser`` its level.
     ``w(x,1)#3`` states the version 3, and versions are ordered where the text begins with ``#``.
     ``r(x,1,[0 2])`` names the write that was read, by the numbers of its transaction and its
     operation, ``r(x,1,initial)`` T0's.
@@ -260,7 +275,8 @@ def parse(text: str) -> History:
             body = piece.strip()
             status: Any = _STATUS.get(body[:1], "committed")
             body = body.lstrip("!?").strip()
-            begin = end = commit = times = group = None
+            begin = end = commit = answered = times = group = None
+            lines = False
             labels: tuple[str, ...] = ()
             level = None
             if found := _LEVEL.search(body):
@@ -270,11 +286,11 @@ def parse(text: str) -> History:
             if found := _GROUP.search(body):
                 group, body = found[1], body[: found.start()].strip()
             if found := _TIMES.search(body):
-                begin, end = (int(given) if given else None for given in found.group(1, 2))
-                if found[3] is not None:
-                    pairs = re.findall(r"nil|(-?\d+)-(-?\d+)", found[3])
-                    times = tuple((int(a), int(b)) if a else None for a, b in pairs)
-                    commit = int(found[4]) if found[4] else None
+                lines = bool(found[1])
+                begin, end, commit, answered = map(_number, found.group(2, 3, 5, 6))
+                if found[4] is not None:
+                    pairs = [p.groups() for p in _PAIR.finditer(found[4])]
+                    times = tuple((_number(a), _number(b)) if a else None for a, b in pairs)
                 body = body[: found.start()].strip()
             ops: list[Op] = []
             sources: list[tuple[int, Named]] = []
@@ -291,10 +307,16 @@ def parse(text: str) -> History:
                     versions.append((len(ops), int(stated[1])))
                     at = stated.end()
                 ops.append(op[:3])
-            made = Txn(session, tuple(ops), status, begin, end, None, times, commit, group)
-            made = replace(made, sources=tuple(sources), labels=labels, level=level)
+            made = Txn(
+                session, tuple(ops), status, begin, end, None, times, commit, answered, lines
+            )
+            made = replace(made, group=group, sources=tuple(sources), labels=labels, level=level)
             txns.append(replace(made, versions=tuple(versions), ordered=ordered))
     return tuple(txns)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text != "nil" else None
 
 
 def _parse_op(kind: str, text: str, at: int) -> tuple[Op, int]:
@@ -366,10 +388,11 @@ def show(history: History) -> str:
         time = ""
         if t.begin is not None or t.end is not None or t.times is not None:
             begin, end, sent = ("" if at is None else at for at in (t.begin, t.end, t.commit))
-            time = f" @{begin}-{end}"
+            time = f" @{'@' * t.by_lines}{begin}-{end}"
             if t.times is not None:
-                pairs = ",".join("nil" if p is None else f"{p[0]}-{p[1]}" for p in t.times)
-                time += f":{pairs}:{sent}"
+                pairs = ("-".join(map(_shown, pair)) if pair else "nil" for pair in t.times)
+                time += f":{','.join(pairs)}:{sent}"
+                time += "" if t.answered is None else f"/{t.answered}"
         group = "" if t.group is None else f" %{t.group}"
         names = f" ~{','.join(t.labels)}" if t.labels else ""
         names += "" if t.level is None else f" ^{t.level}"
@@ -397,8 +420,8 @@ def _shown(value: Any) -> str:
 
 
 def to_edn(history: History) -> str:
-    """One op map per line; the order of lines is real time, and that of a clock (``:time``) where
-    only some operations have times: the others have those of their transaction.
+    """One op map per line; the order of lines is real time. Where only some operations have times,
+    each line has the operations' clock's, unless that is said to be another one.
 
     A maybe transaction's end is when its client gave up. A history without times gets an order of
     lines in which every transaction starts as early and ends as late as its session allows, so that
@@ -406,7 +429,7 @@ def to_edn(history: History) -> str:
     """
     timed = history if has_time(history) else with_wide_times(history)
     last = 1 + max((at for t in timed for at in (t.begin, t.end) if at is not None), default=0)
-    by_clock = partly_timed(history)
+    by_clock = partly_timed(history) and not by_lines(history)
     events: list[tuple[float, int, int, str]] = []
     for i, t in enumerate(timed):
         process = str(t.session)
@@ -463,10 +486,11 @@ def _edn_line(kind: str, process: str, t: Txn, clock: int | None, *, invoke: boo
     ops = " ".join(_edn_op(o, invoke=invoke) for o in t.ops)
     more = "" if clock is None else f", :time {clock}"
     if not invoke and any(t.times or ()):
-        pairs = ("nil" if pair is None else f"[{pair[0]} {pair[1]}]" for pair in t.times or ())
+        pairs = (_edn_pair(*pair) if pair else "nil" for pair in t.times or ())
         more += f", :times [{' '.join(pairs)}]"
-    if not invoke and t.commit is not None:
-        more += f", :commit [{t.commit} {'nil' if t.end is None else t.end}]"
+    if not invoke and (t.commit is not None or t.answered is not None):
+        answered = t.end if t.answered is None and not t.by_lines else t.answered
+        more += f", :commit {_edn_pair(t.commit, answered)}"
     if t.group is not None:
         more += f", :group {t.group}"
     if not invoke and t.versions:
@@ -477,6 +501,10 @@ def _edn_line(kind: str, process: str, t: Txn, clock: int | None, *, invoke: boo
     if t.level is not None:
         more += f", :level {t.level}"
     return f"{{:type :{kind}, :f :txn, :value [{ops}], :process {process}, :index -1{more}}}"
+
+
+def _edn_pair(sent: int | None, answered: int | None) -> str:
+    return f"[{_shown(sent)} {_shown(answered)}]"
 
 
 #: The tool's names of the reads that say less than a version.

@@ -18,7 +18,7 @@ from .generate_rows import row_history
 from .history import History, as_edn_says, timed
 from .pipeline import as_judged
 from .predicates import lower, rich
-from .simulate import disturbed, timed_history
+from .simulate import disturbed, partly_noted, timed_history
 
 _LARGEST = 3_000  # assignments
 _OF_OPERATIONS = semantics.TIMES - {"rt"}
@@ -106,4 +106,5 @@ def _at_work(rng: random.Random) -> History:
     """Of a database with the times of operations, or one that errs."""
     kind = rng.choice(list(moments.KINDS.values()))
     history = timed_history(rng, kind, fault=rng.random() < 0.7)
-    return disturbed(rng, history) if rng.random() < 0.6 else history
+    history = disturbed(rng, history) if rng.random() < 0.6 else history
+    return partly_noted(rng, history) if rng.random() < 0.4 else history

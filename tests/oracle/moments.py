@@ -5,6 +5,9 @@ a snapshot, a write locks its row, COMMIT makes versions visible. A history is a
 can be found within these intervals such that a database of this kind, doing things in their order,
 answers what was observed. Nothing is said about dependencies.
 
+Each time that is known bounds what comes after it, or before it, in its transaction: of some
+operations, and of COMMIT, nothing may be known, or only one of both times.
+
 Clocks of different sessions may differ by ``error``: an instant is known to precede another one of
 another clock only if more than that lies between. Equal times are no order.
 """
@@ -12,7 +15,7 @@ another clock only if more than that lies between. Equal times are no order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -50,24 +53,41 @@ def transaction(t: Txn) -> Moment:
 
 
 def operation(t: Txn, op: int) -> Moment:
-    """When an operation had its effect."""
-    return Moment(*t.times[op], t.session) if t.times else transaction(t)
+    """When an operation had its effect: after it and all before it were sent, before it or any one
+    behind it was answered.
+    """
+    times = t.times or ()
+    asked = [p[0] for p in times[: op + 1] if p]
+    told = [p[1] for p in times[op:] if p]
+    return Moment(_latest(t, asked), _earliest(t, told), t.session)
+
+
+def _latest(t: Txn, sent: Iterable[int | None]) -> float:
+    """The latest of these sendings and the begin: nothing behind them had its effect before."""
+    known = [at for at in (None if t.by_lines else t.begin, *sent) if at is not None]
+    return max(known, default=-math.inf)
+
+
+def _earliest(t: Txn, answered: Iterable[int | None]) -> float:
+    """The earliest of these answers, that to COMMIT and the end: all had their effects before."""
+    ended = () if t.status == "maybe" else (t.answered, None if t.by_lines else t.end)
+    return min([at for at in (*answered, *ended) if at is not None], default=math.inf)
 
 
 def first_statement(t: Txn, *, reads_only: bool = False) -> Moment:
-    """When a snapshot is taken that the first statement, or the first read, takes."""
+    """When a snapshot is taken that the first statement, or the first read, takes; where there is
+    nothing but COMMIT, that is the first statement.
+    """
     for j, op in enumerate(t.ops):
         if not (reads_only and is_write(op)):
             return operation(t, j)
-    return transaction(t)
+    return transaction(t) if reads_only else commit(t)
 
 
 def commit(t: Txn) -> Moment:
-    """When it committed: after COMMIT was sent, before its answer."""
-    whole = transaction(t)
-    if t.commit is not None:
-        return whole._replace(low=t.commit)
-    return whole._replace(low=max([whole.low, *(b for b, _ in t.times or ())]))
+    """When it committed: after COMMIT and all operations were sent, before its answer."""
+    sent = [p[0] for p in t.times or () if p]
+    return Moment(_latest(t, [*sent, t.commit]), _earliest(t, ()), t.session)
 
 
 def follows(first: Txn, second: Txn, error: Error = 0) -> bool:

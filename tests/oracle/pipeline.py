@@ -33,10 +33,10 @@ from .history import (
     Row,
     Txn,
     as_edn_says,
+    by_lines,
     has_time,
     is_list_key,
     keys,
-    partly_timed,
     show,
     sort_by_session,
     timed,
@@ -85,17 +85,18 @@ def to_tool(
 def as_edn(history: History, initial: object, error: object) -> bool:
     """Whether the tool gets the history as EDN: it has rows, and nothing that EDN cannot say.
 
-    EDN has no initial values beside nil and no sources by name; where only some operations have
-    times, each map has one, too; a process does one thing after the other; and what a committed
-    transaction read is known.
+    EDN has no initial values beside nil and no sources by name; its maps have their places, and
+    times of the operations' clock if only some operations have; a process does one thing after the
+    other; and what a committed transaction read is known.
     """
-    partly = partly_timed(history) and any(
+    partly = has_time(history) and any(
         t.begin is None or (t.end is None and t.status != "maybe") for t in history
     )
+    of_files = any(t.by_lines or t.answered is not None for t in history)
     named = any(t.sources for t in history)
     lost = any(t.status == "committed" and op[-1] == UNKNOWN for t in history for op in t.ops)
     valued = initial is not None and not isinstance(initial, Before)
-    if not rich(history) or valued or error or partly or named or lost:
+    if not (rich(history) or of_files) or valued or error or partly or named or lost:
         return False
     after = [(a.end, b.begin) for a, b in pairwise(history) if a.session == b.session]
     return all(begin is None or (end is not None and end < begin) for end, begin in after)
@@ -212,6 +213,10 @@ def as_judged(history: History, initial: object, error: object) -> tuple[History
     """
     if as_edn(history, initial, error):
         history = as_edn_says(history)
+        if not by_lines(history):
+            history = tuple(replace(t, by_lines=False) for t in history)
+    else:
+        history = tuple(replace(t, by_lines=False, answered=None) for t in history)
     initial = told(history, initial)
     history = without_beginnings(history, initial)
     return history, None if isinstance(initial, Before) and not initial.values else initial
@@ -303,9 +308,7 @@ class Levels:
         if initial is not None or any(t.sources or t.versions for t in history):
             names = [n for n in names if DEFINED.get(level_of(n)) not in definitions.DEFINITIONS]
         if not timed(history):
-            names = [n for n in names if not self._real_time(level_of(n))]
-        if any(t.times is None for t in history):
-            names = [n for n in names if n not in DATABASES and n not in STATEMENTS]
+            names = [n for n in names if not self._real_time(level_of(n)) and n not in STATEMENTS]
         if all(t.group is None for t in history):
             names = [n for n in names if level_of(n) != "strong-partition-si"]
         if rich(history):  # who reads is not defined for a statement that returns nothing
@@ -409,16 +412,18 @@ def _simpler(history: History) -> Iterable[History]:
 
 
 def _fewer_times(history: History) -> Iterable[History]:
-    """The same with the times of a transaction's operations unknown, or one of them, or COMMIT's."""
+    """The same with unknown times of an operation, of COMMIT, or of a whole transaction."""
     for i, t in enumerate(history):
         times, rest = t.times or (), (history[:i], history[i + 1 :])
-        less = [replace(t, times=None, commit=None)] if t.times is not None else []
+        less = [replace(t, times=None, commit=None, answered=None)] if t.times is not None else []
         less += [
             replace(t, times=(*times[:j], None, *times[j + 1 :]))
             for j, pair in enumerate(times)
             if pair
         ]
         less += [replace(t, commit=None)] if t.commit is not None else []
+        less += [replace(t, answered=None)] if t.answered is not None else []
+        less += [replace(t, by_lines=False)] if t.by_lines else []
         yield from ((*rest[0], other, *rest[1]) for other in less)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .generate_rows import random_predicate
-from .history import UNKNOWN, History, Op, Txn, is_write, sort_by_session
+from .history import UNKNOWN, History, Op, Txn, has_moments, is_write, sort_by_session
 from .moments import Kind
 from .predicates import matches
 
@@ -198,7 +198,8 @@ def partly_noted(rng: random.Random, history: History) -> History:
     """The history as clients tell it that do not note all times of what they do.
 
     A transaction has its begin and its end, except where it did not commit, and beside them: none
-    of its times; only when COMMIT was sent; all but that; or those of some operations.
+    of its times; only when COMMIT was sent; all but that; or those of some operations, of which
+    some are known to be sent and not to be answered, or the other way round.
     """
     return tuple(
         _partly(rng, t) if t.times is not None and rng.random() < 0.7 else t for t in history
@@ -213,11 +214,34 @@ def _partly(rng: random.Random, t: Txn) -> Txn:
     if what < 0.35:
         times = (None,) * len(times)
     elif what > 0.5:
-        times = tuple(None if rng.random() < 0.4 else pair for pair in times)
+        times = tuple(None if rng.random() < 0.4 else _some_of(rng, pair) for pair in times)
     commit = t.commit if what < 0.35 or (what > 0.5 and rng.random() < 0.7) else None
     begin = None if t.status != "committed" and rng.random() < 0.15 else t.begin
     said = any(times) or commit is not None
     return replace(t, begin=begin, times=times if said else None, commit=commit)
+
+
+def _some_of(rng: random.Random, pair: tuple[int | None, int | None] | None) -> Any:
+    """The pair, mostly; or with one of both times unknown."""
+    if pair is None or rng.random() < 0.8:
+        return pair
+    return (pair[0], None) if rng.random() < 0.5 else (None, pair[1])
+
+
+def as_files_say(rng: random.Random, history: History) -> History:
+    """The same as only a file can say it: of some COMMITs it says when they were answered.
+
+    Now and then its lines alone say when transactions began and ended.
+    """
+    by_lines = rng.random() < 0.6
+
+    def answered(t: Txn) -> int | None:
+        if t.end is None or not has_moments(t) or rng.random() < 0.3:
+            return None
+        known = [at for p in t.times or () if p for at in p if at is not None]
+        return rng.randint(max([*known, t.end if t.commit is None else t.commit]), t.end)
+
+    return tuple(replace(t, by_lines=by_lines, answered=answered(t)) for t in history)
 
 
 def disturbed(rng: random.Random, history: History) -> History:
@@ -245,6 +269,7 @@ def moved(t: Txn, by: int) -> Txn:
         t,
         begin=later(t.begin),
         end=later(t.end),
-        times=t.times and tuple(pair and (pair[0] + by, pair[1] + by) for pair in t.times),
+        times=t.times and tuple(pair and (later(pair[0]), later(pair[1])) for pair in t.times),
         commit=later(t.commit),
+        answered=later(t.answered),
     )
