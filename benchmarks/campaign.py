@@ -10,6 +10,7 @@
     python benchmarks/campaign.py expressions --specs 2000 --seed 0 --log runs.jsonl
     python benchmarks/campaign.py expressions --operations --specs 500 --log runs.jsonl
     python benchmarks/campaign.py expressions --beside --specs 500 --log runs.jsonl
+    python benchmarks/campaign.py expressions --users --specs 5e3 --per-spec 5 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
     python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
 
@@ -27,7 +28,9 @@ What was done is kept in ``FOLDER/state.json``, and the same command goes on fro
 
 ``small`` compares on every STEP-th history of at most three transactions and two registers (with
 ``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees), or of another scope of
-``tests/oracle/small_scopes.py``; ``expressions`` compares random specifications. Each slice appends
+``tests/oracle/small_scopes.py``; ``expressions`` compares random specifications: with ``--users``
+of every relation and filter of the language, with names in quotes, and degenerate ones, on
+histories of any mixture of features, times of some operations among them. Each slice appends
 one line to the log; ``report`` adds the slices up and says how many histories separate each
 adjacent pair of levels.
 
@@ -63,7 +66,7 @@ from msgspec.structs import asdict, replace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from oracle import moments, semantics
+from oracle import moments, semantics, users
 from oracle.before import Before
 from oracle.expressions import (
     HARD,
@@ -973,6 +976,9 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
         if arguments.names:
             by_names(arguments, rng, number, result)
             continue
+        if arguments.users:
+            as_users_write(arguments, rng, result)
+            continue
         if arguments.operations:
             text = random_operation_spec(rng)
             histories = judged_by_operations(rng, text, arguments.per_spec, result.counts)
@@ -1025,6 +1031,21 @@ def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, res
         elif got != expected:
             name = f"names-{arguments.seed}-{number}"
             result.differs(crossed.history, name, text, expected, got)
+
+
+def as_users_write(arguments: argparse.Namespace, rng: random.Random, result: Slice) -> None:
+    """Every word and filter, decided by whatever route, on any mixture of features."""
+    text = users.random_users_text(rng)
+    result.counts["specifications"] += 1
+    for found in users.pairs(rng, text, arguments.per_spec):
+        result.counts["wrong" if found.wrong else found.what] += 1
+        if found.wrong:
+            small = str(users.smaller(found))
+            result.disagreements.append(small)
+            print(f"DISAGREEMENT {small}", flush=True)
+    if time.monotonic() - result.shown > 60:
+        result.shown = time.monotonic()
+        print(f"  {json.dumps(result.counts)}", file=sys.stderr, flush=True)
 
 
 def print_separated(separated: Counter[str]) -> None:
@@ -1081,10 +1102,11 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--step", type=int, default=10)
     run.add_argument("--offset", type=int, default=0)
     run = commands.add_parser("expressions")
-    run.add_argument("--specs", type=int, default=2_000)
+    run.add_argument("--specs", type=lambda text: int(float(text)), default=2_000)
     run.add_argument("--per-spec", type=int, default=15)
     run.add_argument("--operations", action="store_true", help="walks over single operations")
     run.add_argument("--names", action="store_true", help="labels, levels and keys by name")
+    run.add_argument("--users", action="store_true", help="every word, as a user may write it")
     run.add_argument("--beside", action="store_true", help="any checks beside a native level")
     run.add_argument("--seed", type=int, default=0)
     commands.add_parser("report")

@@ -295,7 +295,7 @@ def _given(
     )
     w.plain |= {"init": init, "so": so, "rt": rt}
     for name, pairs in moments.relations(history, list(included), error).items():
-        w.plain[name] = init | _union([edge(number[a], number[b]) for a, b in pairs])
+        w.plain[name] = _union([edge(number[a], number[b]) for a, b in pairs])
     w.keyed["W"], w.keyed["R"], w.keyed["vo"], w.keyed["cand"] = [], [], [], []
     w.keyed["last-write"] = []
     for key in all_keys:

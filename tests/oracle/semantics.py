@@ -695,7 +695,7 @@ class _Frame:
             "pwr": _union(missed),
             "vo": _union(self.vo),
             **self.alike,
-            **{name: pairs | self.init for name, pairs in self.timed.items()},
+            **self.timed,
         }
         for combination in product(*per_key):
             ww = irw = prw = 0

@@ -1,0 +1,362 @@
+"""Specifications as users write them, on histories of every mixture of what one can say.
+
+Every word of the language, every filter, names in quotes, checks that are degenerate; beside small
+histories with everything that ``generate_crossed`` knows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from isolang.api import check, load_spec
+from isolang.errors import UnsupportedError
+from isolang.language.classify.route import Route, route
+from isolang.language.meaning.core import Spec
+from isolang.language.meaning.mentions import mentioned, uses_groups
+from isolang.language.vocabulary import COMPARING_TIMES, OF_READS
+from isolang.verdict import Invalid
+
+from . import relational, versions
+from .generate import well_formed
+from .generate_crossed import Crossed, crossed_history
+from .history import History, show, timed
+from .parts import OF_LISTS
+from .pipeline import as_judged, initial_of, shrink, to_tool
+from .predicates import lower
+
+_BINARY = ("|", "|", ";", ";", ";", "&", "\\")
+_POSTFIX = ("^-1", "^+", "^+", "^*", "?")
+
+#: What a user includes, and what it defines beside what each history gives.
+_FRAGMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *(("adya.iso", ("wr", "ww", "rw", "wr", "ww", "rw", "iwr", "pwr", "irw", "prw")),) * 8,
+    ("prelude.iso", ("wr", "iwr", "pwr")),
+    ("commit-order.iso", ("wr", "co", "co", "iwr", "pwr")),
+    ("visibility.iso", ("wr", "ar", "vis", "conflict", "iwr", "pwr")),
+    ("statements.iso", ("wr", "ww", "rw")),
+    ("operations.iso", ("wr", "ww", "rw")),
+)
+#: Relations of transactions that every history gives; those that compare moments often.
+_GIVEN: tuple[str, ...] = (
+    *("id", "init", "so", "so", "rt", "rt", "group-rt", "same-group", "same-label", "vo"),
+    *("done", "done", "late", "late", "locked", "locked"),
+)
+#: Relations of which the engine's graphs are made.
+_LETTERS: tuple[str, ...] = (
+    *("wr", "ww", "rw") * 3,
+    *("iwr", "prw", "pwr", "irw", "so", "rt", "done", "late", "late", "locked", "group-rt", "init"),
+)
+#: Relations by way of single operations, written out between transactions.
+_BY_OPERATIONS: tuple[str, ...] = (
+    "(committed-before ; tx)",
+    "(tx^-1 ; committed-after)",
+    "(tx^-1 ; answered-before ; tx)",
+    "(committed-before ; statement ; committed-after)",
+    "(committed-before ; answered-before ; committed-after)",
+    "(tx^-1 ; statement ; po ; tx)",
+    "(tx^-1 ; [pred] ; tx)",
+    "(tx^-1 ; cand ; tx)",
+    "(tx^-1 ; [last-write] ; po ; tx)",
+)
+_OF_FRAGMENT: dict[str, tuple[str, ...]] = {
+    "statements.iso": (
+        "(seen ; statement ; unseen)",
+        "(seen ; statement ; ((answered-before | po) ; statement)? ; unseen)",
+        "(seen ; answered-before ; unseen)",
+    ),
+    "operations.iso": (
+        "(met ; statement ; missed)",
+        "(met ; statement ; (po ; statement)? ; (missed | tx))",
+        "(met ; po ; tx)",
+    ),
+    "commit-order.iso": ("obs(so | wr)", "obs(co)", "obs(late)"),
+    "visibility.iso": ("obs(vis)", "obs(done)", "(vis ; vis)"),
+    "prelude.iso": ("obs(so | wr)", "obs(rt)"),
+}
+#: Names in quotes: of keys and of labels and levels that histories have, of several, and of none.
+_KEY_NAMES = ('"x"', '"y"', '"x", "y"', 'not "x"', '"*"', '"q*"', 'not "l"', '"a1"', '"z", "l"')
+_BEARERS = ('label "a"', 'label "a*"', 'label "none"', 'level "ser"', 'level "s*"', 'level "rc"')
+_WITH_KEYS = frozenset(("wr", "ww", "rw", "iwr", "pwr", "irw", "prw", "vo"))
+
+
+class _User:
+    """Somebody who writes a specification."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.fragment, self.defined = rng.choice(_FRAGMENTS)
+        self.plain = self.fragment == "adya.iso" and rng.random() < 0.7
+        self.lets: list[str] = []
+
+    def text(self) -> str:
+        """All of it."""
+        rng = self.rng
+        lets = ""
+        if rng.random() < 0.4 and not self.plain:
+            lets = f"let own = {self.relation(1)}\n"
+            self.lets.append("own")
+        count = rng.choice((1, 1, 1, 2, 2, 3))
+        checks = "".join(self.check(f"c{i}") for i in range(count))
+        if "own" not in checks:
+            lets = ""
+        return f'include "{self.fragment}"\n{lets}{checks}'
+
+    def check(self, name: str) -> str:
+        """One line."""
+        rng = self.rng
+        negated = "not " if rng.random() < 0.07 else ""
+        each = ""
+        if not negated and rng.random() < 0.12:
+            some = f" in {rng.choice(_KEY_NAMES)}" if rng.random() < 0.5 else ""
+            each = f"for each k{some.replace(' in not', ' not in')}: "
+        kind = rng.choice(("acyclic",) * 5 + ("irreflexive", "irreflexive", "empty", "require"))
+        kind = "acyclic" if self.plain and rng.random() < 0.7 else kind
+        if rng.random() < 0.08:
+            test = self.degenerate(kind)
+        elif kind == "require":
+            left, right = self.relation(1), self.relation(1)
+            if rng.random() < 0.15:
+                left, right = self.set(), self.set()
+            test = f"require {left} in {right}"
+        elif kind == "empty" and rng.random() < 0.3:
+            test = f"empty {self.set()}"
+        else:
+            test = f"{kind} {self.cycle(key='k' if each else '')}"
+        return f"{negated}{each}{test} as {name}\n"
+
+    def degenerate(self, kind: str) -> str:
+        """What says next to nothing, or too much."""
+        filtered = f"[{self.set()}]"
+        if kind == "require":
+            return self.rng.choice((f"require {filtered} in id", f"require id in {filtered}"))
+        one = self.rng.choice((filtered, filtered, "id", self.step(), f"({self.step()})?"))
+        return f"{kind} {one}"
+
+    def cycle(self, *, key: str = "") -> str:
+        """Of what a check forbids the cycles, or the pairs: steps beside one another."""
+        parts = [self.step(key=key)] if self.plain and self.rng.random() < 0.5 else []
+        for _ in range(self.rng.choice((1, 2, 2, 2, 3))):
+            kind = self.rng.random()
+            if kind < 0.5:
+                parts.append(self.step(key=key))
+            elif kind < 0.8:
+                steps = [self.step(key=key) for _ in range(self.rng.choice((2, 2, 3)))]
+                if self.rng.random() < 0.3:
+                    steps[-1] += "?"
+                parts.append(f"({' ; '.join(steps)})")
+            elif self.plain:
+                parts.append(f"({self.step(key=key)} | {self.step(key=key)})^+")
+            else:
+                parts.append(self.relation(1))
+        return " | ".join(parts)
+
+    def step(self, *, key: str = "") -> str:
+        """From one transaction to another, perhaps with a filter at one of its ends."""
+        rng = self.rng
+        kind = rng.random()
+        if self.lets and kind < 0.1:
+            word = rng.choice(self.lets)
+        elif self.plain:
+            word = rng.choice(_LETTERS)
+        elif kind < 0.17:
+            of_fragment = _OF_FRAGMENT.get(self.fragment, ())
+            word = rng.choice(_BY_OPERATIONS + of_fragment * 4)
+        else:
+            word = rng.choice(_GIVEN if rng.random() < 0.45 else self.defined)
+        if word in _WITH_KEYS and key and rng.random() < 0.8:
+            word += f"[{key}]"
+        elif word in _WITH_KEYS and rng.random() < 0.25:
+            word += f"[{rng.choice(_KEY_NAMES)}]"
+        if rng.random() < 0.15 and (not self.plain or word in ("so", "rt", "done", "late")):
+            ends = rng.choice((("W", "R"), ("R", "W"), ("W", "W"), ("R", "R")))
+            some = f" in {rng.choice(_KEY_NAMES)}" if rng.random() < 0.3 else ""
+            some = some.replace(" in not", " not in")
+            return f"(for x{some}: [{ends[0]}[x]] ; {word} ; [{ends[1]}[x]])"
+        if rng.random() < 0.3:
+            pieces = [f"[{self.set()}]", word]
+            return f"({' ; '.join(pieces if rng.random() < 0.5 else pieces[::-1])})"
+        return word
+
+    def relation(self, depth: int) -> str:
+        """Any operator."""
+        rng = self.rng
+        if depth == 0:
+            return self.step()
+        kind = rng.random()
+        left = self.relation(depth - 1)
+        if kind < 0.6:
+            return f"({left} {rng.choice(_BINARY)} {self.relation(depth - 1)})"
+        if kind < 0.9:
+            return f"({left}){rng.choice(_POSTFIX)}"
+        return f"({self.set()} * {self.set()})"
+
+    def set(self) -> str:
+        """Of transactions, as a filter has it."""
+        rng = self.rng
+        kind = rng.random()
+        if kind < 0.3:
+            return rng.choice(("W", "R", "T"))
+        if kind < 0.55:
+            return f"{rng.choice('WR')}[{rng.choice(_KEY_NAMES)}]"
+        if kind < 0.8:
+            return rng.choice(_BEARERS)
+        if kind < 0.92:
+            a, b = rng.choice(("T", "W", "R")), rng.choice((*_BEARERS, "W", "R", 'W["x"]'))
+            return f"({a} {rng.choice('&|' + chr(92) * 2)} {b})"
+        return f"{rng.choice(('domain', 'range'))}({rng.choice((*self.defined, *_GIVEN))})"
+
+
+def random_users_text(rng: random.Random) -> str:
+    """A specification as a user may write it: every word, every filter, names in quotes.
+
+    Some are degenerate: ``irreflexive [W["x"]]`` never holds, as T0 wrote x.
+    """
+    return _User(rng).text()
+
+
+# --- beside the tool ---
+
+#: Assignments after which the oracle gives a history up.
+LARGEST = 1_500
+
+
+def users_history(rng: random.Random, spec: Spec) -> Crossed | None:
+    """A history that has what the specification speaks of; or none, after some tries."""
+    named = mentioned(spec)
+    wanted = {"labels"} if named & {"label", "same-label"} else set[str]()
+    wanted |= {"levels"} if "level" in named else set()
+    wanted |= {"groups"} if uses_groups(spec) or "same-group" in named else set()
+    if named & COMPARING_TIMES and rng.random() < 0.8:
+        wanted.add("times of some operations" if rng.random() < 0.7 else "times of operations")
+    for _ in range(10):
+        crossed = crossed_history(rng, wanted=frozenset(wanted))
+        history = crossed.history
+        if len(history) <= 4 and well_formed(history) and fits(spec, history):
+            return crossed
+    return None
+
+
+def fits(spec: Spec, history: History) -> bool:
+    """Whether a history can be judged: it has times, groups and levels, if they are spoken of."""
+    named = mentioned(spec)
+    return (
+        (not named & COMPARING_TIMES or timed(history))
+        and (not uses_groups(spec) or any(t.group is not None for t in history))
+        and ("level" not in named or any(t.level is not None for t in history))
+    )
+
+
+def meant(spec: Spec, crossed: Crossed) -> str:
+    """``valid`` or ``invalid``, by trying everything; empty if what contradicts itself is open.
+
+    Raises:
+        TooLargeError: there is too much to try.
+    """
+    said, before = as_judged(crossed.history, crossed.initial, crossed.error)
+    resolved = versions.resolved(said, before)
+    if resolved is None:
+        return "invalid" if mentioned(spec) & ({"rf", "ww"} | OF_READS) else ""
+    valid = relational.satisfied(
+        lower(resolved, before), spec, initial=before, limit=LARGEST, error=crossed.error
+    )
+    return "valid" if valid else "invalid"
+
+
+def told(crossed: Crossed, way: Route, *, seed: int = 0) -> tuple[str, str]:
+    """What the tool says, and why that is not certified."""
+    initial = initial_of(crossed.history, crossed.initial)
+    try:
+        given = to_tool(crossed.history, initial, crossed.error)
+        verdict = check(given, way, seed=seed, timeout=30)
+    except UnsupportedError:
+        return "unsupported", ""
+    if verdict.outcome == "unknown":
+        return verdict.cause if verdict.cause == "unsupported" else f"unknown: {verdict.reason}", ""
+    if isinstance(verdict, Invalid) and verdict.violation.anomaly in OF_LISTS:
+        return "invalid, of lists", ""
+    return verdict.outcome, "" if verdict.certified else verdict.certified_reason or "no reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came of a specification and a history: whether it is wrong, and how to see it again."""
+
+    what: str
+    wrong: bool = False
+    text: str = ""
+    crossed: Crossed | None = None
+
+    def __str__(self) -> str:
+        if self.crossed is None:
+            return self.what
+        beside = f"initial {self.crossed.initial}, clock error {self.crossed.error}"
+        return f"{self.what}\n{self.text}{show(self.crossed.history)}\n{beside}"
+
+
+def compare(text: str, crossed: Crossed, *, seed: int = 0) -> Found:
+    """Tool and oracle on one pair."""
+    spec = load_spec(text)
+    way = route(spec)
+    try:
+        expected = meant(spec, crossed)
+    except relational.TooLargeError:
+        return Found("too large for the oracle")
+    if not expected:
+        return Found("versions that contradict themselves")
+    got, uncertain = told(crossed, way, seed=seed)
+    if got == "unsupported":
+        return Found(got)
+    if got == "invalid, of lists" and expected == "valid":
+        return Found("of lists")  # which the oracle knows only where an order must contain them
+    if got.partition(",")[0] != expected:
+        return Found(f"expected {expected}, got {got}", True, text, crossed)
+    if "rejected" in uncertain or (way.kind != "relational" and uncertain):
+        return Found(f"{got}, not certified: {uncertain}", True, text, crossed)
+    return Found(f"{way.kind}, {expected}{', not certified' if uncertain else ''}")
+
+
+def pairs(rng: random.Random, text: str, count: int) -> Iterator[Found]:
+    """The same for up to ``count`` histories; whatever else the tool does is wrong, too."""
+    spec = load_spec(text)
+    for number in range(count):
+        crossed = users_history(rng, spec)
+        if crossed is None:
+            yield Found("no history of what it speaks of")
+            continue
+        try:
+            yield compare(text, crossed, seed=number)
+        except Exception as error:
+            yield Found(f"{type(error).__name__}: {error}", True, text, crossed)
+
+
+def smaller(found: Found) -> Found:
+    """The same disagreement with a smaller history and fewer checks."""
+    assert found.crossed is not None
+    crossed, text = found.crossed, found.text
+
+    def still(history: History, text: str) -> bool:
+        if not well_formed(history) or not fits(load_spec(text), history):
+            return False
+        try:
+            return compare(text, Crossed(history, crossed.initial, crossed.error)).wrong
+        except Exception:  # another one, or what the tool refuses
+            return False
+
+    for fewer in _fewer_checks(text):
+        if still(crossed.history, fewer):
+            text = fewer
+            break
+    if not still(crossed.history, text):
+        return found
+    history = shrink(crossed.history, lambda h: still(h, text))
+    return compare(text, Crossed(history, crossed.initial, crossed.error))
+
+
+def _fewer_checks(text: str) -> Iterator[str]:
+    lines = text.splitlines(keepends=True)
+    of_check = [i for i, line in enumerate(lines) if not line.startswith(("include", "let"))]
+    if len(of_check) > 1:
+        for kept in of_check:
+            yield "".join(line for i, line in enumerate(lines) if i == kept or i not in of_check)
