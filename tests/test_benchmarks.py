@@ -199,6 +199,23 @@ def test_a_campaign_keeps_what_disagrees(tmp_path, monkeypatch, capsys):
     assert campaign.main(["again", str(cases[0])]) == 0  # by the tool as it is
 
 
+def test_specifications_as_users_write_them(tmp_path, monkeypatch, capsys):
+    """A slice compares them; a tool that takes what is missing for nothing is found out, in short."""
+    arguments = ["expressions", "--users", "--specs", "8", "--log", str(tmp_path / "log.jsonl")]
+    assert campaign.main([*arguments, "--per-spec", "2"]) == 0
+    honest = campaign.users.told
+
+    def lax(crossed, way, *, seed=0):
+        told, why = honest(crossed, way, seed=seed)
+        return ("valid" if told == "invalid" else told), why
+
+    monkeypatch.setattr(campaign.users, "told", lax)
+    assert campaign.main([*arguments, "--per-spec", "2"]) == 1
+    told = capsys.readouterr().out
+    assert "expected invalid, got valid" in told
+    assert campaign.main(["report", "--log", str(tmp_path / "log.jsonl")]) == 1
+
+
 @pytest.mark.parametrize(
     ("kinds", "levels"),
     [("times,rows,sets", ""), ("crossed", "pl-2,ser,sser-nosession,pl-fcv,consistent-read")],
