@@ -200,7 +200,7 @@ def test_a_campaign_keeps_what_disagrees(tmp_path, monkeypatch, capsys):
 
 
 def test_specifications_as_users_write_them(tmp_path, monkeypatch, capsys):
-    """A slice compares them; a tool that takes what is missing for nothing is found out, in short."""
+    """A slice compares them, and a tool that calls everything valid is found out."""
     arguments = ["expressions", "--users", "--specs", "8", "--log", str(tmp_path / "log.jsonl")]
     assert campaign.main([*arguments, "--per-spec", "2"]) == 0
     honest = campaign.users.told
