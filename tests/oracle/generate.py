@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 from support.paths import TESTS
@@ -814,8 +814,11 @@ def _in_order(t: Txn) -> bool:
         known = [at for at in times if at is not None]
         return known == sorted(known)
 
-    return ascending(t.begin, t.commit, t.answered, t.end) and all(
-        ascending(t.begin, *pair, t.answered, t.end) for pair in t.times or () if pair
+    pairs = [pair for pair in t.times or () if pair]
+    return (
+        ascending(t.begin, t.commit, t.answered, t.end)
+        and all(ascending(t.begin, *pair, t.answered, t.end) for pair in pairs)
+        and all(ascending(one[0], later[1]) for one, later in combinations(pairs, 2))
     )
 
 

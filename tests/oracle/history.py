@@ -24,6 +24,7 @@ DEAD = "dead"
 #: * ``("in", key, (v, …))`` saw one of these versions, ``("notin", key, (v, …))`` one that is none
 #:   of these; None among them is the initial version;
 #: * ``("miss", key, (v, …))`` is a ``notin`` that comes from a predicate read without such a row;
+#: * ``("silent", key, UNKNOWN)`` is a statement that says nothing of any key, and no event;
 #: * ``("scan", predicate, ((key, row), …))`` is one statement that returned these rows, all that
 #:   satisfy the predicate.
 Op = tuple[Any, ...]

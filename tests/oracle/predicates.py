@@ -149,7 +149,7 @@ def lower_op(
                 if matching:
                     out.append(("miss", key, tuple(sorted(matching, key=repr))))
             # What says nothing of any key is still a statement, with its times.
-            return out or [("r", next(iter(rows), "none"), UNKNOWN)]
+            return out or [("silent", next(iter(rows), "none"), UNKNOWN)]
         case ("insert", key, row):
             return [("w", key, row)]
         case ("delete", key):

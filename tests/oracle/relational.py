@@ -254,6 +254,8 @@ def _given(
             owner.append(0)
         for t in included:
             for j, op in enumerate(history[t].ops):
+                if op[0] == "silent":
+                    continue
                 op_event[t, j] = m + len(owner)
                 if is_write(op):
                     write_event[t, op[1]] = m + len(owner)
@@ -315,6 +317,7 @@ def _given(
                 for t in included
                 for j in range(len(history[t].ops))
                 for i in range(j)
+                if {(t, i), (t, j)} <= op_event.keys()
                 if history[t].statement(i) < history[t].statement(j)
             ]
         )
