@@ -33,6 +33,7 @@ from .history import (
     Row,
     Txn,
     as_edn_says,
+    as_python_says,
     by_lines,
     has_time,
     is_list_key,
@@ -92,7 +93,7 @@ def as_edn(history: History, initial: object, error: object) -> bool:
     partly = has_time(history) and any(
         t.begin is None or (t.end is None and t.status != "maybe") for t in history
     )
-    of_files = any(t.by_lines or t.answered is not None for t in history)
+    of_files = history != as_python_says(history)
     named = any(t.sources for t in history)
     lost = any(t.status == "committed" and op[-1] == UNKNOWN for t in history for op in t.ops)
     valued = initial is not None and not isinstance(initial, Before)
@@ -145,6 +146,8 @@ def _row(value: Any) -> Any:
 
 
 def _from_python(history: History, initial: object, loading: Txn | None = None) -> ToolHistory:
+    history = as_python_says(history)
+
     def given(t: Txn, j: int) -> tuple[Any, ...]:
         kind, first, *rest = t.ops[j]
         if kind == "scan":
@@ -216,7 +219,7 @@ def as_judged(history: History, initial: object, error: object) -> tuple[History
         if not by_lines(history):
             history = tuple(replace(t, by_lines=False) for t in history)
     else:
-        history = tuple(replace(t, by_lines=False, answered=None) for t in history)
+        history = as_python_says(history)
     initial = told(history, initial)
     history = without_beginnings(history, initial)
     return history, None if isinstance(initial, Before) and not initial.values else initial
