@@ -58,7 +58,7 @@ def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
             got = tool_verdict_of(given, LEVELS.plans[name], seed=number)
             assert got == verdict, f"{name}: {show(crossed.history)}, clock error {crossed.error}"
     assert lines > 3
-    assert min(verdicts[name, v] for name in LEVELS.plans for v in ("valid", "invalid")) > 1
+    assert all(verdicts[name, v] for name in LEVELS.plans for v in ("valid", "invalid"))
 
 
 # --- specifications as users write them ---
