@@ -228,7 +228,7 @@ def last_write(t: Txn, key: str, until: int | None = None) -> int | None:
 
 def keys(history: History) -> list[str]:
     """The keys of all operations, those of returned rows among them."""
-    found = {op[1] for t in history for op in t.ops if op[0] != "scan"}
+    found = {op[1] for t in history for op in t.ops if op[0] not in ("scan", "silent")}
     found |= {k for t in history for op in t.ops if op[0] == "scan" for k, _ in op[2]}
     return sorted(found)
 
