@@ -416,6 +416,8 @@ def _simpler(history: History) -> Iterable[History]:
 
 def _fewer_times(history: History) -> Iterable[History]:
     """The same with unknown times of an operation, of COMMIT, or of a whole transaction."""
+    if any(t.by_lines for t in history):
+        yield tuple(replace(t, by_lines=False) for t in history)
     for i, t in enumerate(history):
         times, rest = t.times or (), (history[:i], history[i + 1 :])
         less = [replace(t, times=None, commit=None, answered=None)] if t.times is not None else []
@@ -426,7 +428,6 @@ def _fewer_times(history: History) -> Iterable[History]:
         ]
         less += [replace(t, commit=None)] if t.commit is not None else []
         less += [replace(t, answered=None)] if t.answered is not None else []
-        less += [replace(t, by_lines=False)] if t.by_lines else []
         yield from ((*rest[0], other, *rest[1]) for other in less)
 
 

@@ -77,15 +77,15 @@ def lower(history: History, initial: object = None) -> History:
     """The same with reads of single keys in place of predicate reads, and writes in place of rows.
 
     A returned row is a read of it, and one of nothing if it does not match. A key that was not
-    returned and of which some version matches is read, too: none of these. Where nothing
-    was seen, it was the initial version or a deleted row.
+    returned and of which some version matches is read, too: none of these. What aborted was never
+    there. Where nothing was seen, it was the initial version or a deleted row.
     """
     rows: dict[str, set[object]] = {
         k: set() if is_list_key(history, k) else {held(initial, k)} for k in keys(history)
     }
     for t in history:
         for op in t.ops:
-            if op[0] in ("w", "insert"):
+            if op[0] in ("w", "insert") and t.status != "aborted":
                 rows[op[1]].add(op[2])
     deleted = deletes(history, initial)
     place: dict[tuple[int, int], int] = {}

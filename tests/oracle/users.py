@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from isolang.api import check, load_spec
 from isolang.errors import UnsupportedError
@@ -287,12 +287,14 @@ class Found:
     wrong: bool = False
     text: str = ""
     crossed: Crossed | None = None
+    as_found: str = ""
 
     def __str__(self) -> str:
         if self.crossed is None:
             return self.what
         beside = f"initial {self.crossed.initial}, clock error {self.crossed.error}"
-        return f"{self.what}\n{self.text}{show(self.crossed.history)}\n{beside}"
+        found = f"\nas found: {self.as_found}" if self.as_found else ""
+        return f"{self.what}\n{self.text}{show(self.crossed.history)}\n{beside}{found}"
 
 
 def compare(text: str, crossed: Crossed, *, seed: int = 0) -> Found:
@@ -351,7 +353,8 @@ def smaller(found: Found) -> Found:
     if not still(crossed.history, text):
         return found
     history = shrink(crossed.history, lambda h: still(h, text))
-    return compare(text, Crossed(history, crossed.initial, crossed.error))
+    small = compare(text, Crossed(history, crossed.initial, crossed.error))
+    return replace(small, as_found=show(crossed.history))
 
 
 def _fewer_checks(text: str) -> Iterator[str]:
