@@ -53,6 +53,7 @@ _TIMES = [
     "tests/certify/test_moments.py",
     "tests/end_to_end/test_mechanisms.py",
     "tests/end_to_end/test_times.py",
+    "tests/end_to_end/test_partly_timed.py",
 ]
 
 _SESSIONS = [

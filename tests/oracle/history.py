@@ -469,12 +469,8 @@ def with_wide_times(history: History) -> History:
 
 
 def as_python_says(history: History) -> History:
-    """What only files can say is not said: half of a pair, an answer to COMMIT, another clock."""
-
-    def whole(t: Txn) -> tuple[tuple[int | None, int | None] | None, ...] | None:
-        return t.times and tuple(None if p and None in p else p for p in t.times)
-
-    return tuple(replace(t, times=whole(t), answered=None, by_lines=False) for t in history)
+    """What only files can say is not said: an answer to COMMIT beside the end, another clock."""
+    return tuple(replace(t, answered=None, by_lines=False) for t in history)
 
 
 def as_edn_says(history: History) -> History:

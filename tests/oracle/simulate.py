@@ -198,7 +198,8 @@ def partly_noted(rng: random.Random, history: History) -> History:
     """The history as clients tell it that do not note all times of what they do.
 
     A transaction has its begin and its end, except where it did not commit, and beside them: none
-    of its times; only when COMMIT was sent; all but that; or those of some operations.
+    of its times; only when COMMIT was sent; all but that; or those of some operations, of which
+    some are known to be sent and not to be answered, or the other way round.
     """
     return tuple(
         _partly(rng, t) if t.times is not None and rng.random() < 0.7 else t for t in history
@@ -213,7 +214,7 @@ def _partly(rng: random.Random, t: Txn) -> Txn:
     if what < 0.35:
         times = (None,) * len(times)
     elif what > 0.5:
-        times = tuple(None if rng.random() < 0.4 else pair for pair in times)
+        times = tuple(None if rng.random() < 0.4 else _some_of(rng, pair) for pair in times)
     commit = t.commit if what < 0.35 or (what > 0.5 and rng.random() < 0.7) else None
     begin = None if t.status != "committed" and rng.random() < 0.15 else t.begin
     said = any(times) or commit is not None
@@ -228,8 +229,7 @@ def _some_of(rng: random.Random, pair: tuple[int | None, int | None] | None) -> 
 
 
 def as_files_say(rng: random.Random, history: History) -> History:
-    """The same as only a file can say it: of some COMMITs it says when they were answered, and of
-    some operations only one of both times.
+    """The same as only a file can say it: of some COMMITs it says when they were answered.
 
     Now and then its lines alone say when transactions began and ended.
     """
@@ -241,11 +241,7 @@ def as_files_say(rng: random.Random, history: History) -> History:
         known = [at for p in t.times or () if p for at in p if at is not None]
         return rng.randint(max([*known, t.end if t.commit is None else t.commit]), t.end)
 
-    def said(t: Txn) -> Txn:
-        times = t.times and tuple(_some_of(rng, pair) for pair in t.times)
-        return replace(t, by_lines=by_lines, answered=answered(t), times=times)
-
-    return tuple(map(said, history))
+    return tuple(replace(t, by_lines=by_lines, answered=answered(t)) for t in history)
 
 
 def disturbed(rng: random.Random, history: History) -> History:
