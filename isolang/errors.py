@@ -60,6 +60,14 @@ class WorkerError(IsolangError):
     """A worker of ``check_many`` that ended, or failed, before it had judged a history."""
 
 
+class TargetError(IsolangError):
+    """A database that cannot be tested as asked: no driver, no server, no rights, no such level."""
+
+
+class NoDriverError(TargetError):
+    """The package that a database is spoken to with is not installed: waiting does not help."""
+
+
 class OptionError(IsolangError, ValueError):
     """An option whose value is out of bounds."""
 

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from isolang.comparison.normal import Axiom, Normal
+from isolang.comparison.normal import Axiom, Normal, normal
 from isolang.comparison.walks import violating
 from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.circuit import Circuit
 from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY
+from isolang.errors import IsolangError
 from isolang.history.columns import PART, WRITE
 from isolang.history.stats import Possible
 from isolang.language.classify.automaton import in_order, restriction_of
@@ -48,9 +49,13 @@ from isolang.problem.problem import build_problem
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.language.meaning.core import Spec
 
 MAX_PAIRS = 200_000
 """Of a relation with more it is not asked where they lead, only whether there are any."""
+
+_LARGE = 200_000
+"""Operations of a history; of one with more it is not asked whether it could violate a level."""
 
 WORK = 1_000_000
 """Pairs that are looked at, and steps of walks, for all checks together: some seconds. Where it is
@@ -99,6 +104,22 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
     """
     candidates = _Candidates(history)
     return [_judged(axiom, candidates) for axiom in level.axioms]
+
+
+def why_vacuous(history: History, spec: Spec) -> str:
+    """Return why no check of a level could have been violated by a history; empty if one could.
+
+    It is empty, too, where the history is large, or the level needs more work than is allowed.
+    """
+    if history.counts()["operations"] > _LARGE:
+        return ""
+    try:
+        checks = possible_violations(history, normal(spec))
+    except IsolangError:
+        return ""
+    if not checks or any(one.possible for one in checks):
+        return ""
+    return "; ".join(dict.fromkeys(one.why for one in checks))
 
 
 def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:

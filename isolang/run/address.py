@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from isolang.run.target import TargetError
+from isolang.errors import TargetError
 
 
 class Address(Struct, frozen=True, kw_only=True):

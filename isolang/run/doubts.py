@@ -9,13 +9,10 @@ from msgspec import Struct
 from isolang.run.phases import ENOUGH
 
 if TYPE_CHECKING:
-    from isolang.history.history import History
-    from isolang.language.meaning.core import Spec
     from isolang.run.state import Run
     from isolang.verdict import Verdict
 
 _FEW: Final = 3  # hung calls, and bad answers, that are named
-_LARGE: Final = 200_000  # operations of a history of which it is not asked whether it is too little
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
@@ -102,31 +99,13 @@ def stronger_than_claimed(run: Run) -> str:
 
 def too_little_of(verdict: Verdict) -> Doubt | None:
     """Whether what was recorded could have violated the level at all, where it did not."""
+    from isolang.comparison.vacuity import why_vacuous
+
     if verdict.outcome != "valid":
         return None
-    why = too_little(verdict.history, verdict.spec)
+    why = why_vacuous(verdict.history, verdict.spec)
     if not why:
         return None
     committed = verdict.history.counts()["committed"]
     return Doubt(text=f"too little: {committed:,} committed, which could not have violated "
                       f"{verdict.spec.name} ({why})")  # fmt: skip
-
-
-def too_little(history: History, spec: Spec) -> str:
-    """Why no check of a level could have been violated by a history; empty if one could.
-
-    It is empty, too, if the work that is allowed for it does not tell.
-    """
-    from isolang.comparison.normal import normal
-    from isolang.comparison.vacuity import possible_violations
-    from isolang.errors import IsolangError
-
-    if history.counts()["operations"] > _LARGE:
-        return ""
-    try:
-        checks = possible_violations(history, normal(spec))
-    except IsolangError:
-        return ""
-    if not checks or any(one.possible for one in checks):
-        return ""
-    return "; ".join(dict.fromkeys(one.why for one in checks))

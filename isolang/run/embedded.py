@@ -10,8 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.lines import bounds_of
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level, TargetError
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.run.doubts import Doubt, doubts_of, too_little_of
-from isolang.run.lost import lost_commits, may_lose
+from isolang.run.lost import lost_commits
 from isolang.run.operation import DELETED
 from isolang.run.state import Run
 from isolang.run.target import Target
@@ -110,7 +110,7 @@ def judge(
         first=first,
         doubts=doubts,
         unsaved=unsaved,
-        lost=lost_commits(recorded.path) if may_lose(recorded) else (),
+        lost=lost_commits(recorded.path) if recorded.may_lose_commits else (),
     )
     if isinstance(verdict, Invalid) and smallest:
         minimal, said, unsaved = _save_smallest(verdict, recorded)

@@ -6,34 +6,17 @@ that are seldom.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from isolang.history.values import Keyword, Literal, encode, show
 
-Recorded: TypeAlias = tuple[str, Any, Any]
-"""``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``, ``("delete", key,
-None)``; or ``("rp", predicate, rows)``: a literal, and a dictionary."""
-
-_BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 _ERROR: Final = 300  # characters of what was raised
 
 ORDERED: Final = b"{:versions :ordered}\n"
 """Says that the versions of the history are integers, and ascend in their order."""
 
 UNKNOWN_START: Final = -1  # in place of the time at which an operation was sent
-
-
-def between(low: int, high: int) -> Literal:
-    """The predicate that a row's value lies in a range, in the place of a key."""
-    return Literal(f"[:between :value {low} {high}]")
-
-
-def bounds_of(predicate: str) -> tuple[int, int]:
-    """The range that a recorded predicate of ``between`` is about."""
-    low, high = _BOUND.findall(predicate)
-    return int(low), int(high)
 
 
 def note(index: int, when: int, what: str, value: str) -> bytes:

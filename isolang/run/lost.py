@@ -11,14 +11,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from isolang.run.operation import DELETED
-
-if TYPE_CHECKING:
-    from isolang.run.state import Run
 
 _KILL: Final = re.compile(
     rb"^\{:index (\d+), :type :info, :process :nemesis, :time (\d+), :f :(kill|promote)(?=[,} ])"
@@ -36,11 +33,6 @@ class _Written(Struct, kw_only=True):
     ended: float
     at: int
     committed: bool
-
-
-def may_lose(run: Run) -> bool:
-    """Whether a server was killed, or a standby promoted."""
-    return any(run.state.faults.get(fault) for fault in ("kill", "promote"))
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ then depend on what an earlier one read). Programs know nothing of databases.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -14,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.history.values import Keyword
+from isolang.history.values import Keyword, Literal
 
 DELETED: Final = Keyword("deleted")
 """What a read of an absent row returns, and what a delete writes."""
@@ -119,6 +120,23 @@ Operation: TypeAlias = (
     Abort | Append | Change | Delete | Insert | Read | Scan | Select | Swap | Undone | Wait | Write
 )
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
+
+Recorded: TypeAlias = tuple[str, Any, Any]
+"""``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``, ``("delete", key,
+None)``; or ``("rp", predicate, rows)``: a literal, and a dictionary."""
+
+_BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
+
+
+def between(low: int, high: int) -> Literal:
+    """The predicate that a row's value lies in a range, in the place of a key."""
+    return Literal(f"[:between :value {low} {high}]")
+
+
+def bounds_of(predicate: str) -> tuple[int, int]:
+    """The range that a recorded predicate of ``between`` is about."""
+    low, high = _BOUND.findall(predicate)
+    return int(low), int(high)
 
 
 def conversation(

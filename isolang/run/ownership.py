@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 from uuid import uuid4
 
-from isolang.run.target import TargetError
+from isolang.errors import TargetError
 
 BEAT: Final = 1.0
 """Seconds between two signs of life."""

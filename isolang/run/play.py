@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn, Protocol
 
 from isolang.errors import IsolangError
-from isolang.run.lines import Recorded, between
 from isolang.run.operation import (
     DELETED,
     Abort,
@@ -18,6 +17,7 @@ from isolang.run.operation import (
     Operation,
     Program,
     Read,
+    Recorded,
     Scan,
     Select,
     Several,
@@ -25,6 +25,7 @@ from isolang.run.operation import (
     Undone,
     Wait,
     Write,
+    between,
 )
 from isolang.run.outcome import BadAnswer, Driver, Outcome, RolledBack
 from isolang.run.recorder import RecordedTransaction, Recorder

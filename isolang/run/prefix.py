@@ -304,14 +304,14 @@ def judge(data: bytes, spec: str, seconds: float) -> Look:
     import io
 
     from isolang.api import check, load_history
-    from isolang.run.doubts import too_little
+    from isolang.comparison.vacuity import why_vacuous
     from isolang.verdict import Invalid, Valid
 
     history = load_history(io.BytesIO(data), "edn")
     verdict = check(history, spec, timeout=seconds, threads=1, simplest=False)
     little = ""
     if isinstance(verdict, Valid) and len(data) < _SMALL:
-        little = too_little(history, verdict.spec)
+        little = why_vacuous(history, verdict.spec)
     certain = isinstance(verdict, Invalid) and verdict.certified
     return Look(
         outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,

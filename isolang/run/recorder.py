@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.run import lines
-from isolang.run.lines import UNKNOWN_START, Recorded
+from isolang.run.lines import UNKNOWN_START
+from isolang.run.operation import Recorded, between
 from isolang.run.outcome import (
     BadAnswer,
     Connection,
@@ -407,7 +408,7 @@ class RecordedTransaction:
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
         """Say which rows there were whose value lies in a range: by their key, their value."""
-        self._done(("rp", lines.between(low, high), dict(rows)))
+        self._done(("rp", between(low, high), dict(rows)))
 
     def sending(self) -> None:
         """Note the time just before a statement is sent; the operation named next has times."""

@@ -20,7 +20,6 @@ from isolang.run.blame import blamed
 from isolang.run.clients import ENDING, Clients
 from isolang.run.faults import Nemesis, check_faults
 from isolang.run.interleave import interleave
-from isolang.run.lost import may_lose
 from isolang.run.mix import At, mix_of
 from isolang.run.phases import plan_of
 from isolang.run.prefix import Watcher
@@ -167,7 +166,7 @@ class Runner:
         if self._watcher is None:
             return run
         # What only the whole file tells: stated versions, commits that a kill has lost.
-        kept = not run.settings.versions and not run.state.hung and not may_lose(run)
+        kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
         try:
             return replace(run, watched=self._watcher.finish() if kept else None)
         finally:

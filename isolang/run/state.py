@@ -174,6 +174,11 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.mix.level
 
     @property
+    def may_lose_commits(self) -> bool:
+        """Whether a server was killed, or a standby promoted."""
+        return any(self.state.faults.get(fault) for fault in ("kill", "promote"))
+
+    @property
     def throughput(self) -> float:
         """Committed transactions a second."""
         return self.state.committed / self.seconds if self.seconds else 0.0

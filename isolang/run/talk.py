@@ -18,9 +18,9 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, Final, NoReturn
 
+from isolang.errors import TargetError
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.servers.keeper import family, send
-from isolang.run.target import TargetError
 
 ANSWER: Final = 30.0  # seconds for an answer
 _LINE: Final = 1 << 24  # bytes of an answer

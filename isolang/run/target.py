@@ -10,28 +10,38 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 
 from msgspec import Struct
 
-from isolang.errors import IsolangError
+from isolang.errors import NoDriverError, TargetError
+from isolang.run.operation import Recorded
 from isolang.run.outcome import Failure, Outcome, Phase
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from isolang.run.address import Address
-    from isolang.run.lines import Recorded
     from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
+
+__all__ = [
+    "Accounting",
+    "Asked",
+    "Client",
+    "Clustered",
+    "Level",
+    "NoDriverError",
+    "Owned",
+    "Owning",
+    "Promoting",
+    "Replicated",
+    "Serving",
+    "Swapping",
+    "Target",
+    "TargetError",
+    "Transacting",
+]
 
 
 Owned: TypeAlias = Literal["ours", "lost", "unknown"]
 """Whether tables are still those of the run that has made them."""
-
-
-class TargetError(IsolangError):
-    """A database that cannot be tested as asked: no driver, no server, no rights, no such level."""
-
-
-class NoDriverError(TargetError):
-    """The package that a database is spoken to with is not installed: waiting does not help."""
 
 
 class Level(Struct, frozen=True, kw_only=True):

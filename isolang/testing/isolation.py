@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import registry
 
     from isolang.history.history import History
-    from isolang.run.lines import Recorded
+    from isolang.run.operation import Recorded
     from isolang.run.outcome import Connection, Driver
     from isolang.run.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch

@@ -19,7 +19,7 @@ from isolang.testing.callers import caller
 from isolang.testing.changes import Row, Seen, read_text, written_text
 
 if TYPE_CHECKING:
-    from isolang.run.lines import Recorded
+    from isolang.run.operation import Recorded
     from isolang.run.recorder import Recorder
 
 # Kinds of what is left out.

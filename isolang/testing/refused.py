@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isolang.run.lines import Recorded
+    from isolang.run.operation import Recorded
     from isolang.run.outcome import Outcome
 
 

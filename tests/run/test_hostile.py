@@ -583,8 +583,8 @@ def test_deletes_are_shown(tmp_path):
 def test_predicate_reads_are_shown(address, sent):
     """As what was sent, and with the rows that came back; never as a write."""
     from isolang.run.judge import _statements
-    from isolang.run.lines import between
     from isolang.run.mix import mix_of
+    from isolang.run.operation import between
     from isolang.run.settings import Settings
     from isolang.run.targets import target_named
 

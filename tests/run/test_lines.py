@@ -12,7 +12,8 @@ from isolang import load_history
 from isolang._native import recorded_line
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.lines import UNKNOWN_START, between, note, spell
+from isolang.run.lines import UNKNOWN_START, note, spell
+from isolang.run.operation import between
 
 ODD = ["é", 'q"', "back\\slash", "new\nline", "", 1 << 70, -5, True, 1.5, Decimal("1.5"), None,
        Keyword("deleted"), (1, "a"), dt.date(2026, 1, 2), b"\xff"]  # fmt: skip

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from isolang.run.target import TargetError
+from isolang.errors import TargetError
 
 _BATCH: Final = 20_000
 """Changes that are fetched at a time; whole transactions are."""

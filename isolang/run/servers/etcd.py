@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from isolang.errors import TargetError
 from isolang.run.servers.cluster import Cluster
 from isolang.run.servers.network import Network
 from isolang.run.servers.server import Server, free_port, program
-from isolang.run.target import TargetError
 
 Place = tuple[str, int]
 

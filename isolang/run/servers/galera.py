@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import glob
 
+from isolang.errors import TargetError
 from isolang.run.servers.mariadb import socket_of
 from isolang.run.servers.server import Server, free_port, program
-from isolang.run.target import TargetError
 
 # A node that does not answer is left out after two seconds.
 _TIMES = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \

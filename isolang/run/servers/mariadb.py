@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from isolang.errors import TargetError
 from isolang.run.servers.server import Server, program
-from isolang.run.target import TargetError
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import PATIENCE, Server, program
-from isolang.run.target import TargetError
 
 _POLL: Final = 0.05  # seconds
 

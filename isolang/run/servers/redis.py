@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import Server, free_port, program
-from isolang.run.target import TargetError
 
 
 def start(

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
+from isolang.errors import NoDriverError, TargetError
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
-from isolang.run.target import NoDriverError, TargetError
 
 PATIENCE: Final = 30.0  # seconds until a server has to answer
 _POLL: Final = 0.02

@@ -11,8 +11,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isolang.run.adapter import Marked, connecting
-from isolang.run.lines import bounds_of
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.ownership import (
     first_mark,

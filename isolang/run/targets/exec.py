@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.lines import bounds_of
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.talk import Talk, Unclear
 from isolang.run.target import Level, TargetError

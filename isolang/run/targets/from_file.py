@@ -10,8 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from isolang.errors import IsolangError
-from isolang.run.target import TargetError
+from isolang.errors import IsolangError, TargetError
 
 _METHODS: Final = ("setup", "connect", "classify")
 """What every target has; a class with these is one."""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.lines import bounds_of
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
 from isolang.run.versions import Changes, Versions

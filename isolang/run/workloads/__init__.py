@@ -10,9 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from isolang.errors import none_of
+from isolang.errors import TargetError, none_of
 from isolang.run.settings import Shape
-from isolang.run.target import TargetError
 from isolang.run.workloads.workload import Source, Workload
 
 __all__ = ["NAMES", "Shape", "Source", "Workload", "workload_named"]
