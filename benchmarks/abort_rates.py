@@ -15,7 +15,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from isolang.run.runner import Runner
+from isolang.run.play.runner import Runner
 from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.targets import target_named

@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from isolang.run.clients import Clients
-from isolang.run.phases import plan_of
-from isolang.run.recorder import Recorder
+from isolang.run.play.clients import Clients
+from isolang.run.play.phases import plan_of
+from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.target import Target

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from isolang.run.against import load_survey
-from isolang.run.survey import Cell, Survey
+from isolang.run.survey.comparison import load_survey
+from isolang.run.survey.survey import Cell, Survey
 
 TARGETS = (
     "postgres", "mariadb", "sqlite", "duckdb", "redis", "etcd", "slatedb", "turso", "zodb", "lmdb",

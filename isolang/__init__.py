@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.many import Checked, check_many
-    from isolang.run.recorder import Recorder
+    from isolang.run.record.recorder import Recorder
     from isolang.testing.assertion import IsolationError, UndecidedError, assert_level
     from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
@@ -82,7 +82,7 @@ _HOME = {
     "UNKNOWN": "isolang.history",
     "History": "isolang.history",
     "Keyword": "isolang.history",
-    "Recorder": "isolang.run.recorder",
+    "Recorder": "isolang.run.record.recorder",
     "Transaction": "isolang.history",
     "save_history": "isolang.history",
     "IsolationError": "isolang.testing.assertion",

@@ -24,10 +24,10 @@ from isolang.options import OutputOptions
 from isolang.pipeline.crosscheck import cross_check, partners
 from isolang.pipeline.findings import findings_of
 from isolang.pipeline.levels import levels_of
-from isolang.run.judge import judge
-from isolang.run.player import play
+from isolang.run.judge.judge import judge
+from isolang.run.play.player import play
 from isolang.run.settings import Settings
-from isolang.run.survey import count_anomalies
+from isolang.run.survey.survey import count_anomalies
 from isolang.run.targets import target_named
 from isolang.simulator.generate import generate
 from isolang.simulator.workload import Workload

@@ -210,6 +210,34 @@ def test_a_cycle_is_found():
         list(TopologicalSorter(graph).static_order())
 
 
+def parts_of_run() -> dict[str, set[str]]:
+    """The folders of isolang/run and the modules beside them, and which of them each imports."""
+    room = PACKAGE / "run"
+    found: dict[str, set[str]] = {}
+    for path in sorted(room.rglob("*.py")):
+        part = path.relative_to(room).parts[0].removesuffix(".py")
+        names = {name for _, name in imports(ast.parse(path.read_text()))}
+        used = {name.split(".")[2] for name in names if name.startswith("isolang.run.")}
+        found.setdefault(part, set()).update(used - {part})
+    return found
+
+
+def test_no_cycle_among_the_folders_of_run():
+    """Lazy imports included, and those for types alone; nobody imports the folder as a whole."""
+    graph = parts_of_run()
+    assert list(TopologicalSorter(graph).static_order())
+    assert {used for part in graph.values() for used in part} < set(graph)
+    graph["record"].add("play")
+    with pytest.raises(CycleError):
+        list(TopologicalSorter(graph).static_order())
+
+
+def test_loose_modules_of_run_are_what_adapters_import():
+    """Whatever else is new belongs into a folder."""
+    loose = {path.stem for path in (PACKAGE / "run").glob("*.py")} - {"__init__"}
+    assert loose == {"adapter", "address", "operation", "outcome", "settings", "target"}
+
+
 def test_every_row_has_a_package():
     """The table names nothing that is gone."""
     assert set(DIRECT) - {"specs"} == {layer_of(path) for path in modules()}

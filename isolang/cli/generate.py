@@ -89,7 +89,7 @@ def _played(workload: str, options: Workload) -> History:
     Raises:
         Mistake: an option was given that says nothing about it.
     """
-    from isolang.run.simulate import simulate
+    from isolang.run.play.simulate import simulate
     from isolang.run.workloads import Shape
 
     given = {

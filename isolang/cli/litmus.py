@@ -18,7 +18,7 @@ from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
     from isolang.comparison.normal import Normal
-    from isolang.run.litmus import Litmus, Observed, Ops, Outcome, Question
+    from isolang.run.litmus.litmus import Litmus, Observed, Ops, Outcome, Question
 
 
 class OutcomeReport(Struct, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ def litmus(
     The history that A allows and B forbids becomes a program. The exit code is 1 if the database
     shows what B forbids, 0 if it does not.
     """
-    from isolang.run.litmus import observe
+    from isolang.run.litmus.litmus import observe
 
     skipped: list[tuple[str, str]] = []
     with Bar(1) as bar:
@@ -174,7 +174,7 @@ def _script(
     cases: Sequence[Case], rows: Sequence[Sequence[Observed]], playing: Playing, kind: str
 ) -> str:
     """The first program, in the interleaving that was seen to show it, if it was played."""
-    from isolang.run.script import Kind, script_of
+    from isolang.run.litmus.script import Kind, script_of
 
     seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
     if rows and not seen:
@@ -280,7 +280,7 @@ def _case(a: str | None, b: str | None, program: str, history: object, spec: obj
     from isolang.history.history import History
     from isolang.language.classify.route import route
     from isolang.language.meaning.core import Spec
-    from isolang.run.litmus import Question, litmus_of
+    from isolang.run.litmus.litmus import Question, litmus_of
 
     assert isinstance(history, History)
     chosen = route(spec) if isinstance(spec, Spec) else None
@@ -317,7 +317,7 @@ def _levels(playing: Playing, *, suite: bool, script: bool = False) -> list[str]
 
 
 def _report(case: Case, found: Observed | None) -> LitmusReport:
-    from isolang.run.litmus import possible
+    from isolang.run.litmus.litmus import possible
 
     if found is None:
         return LitmusReport(

@@ -33,10 +33,10 @@ from isolang.output.terminal import console, escaped, print_data, print_lines
 from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
-    from isolang.run.doubts import Doubt
-    from isolang.run.judge import Judged
-    from isolang.run.prefix import Look
-    from isolang.run.state import Run, State
+    from isolang.run.judge.doubts import Doubt
+    from isolang.run.judge.judge import Judged
+    from isolang.run.play.live import Look
+    from isolang.run.play.state import Run, State
     from isolang.run.target import Target
 
 _LOST: Final = 5  # lost commits that are named in the text
@@ -128,9 +128,9 @@ def run(
     ] = False,
 ) -> int:  # fmt: skip
     """Test a real database: run a workload on it, and judge what it did."""
-    from isolang.run.player import Player
-    from isolang.run.runner import Runner
-    from isolang.run.state import nothing_committed
+    from isolang.run.play.player import Player
+    from isolang.run.play.runner import Runner
+    from isolang.run.play.state import nothing_committed
     from isolang.run.target import TargetError
 
     if against and not survey:
@@ -191,9 +191,9 @@ _MARKS: Final = {"passed": "ok", "failed": "FAILED", "doubtful": "doubtful", "no
 
 
 def _selftest(settings: Settings, output: str) -> int:
-    from isolang.run.mix import mix_of
-    from isolang.run.player import test_adapter
-    from isolang.run.selftest import SelfTest
+    from isolang.run.play.level_mix import mix_of
+    from isolang.run.play.player import test_adapter
+    from isolang.run.play.selftest import SelfTest
     from isolang.run.targets import target_named
 
     target = target_named(settings.target, prefix=settings.prefix)
@@ -211,7 +211,7 @@ def _selftest(settings: Settings, output: str) -> int:
 
 
 def _clean(settings: Settings) -> int:
-    from isolang.run.player import clean
+    from isolang.run.play.player import clean
     from isolang.run.target import TargetError
 
     removed, why = clean(settings.target, settings.prefix)
@@ -228,7 +228,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     """Judge a run and print it: the verdict first, then what takes longer; gives the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
-    from isolang.run.judge import judge, with_levels, with_little
+    from isolang.run.judge.judge import judge, with_levels, with_little
 
     found = recorded.watched
     if found is not None and not page and form in ("text", "json", "quiet", "brief"):
@@ -296,7 +296,7 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
 
     Of a violation the watch has saved the few transactions that convict.
     """
-    from isolang.run.judge import judge_watched
+    from isolang.run.judge.judge import judge_watched
 
     doubts, judged = judge_watched(recorded, found)
     if judged is not None:

@@ -13,9 +13,9 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.cli.progress import StatusLine
+    from isolang.run.play.state import State
     from isolang.run.settings import Settings
-    from isolang.run.state import State
-    from isolang.run.survey import Cell, Survey
+    from isolang.run.survey.survey import Cell, Survey
 
 _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
@@ -25,9 +25,9 @@ def run_survey(
 ) -> int:
     """Make a survey and print it, with what is new against an earlier one; gives the exit code."""
     from isolang.report import save_page
-    from isolang.run.against import load_survey, news
-    from isolang.run.survey import ALL, survey
-    from isolang.run.survey_table import html, markdown
+    from isolang.run.survey.comparison import load_survey, news
+    from isolang.run.survey.survey import ALL, survey
+    from isolang.run.survey.table import html, markdown
 
     workloads = _named(settings.workload, ALL)
     earlier = load_survey(against) if against else None
@@ -78,8 +78,8 @@ def run_trials(
     settings: Settings, seconds: float, *, output: str, line: StatusLine[[State]]
 ) -> int:
     """Find out how effective workloads are, and print it; gives the exit code."""
-    from isolang.run.effectiveness import effectiveness, markdown
-    from isolang.run.phases import AUTO
+    from isolang.run.play.phases import AUTO
+    from isolang.run.survey.effectiveness import effectiveness, markdown
 
     workloads = _named(settings.workload, [name for name, _ in AUTO])
     try:
@@ -104,7 +104,7 @@ def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(cell: Cell) -> list[str]:
-    from isolang.run.survey_table import anomalies, figures, held
+    from isolang.run.survey.table import anomalies, figures, held
 
     head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
     if cell.outcome in ("not played", "failed"):

@@ -1,9 +1,9 @@
-"""Runs workloads on real databases, and records what they did as histories to be judged.
+"""Runs workloads on real databases, and judges the histories that they record.
 
-``recorder`` writes histories down, ``outcome`` says what an error means, ``drivers`` what those of
-known packages do. ``target`` is what an adapter of a database has to offer, ``targets`` are those
-that there are; they share ``adapter``, ``sql`` and ``keyvalue``. ``servers`` starts servers of our
-own, ``faults`` has things go wrong in them. ``operation`` and ``workloads`` say what clients do,
-``play`` does it once; ``phases`` says what a run plays, ``clients`` play it, and ``runner`` leads
-them until the time is up or a violation is found, which ``prefix`` looks for.
+An adapter of a database imports the modules beside this one: ``target`` is what it must offer,
+``adapter`` what all adapters share, ``operation`` what a transaction asks of a database,
+``outcome`` what its errors mean, ``address`` how a user names it; ``settings`` are the options of a
+run. The folders, from the bottom up: ``marks`` in the database, ``record`` of what clients did,
+``drivers`` of known packages and ``servers`` started here; ``sql`` and ``families`` of databases,
+and their ``targets``; ``workloads``; ``play``, ``judge``, and on top ``litmus`` and ``survey``.
 """

@@ -9,8 +9,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from isolang.run.marks.ownership import Marks, Ownership
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
-from isolang.run.ownership import Marks, Ownership
 from isolang.run.target import NoDriverError, Owned, TargetError
 
 if TYPE_CHECKING:

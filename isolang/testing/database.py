@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from isolang.run.interleave import Played, interleave
 from isolang.run.operation import Operation, Read, Write
-from isolang.run.play import driver_for, play
-from isolang.run.recorder import Recorder
+from isolang.run.play.interleave import Played, interleave
+from isolang.run.play.transaction import driver_for, play
+from isolang.run.record.recorder import Recorder
 from isolang.run.sql import SqlTarget
 from isolang.run.target import TargetError
 from isolang.run.targets import level_named, target_named

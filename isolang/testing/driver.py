@@ -24,9 +24,9 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.account import Account, Installed, put_account
 from isolang.run.drivers.postgres_log import Change, Log
 from isolang.run.outcome import RolledBack
+from isolang.run.record.database_log import Account, Installed, put_account
 from isolang.testing import rows, server
 from isolang.testing.changes import Seen, value_text, written_text
 from isolang.testing.hooks import Hooks, Steps
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from isolang.run.recorder import Recorder
+    from isolang.run.record.recorder import Recorder
 
 _GONE: Final = Keyword("deleted")
 # Nobody misses them: they ask and set what the connection is to be like.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from functools import wraps
 from typing import Any, TypeAlias
 
-from isolang.run.steps import awaited, driven
+from isolang.run.record.steps import awaited, driven
 
 Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
 """What is done around a call, step by step: each yields a call, and is sent its result.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.run.operation import Recorded
     from isolang.run.outcome import Connection, Driver
-    from isolang.run.recorder import RecordedTransaction, Recorder
+    from isolang.run.record.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch
     from isolang.testing.library import Library
     from isolang.testing.observed import Unseen
@@ -83,7 +83,7 @@ class Isolation:
     @property
     def recorder(self) -> Recorder:
         """The recorder of this test; made when it is first used."""
-        from isolang.run.recorder import Recorder
+        from isolang.run.record.recorder import Recorder
 
         with self._lock:
             if self._recorder is None:
@@ -110,7 +110,7 @@ class Isolation:
             driver: as the recorder has it.
         """
         from isolang.run.outcome import driver_of
-        from isolang.run.recorder import RecordedTransaction
+        from isolang.run.record.recorder import RecordedTransaction
         from isolang.testing.callers import caller
 
         class Paused(RecordedTransaction):
@@ -230,7 +230,7 @@ class Isolation:
         Raises:
             IsolangError: it cannot be run; the message says what to do.
         """
-        from isolang.run.runner import run
+        from isolang.run.play.runner import run
         from isolang.run.settings import Settings
 
         recorded = run(

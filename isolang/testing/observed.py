@@ -20,7 +20,7 @@ from isolang.testing.changes import Row, Seen, read_text, written_text
 
 if TYPE_CHECKING:
     from isolang.run.operation import Recorded
-    from isolang.run.recorder import Recorder
+    from isolang.run.record.recorder import Recorder
 
 # Kinds of what is left out.
 CONDITIONS: Final = "conditions, of which only the rows that they met are seen"

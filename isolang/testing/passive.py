@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.orm import InstanceState, Mapper, Session, registry
 
-    from isolang.run.recorder import Recorder
+    from isolang.run.record.recorder import Recorder
 
 _XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
 _GONE: Final = Keyword("deleted")

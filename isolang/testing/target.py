@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isolang.run.selftest import Checked
+    from isolang.run.play.selftest import Checked
 
 
 def check_target(target: str, level: str = "", *, prefix: str = "isocheck_") -> tuple[Checked, ...]:
@@ -30,7 +30,7 @@ def check_target(target: str, level: str = "", *, prefix: str = "isocheck_") -> 
     True
     """
     __tracebackhide__ = True
-    from isolang.run.selftest import LISTS, selftest
+    from isolang.run.play.selftest import LISTS, selftest
     from isolang.run.sql import SqlTarget
     from isolang.run.targets import level_named, target_named
 

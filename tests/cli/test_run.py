@@ -9,7 +9,7 @@ import pytest
 from support.children import Children, Gives, otherwise
 from support.cli import run_here
 
-from isolang.run.doubts import Doubt
+from isolang.run.judge.doubts import Doubt
 from isolang.run.targets.memory import MemoryClient
 
 
@@ -55,7 +55,7 @@ def test_junit_and_sarif_show_what_was_sent_and_where_the_evidence_is(forgetful,
 def test_a_valid_verdict_on_too_little_is_no_success_in_a_test_result(tmp_path, capfd, monkeypatch):
     """It is skipped, as what is unknown; the line of --brief says so, too."""
     doubts = (Doubt(text="the server died", grave=True),)
-    monkeypatch.setattr("isolang.run.judge.doubts_of", lambda *_: doubts)
+    monkeypatch.setattr("isolang.run.judge.judge.doubts_of", lambda *_: doubts)
     found = run(capfd, tmp_path, "-o", "junit")
     (suite,) = ElementTree.fromstring(found.out)
     assert (found.code, suite.get("skipped"), suite.get("failures")) == (3, "1", "0")
@@ -81,7 +81,7 @@ def test_one_form_at_a_time(capfd, form):
 def test_brief_json_of_a_run_has_its_doubts(tmp_path, capfd, monkeypatch):
     """Without the argument and the input; what the verdict rests on is among the caveats."""
     doubts = (Doubt(text="the server died", grave=False),)
-    monkeypatch.setattr("isolang.run.judge.doubts_of", lambda *_: doubts)
+    monkeypatch.setattr("isolang.run.judge.judge.doubts_of", lambda *_: doubts)
     found = run(capfd, tmp_path, "--brief", "-o", "json")
     told = json.loads(found.out)
     assert (found.code, told["verdict"], told["input"]) == (0, "valid", None)

@@ -11,7 +11,7 @@ from msgspec import structs
 import isolang
 from isolang.history import Keyword, sub_history
 from isolang.history.remarks import Remark, remarks_of
-from isolang.run.recorder import Recorder
+from isolang.run.record.recorder import Recorder
 
 LINE = (
     "{:index 1, :type :ok, :process 0, :time 3, :f :txn, "

@@ -12,7 +12,7 @@ from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import History, Transaction
 from isolang.history.select import sub_history
 from isolang.history.writers import write_history
-from isolang.run.recorder import Recorder
+from isolang.run.record.recorder import Recorder
 from isolang.watch.stream import Stream
 
 EDN = """{:versions :ordered}

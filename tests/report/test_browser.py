@@ -12,7 +12,7 @@ from isolang.output.contest import Row
 from isolang.pipeline.levels import levels_of
 from isolang.report import course_of, page
 from isolang.report.contest import html
-from isolang.run.recorder import Recorder
+from isolang.run.record.recorder import Recorder
 from isolang.simulator import Workload, generate
 
 FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')

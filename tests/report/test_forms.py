@@ -13,7 +13,7 @@ import isolang
 from isolang.history import History, Transaction
 from isolang.output.records import Report, Seconds, report_of
 from isolang.report import forms
-from isolang.run.recorder import Recorder
+from isolang.run.record.recorder import Recorder
 
 VERDICT = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "ser")
 VALID = isolang.check(isolang.load_history(ROOT / "examples" / "on-call.edn"), "si")

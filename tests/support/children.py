@@ -107,6 +107,6 @@ class _FullDisk:
 
 def fill_the_disk(left):
     """Have a recorder write to a disk that takes some bytes more."""
-    from isolang.run import recorder
+    from isolang.run.record import recorder
 
     recorder.os = _FullDisk(left)

@@ -1,7 +1,7 @@
 """Short runs, played and judged."""
 
-from isolang.run.judge import judge
-from isolang.run.runner import Runner
+from isolang.run.judge.judge import judge
+from isolang.run.play.runner import Runner
 from isolang.run.settings import Settings
 
 

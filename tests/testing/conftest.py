@@ -2,7 +2,7 @@
 
 import pytest
 
-from isolang.run.recorder import Recorder
+from isolang.run.record.recorder import Recorder
 from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
 

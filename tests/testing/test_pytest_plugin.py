@@ -9,7 +9,7 @@ from support.cli import ENVIRONMENT
 from support.paths import ROOT
 
 import isolang
-import isolang.run.runner
+import isolang.run.play.runner
 from isolang import History, Transaction
 
 pytest_plugins = ["pytester"]
@@ -32,7 +32,7 @@ def _loaded():
     """Native modules are loaded once in a process: before pytester looks at what is loaded."""
     with pytest.raises(isolang.IsolationError):
         isolang.assert_level(History.from_transactions([Transaction([("r", "x", 1)], 1)]), "si")
-    isolang.run.runner.target_named("memory")
+    isolang.run.play.runner.target_named("memory")
 
 
 @pytest.fixture

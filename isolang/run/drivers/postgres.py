@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from isolang.run.marks.commit_tokens import PATIENCE, POLL
 from isolang.run.outcome import (
     Autocommit,
     Driver,
@@ -15,7 +16,6 @@ from isolang.run.outcome import (
     roll_back_or_close,
     roll_back_or_close_later,
 )
-from isolang.run.tokens import PATIENCE, POLL
 
 
 def commit(connection: Any) -> None:

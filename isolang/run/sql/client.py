@@ -6,9 +6,9 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
+from isolang.run.marks.commit_tokens import ask, new_token
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome, RolledBack
-from isolang.run.tokens import ask, new_token
 
 if TYPE_CHECKING:
     from isolang.run.sql.statements import Statements

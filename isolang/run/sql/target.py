@@ -11,9 +11,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isolang.run.adapter import Marked, connecting
-from isolang.run.operation import DELETED, bounds_of
-from isolang.run.outcome import Driver, Failure, Phase
-from isolang.run.ownership import (
+from isolang.run.marks.ownership import (
     first_mark,
     is_alive,
     new_owner,
@@ -21,6 +19,8 @@ from isolang.run.ownership import (
     owner_of,
     why_not_made,
 )
+from isolang.run.operation import DELETED, bounds_of
+from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
 from isolang.run.sql.statements import Dialect, filled, literal, statements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.drivers import etcd
-from isolang.run.keyvalue import BufferedClient, KeyValueTarget
+from isolang.run.families.key_value import BufferedClient, KeyValueTarget
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.servers import etcd as servers

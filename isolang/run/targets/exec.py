@@ -3,7 +3,7 @@
 Each session is a process of its own; another one makes and removes the keys. The program says by
 ``hello`` what it can do: whole transactions, or one step at a time. What ends without an answer, or
 has none in 30 seconds, is of unknown outcome; so is what answers something else. docs/exec.md has
-the protocol, ``isolang.run.talk`` its lines.
+the protocol, ``isolang.run.families.request_lines`` its lines.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.families.request_lines import Talk, Unclear
 from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import BadAnswer, RolledBack
-from isolang.run.talk import Talk, Unclear
 from isolang.run.target import Level, TargetError
 
 _HELLO: Final = 20.0  # seconds to say what it can do

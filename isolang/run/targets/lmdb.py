@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import package
-from isolang.run.embedded import EmbeddedClient, EmbeddedTarget
+from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.target import Level
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
+from isolang.run.families.versioned_store import Changes, Versions
 from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
-from isolang.run.versions import Changes, Versions
 
 
 class Memory(BaseTarget):

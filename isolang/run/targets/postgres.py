@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from isolang.run.account import Installed, put_account, said_of
 from isolang.run.adapter import Served, package
 from isolang.run.drivers.postgres import DRIVER, outcome_of
 from isolang.run.drivers.postgres_log import Log
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
+from isolang.run.record.database_log import Installed, put_account, said_of
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server
 from isolang.run.sql import Dialect, SqlClient, SqlTarget

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import package
+from isolang.run.families.table_formats import TableClient, TableTarget
 from isolang.run.outcome import Failure, Phase
-from isolang.run.tables import TableClient, TableTarget
 from isolang.run.target import Level
 
 

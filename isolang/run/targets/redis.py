@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from isolang.run.adapter import connecting, package
 from isolang.run.drivers.redis import Command, Commands
-from isolang.run.keyvalue import BufferedClient, KeyValueTarget
+from isolang.run.families.key_value import BufferedClient, KeyValueTarget
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.servers import redis as servers

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, ClassVar, Final
 
 from isolang.run.adapter import package
-from isolang.run.embedded import EmbeddedClient, EmbeddedTarget
+from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
 

@@ -474,7 +474,7 @@ def _first_map(data: bytes) -> bytes:
 
 
 def _is_recorded(line: bytes) -> bool:
-    """Whether a log begins as those of :class:`isolang.run.recorder.Recorder` do.
+    """Whether a log begins as those of :class:`isolang.run.record.recorder.Recorder` do.
 
     Threads write its lines in another order than that of the events, which :index tells: one
     counter for all, without gaps, so that it is known what is still missing.

@@ -1,0 +1,6 @@
+"""What adapters of one family share, apart from SQL (``isolang.run.sql``).
+
+``key_value`` is for servers that hold keys and values, ``embedded`` for engines in this process,
+``table_formats`` for formats that read a snapshot and write one upsert, ``request_lines`` for
+programs that answer requests line by line; ``versioned_store`` is the database of ``memory``.
+"""

@@ -1,0 +1,333 @@
+"""What the adapters of key-value stores share: writes that wait for one request at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+
+from isolang.run.adapter import BaseClient, Marked, Served, connecting
+from isolang.run.marks.commit_tokens import ask, new_token
+from isolang.run.marks.ownership import (
+    first_mark,
+    is_alive,
+    new_owner,
+    not_removed,
+    owner_of,
+    why_not_made,
+)
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Outcome, RolledBack
+from isolang.run.target import Level, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.address import Address
+
+
+_PART: Final = 100  # keys of a transaction
+
+
+class Store(Protocol):
+    """What connections have."""
+
+    def version(self) -> str:
+        """The server's."""
+        ...
+
+    def exists(self, keys: Sequence[str]) -> str:
+        """Give one of these keys that is there; empty if none is."""
+        ...
+
+    def put(self, key: str, value: str) -> None:
+        """Write a key."""
+        ...
+
+    def get(self, key: str) -> str:
+        """Give the value of a key; empty if it is not there."""
+        ...
+
+    def claim(self, key: str, value: str) -> bool:
+        """Write a key that is not there; false if it is."""
+        ...
+
+    def swap(self, key: str, old: str, new: str) -> bool:
+        """Write a key if it has the old value; false if it has not."""
+        ...
+
+    def remove(self, key: str) -> None:
+        """Delete a key, if it is there."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class KeyValueTarget(Served, Marked):
+    """A key-value store; the keys of the history stand behind the prefix."""
+
+    name: ClassVar[str]
+    levels: ClassVar[tuple[Level, ...]]
+    lacks: ClassVar = frozenset({"range reads", "savepoints"})
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        self._keys: list[str] = []
+
+    def start(self) -> None:
+        """Start the server if there is to be one, and connect once."""
+        super().start()
+        self.version()  # a port may be open where nobody answers
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Put a value for each key: registers with nothing, lists empty.
+
+        Raises:
+            TargetError: a key is there already, or the store does not answer.
+        """
+        with connecting(self.address):
+            self._set_up(registers, lists)
+
+    def _set_up(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        self.lists = frozenset(lists)
+        first = dict.fromkeys(registers) | {key: [] for key in lists}
+        with closing(self.connect(direct=True)) as client:
+            if self.shared:
+                self._leave_mark(client)
+            for part in _parts(list(first)):
+                there = client.raw.exists([self.prefix + key for key in part])
+                if there:
+                    hint = "isocheck did not put it there; --table-prefix NAME gives other names"
+                    if there in self._marked(client):
+                        hint = why_not_made("", self.address, alive=False)
+                    if self.shared and self.disown():
+                        client.raw.remove(self._mark_of_run)
+                    raise TargetError(f"{self.name}: the key {there} is there already; {hint}")
+            for number, part in enumerate(_parts(list(first))):
+                client.raw.put(self._mark(number), " ".join(self.prefix + key for key in part))
+        self._keys = list(first)
+        self._put(first)
+
+    def _leave_mark(self, client: BufferedClient) -> None:
+        self.owner = self.owner or new_owner()
+        if not client.raw.claim(self._mark_of_run, first_mark(self.owner)):
+            owner, alive = self._left_by()
+            hint = why_not_made(owner, self.address, alive=alive)
+            raise TargetError(f"{self.name}: the key {self._mark_of_run} is there already; {hint}")
+        self.own(self._marks)
+
+    @property
+    def _mark_of_run(self) -> str:
+        """The key that holds the mark of the run."""
+        return f"{self.prefix}made-by-isocheck/run"
+
+    def _marks(self) -> StoredMarks:
+        return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
+
+    def _left_by(self) -> tuple[str, bool]:
+        """The run that has left its mark, and whether it is alive; no name if there is no mark."""
+        with closing(self._marks()) as marks:
+            owner = owner_of(marks.get())
+            return owner, owner not in ("", self.owner) and is_alive(marks)
+
+    def _put(self, values: Mapping[str, Any]) -> None:
+        with closing(self.connect(direct=True)) as client:
+            for part in _parts(list(values)):
+                client.begin(self.levels[0].name)
+                client.own = {key: values[key] for key in part}
+                client.commit()
+
+    def connect(self, *, direct: bool = False) -> BufferedClient:
+        """Open a connection for one session, or a direct one, which no fault goes between.
+
+        Raises:
+            TargetError: that is not possible.
+        """
+        with connecting(self.address):
+            return self.open(direct=direct)
+
+    def open(self, *, direct: bool) -> BufferedClient:
+        """Open a connection."""
+        raise NotImplementedError
+
+    def version(self) -> str:
+        """Name the store and its version, as it says itself."""
+        with connecting(self.address), closing(self.open(direct=True)) as client:
+            return f"{self.name} {client.raw.version()}"
+
+    def remove(self) -> None:
+        """Remove the keys that were put here, and no other."""
+        if not self.disown():
+            self._keys = []
+        if self._keys:
+            self._put(dict.fromkeys(self._keys, DELETED))
+            with closing(self.connect(direct=True)) as client:
+                for number, _ in enumerate(_parts(self._keys)):
+                    client.raw.remove(self._mark(number))
+                client.raw.remove(self._mark_of_run)
+            self._keys = []
+
+    def _mark(self, number: int) -> str:
+        """A key that holds the names of a hundred keys which a run has put there."""
+        return f"{self.prefix}made-by-isocheck/{number}"
+
+    def _marked(self, client: BufferedClient) -> list[str]:
+        """The keys that a killed run has left."""
+        found, number = list[str](), 0
+        while names := client.raw.get(self._mark(number)):
+            found += names.split(" ")
+            number += 1
+        return found
+
+    def clean(self) -> list[str]:
+        """Remove the keys that a killed run has left: those that it has named, and no other.
+
+        Raises:
+            TargetError: the run is alive.
+        """
+        with connecting(self.address):
+            return self._clean()
+
+    def _clean(self) -> list[str]:
+        owner, alive = self._left_by()
+        if alive:
+            raise not_removed(owner, self.address)
+        if self.shared and self.owner and owner != self.owner:
+            return []  # of a run that came after the one which is to be cleaned up after
+        with closing(self.connect(direct=True)) as client:
+            names = self._marked(client)
+            for name in names:
+                client.raw.remove(name)
+            for number in range(-(-len(names) // _PART)):
+                client.raw.remove(self._mark(number))
+            client.raw.remove(self._mark_of_run)
+        return names
+
+
+class StoredMarks:
+    """The mark of a run, over a connection of its own."""
+
+    def __init__(self, store: Store, key: str) -> None:
+        self._store, self._key = store, key
+
+    def get(self) -> str:
+        """Return the mark; empty if there is none."""
+        return self._store.get(self._key)
+
+    def swap(self, old: str, new: str) -> bool:
+        """Replace the mark if it is the old one; false if it is not."""
+        return self._store.swap(self._key, old, new)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
+
+
+def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many keys as stores take in one transaction: etcd 128."""
+    return (keys[start : start + _PART] for start in range(0, len(keys), _PART))
+
+
+class BufferedClient(BaseClient):
+    """A client that sends its writes with COMMIT, and sees them before in its own reads.
+
+    Attributes:
+        own: the values of the keys that the transaction has written.
+        appended: the elements that it appends to lists.
+        token: what it leaves; empty for nothing.
+        swapping: whether a comparison was sent that has not answered.
+        raw: the connection.
+    """
+
+    raw: Store
+
+    def __init__(self, target: KeyValueTarget, raw: Any) -> None:
+        self.target, self.raw = target, raw
+
+    def begin(self, level: str) -> None:
+        """Begin a transaction; nothing is sent."""
+        self.own: dict[str, Any] = {}
+        self.appended: dict[str, list[int]] = {}
+        self.token, self.swapping = "", False
+        self._begin(level)
+
+    def _begin(self, level: str) -> None:
+        raise NotImplementedError
+
+    def read(self, key: str) -> Any:
+        """Give what the transaction has written, or what is there."""
+        self.row_version = None
+        return self.own[key] if key in self.own else self._fetch(key)
+
+    def _fetch(self, key: str) -> Any:
+        raise NotImplementedError
+
+    def write(self, key: str, value: int) -> bool:
+        """Keep a value to be written."""
+        self.row_version = None
+        self.own[key] = value
+        return True
+
+    def append(self, key: str, value: int) -> bool:
+        """Keep an element to be appended."""
+        self.own[key] = [*self.read(key), value]
+        self.appended.setdefault(key, []).append(value)
+        return True
+
+    def insert(self, key: str, value: int) -> None:
+        """Keep a value to be written where there is none."""
+        if self.read(key) != DELETED:
+            raise RolledBack(f"{key} is there already")
+        self.row_version = None
+        self.own[key] = value
+
+    def delete(self, key: str) -> bool:
+        """Keep in mind to delete a key."""
+        there = bool(self.read(key) != DELETED)
+        if there:
+            self.own[key] = DELETED
+        return there
+
+    def swap(self, key: str, expected: int | None, value: int) -> bool:
+        """Compare and set at once; nobody knows of one that has not answered."""
+        self.swapping = True
+        swapped = self._swap(self.target.prefix + key, expected, value)
+        self.swapping = False
+        return swapped
+
+    def rollback(self) -> None:
+        """Send nothing of what was kept."""
+        if self.swapping:
+            raise ConnectionError("the comparison was sent, and has not answered")
+
+    def leave_token(self) -> str:
+        """Give the token that COMMIT is to write besides; empty if it is to write none."""
+        if self.own or self.appended:
+            self.token = self.target.prefix + new_token() if self.target.tokens else ""
+        return self.token
+
+    def resolve(self) -> Outcome:
+        """Ask for the transaction's token."""
+        return ask(self.token, self._has_committed)
+
+    def _has_committed(self, token: str) -> bool:
+        # SOUND BECAUSE: COMMIT fails once the token is there.
+        with closing(self.target.connect(direct=True)) as other:
+            return other.wins(token)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()
+
+    # --- what an adapter says ---
+
+    def commit(self) -> None:
+        """Send what was kept; raise ``RolledBack`` if it was refused."""
+        raise NotImplementedError
+
+    def _swap(self, name: str, expected: int | None, value: int) -> bool:
+        raise NotImplementedError
+
+    def wins(self, token: str) -> bool:
+        """Write 0 to a token unless it is there; whether it is there, and has the value 1."""
+        raise NotImplementedError

@@ -1,0 +1,111 @@
+"""What the adapters of table formats share: a snapshot is read, and one upsert writes.
+
+A table format knows single operations: a scan of one version, and an upsert that is made from one
+version and refused, or made again, if somebody else has committed meanwhile. A transaction here is
+one scan, at BEGIN, and at most one upsert or deletion, at COMMIT, from the version that was
+scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from isolang.run.adapter import package
+from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
+from isolang.run.operation import Several
+from isolang.run.outcome import RolledBack
+
+
+class TableTarget(EmbeddedTarget):
+    """A table with a column ``k`` for keys and a column ``v`` for texts."""
+
+    tables: ClassVar[str] = "pyarrow"
+
+    def rows(self, texts: Mapping[str, str]) -> Any:
+        """Make an Arrow table."""
+        arrow = package(self.tables, self.name)
+        return arrow.table({"k": list(texts), "v": list(texts.values())})
+
+    def create(self, path: str, keys: Sequence[str]) -> None:
+        """Make a table in which each key has an empty text."""
+        self.path = path
+        self.make(self.rows(dict.fromkeys(keys, "")))
+
+    def make(self, rows: Any) -> None:
+        """Make a table that holds rows."""
+        raise NotImplementedError
+
+    def statement(self, operation: str, key: str, value: object) -> str:
+        """Give the call that was made for a recorded operation."""
+        return super().statement(operation, key, value).replace("w ", "upsert ", 1)
+
+
+class TableClient(EmbeddedClient):
+    """A session; ``table`` is at the version that its transaction reads."""
+
+    def begin(self, level: str) -> None:
+        """Scan the table at its newest version."""
+        self.own: dict[str, str | None] = {}
+        self.table = self.open()
+        self.seen: dict[str, list[str]] = {}
+        found = self.scanned()
+        for key, text in zip(found["k"].to_pylist(), found["v"].to_pylist(), strict=True):
+            self.seen.setdefault(key, []).append(text)
+
+    def read(self, key: str) -> Any:
+        """Give the value of a key; of all its rows if there are several."""
+        rows = self.seen.get(key, [])
+        if key in self.own or len(rows) < 2:
+            return super().read(key)
+        return Several(tuple(self.value(key, text) for text in rows))
+
+    def get(self, key: str) -> str | None:
+        """Give what the transaction has put, or what was scanned."""
+        return self.own[key] if key in self.own else next(iter(self.seen.get(key, [])), None)
+
+    def put(self, key: str, text: str | None) -> None:
+        """Keep a text for the upsert."""
+        self.own[key] = text
+
+    def texts(self, low: str, high: str) -> dict[str, str]:
+        """Give what was scanned of a range of keys, with what the transaction has put."""
+        every = {key: self.get(key) for key in {*self.seen, *self.own} if low <= key <= high}
+        return {key: text for key, text in every.items() if text is not None}
+
+    def commit(self) -> None:
+        """Make the upsert, or the deletion.
+
+        Raises:
+            RolledBack: there are both.
+        """
+        gone = [key for key, text in self.own.items() if text is None]
+        texts = {key: text for key, text in self.own.items() if text is not None}
+        if gone and texts:
+            raise RolledBack("one operation cannot delete rows and write others")
+        if gone:
+            self.drop(gone)
+        elif texts:
+            self.upsert(self.target.rows(texts))  # type: ignore[attr-defined]
+
+    def rollback(self) -> None:
+        """Forget what was kept."""
+        self.own = {}
+
+    # --- what an adapter says ---
+
+    def open(self) -> Any:
+        """Give the table at its newest version."""
+        raise NotImplementedError
+
+    def scanned(self) -> Any:
+        """Give the rows of the table, in Arrow."""
+        raise NotImplementedError
+
+    def upsert(self, rows: Any) -> None:
+        """Update the rows that are there by key, and insert the others, by one call."""
+        raise NotImplementedError
+
+    def drop(self, keys: Sequence[str]) -> None:
+        """Delete rows by key, by one call."""
+        raise NotImplementedError

@@ -1,0 +1,111 @@
+"""What keeps the verdict on a run from meaning what it seems to mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.run.play.phases import ENOUGH
+
+if TYPE_CHECKING:
+    from isolang.run.play.state import Run
+    from isolang.verdict import Verdict
+
+_FEW: Final = 3  # hung calls, and bad answers, that are named
+
+
+class Doubt(Struct, frozen=True, kw_only=True):
+    """A reason to trust a verdict less.
+
+    Attributes:
+        text: a sentence.
+        grave: whether a valid verdict means nothing because of it, so that the exit code is 3.
+    """
+
+    text: str
+    grave: bool = True
+
+
+def doubts_of(run: Run) -> tuple[Doubt, ...]:
+    """What went wrong while a run was played."""
+    state = run.state
+    found: list[Doubt] = []
+
+    def doubt(text: str, *, grave: bool = True) -> None:
+        found.append(Doubt(text=text, grave=grave))
+
+    if state.problem:
+        doubt(f"the run ended early: {state.problem}")
+    if state.unreachable():
+        gone = state.refused > max(state.answered, state.began)
+        since = max(state.answered - state.began, 0.0) if gone else state.silent_from
+        said = f" ({state.refusal})" if state.refusal else ""
+        how = "the server could not be reached" if state.refused else "nothing was answered"
+        how_long = "to the end" if gone else f"for {state.silent:.1f} s"
+        doubt(f"{how} from {since:.1f} s on, {how_long}{said}")
+    if state.hung:
+        kinds = list(dict.fromkeys(state.hung))
+        more = f", and {len(kinds) - _FEW} more" if len(kinds) > _FEW else ""
+        doubt(
+            f"{len(state.hung)} calls had not ended when the time was up, and were cut off: "
+            f"{'; '.join(kinds[:_FEW])}{more}"
+        )
+    if state.bad:
+        kinds = [what for what, _ in state.bad.most_common(_FEW)]
+        count = sum(state.bad.values())
+        what = f"{count:,} transactions got what cannot be recorded; their outcome is unknown"
+        doubt(f"{what}: {'; '.join(kinds)}")
+    if state.faults and not any(state.faults.values()):
+        doubt(
+            f"no fault was done in {run.seconds:.1f} s ({', '.join(state.faults)}): --seconds more"
+        )
+    idle = [
+        name + (f" ({state.played[name]} committed)" if state.played[name] else "")
+        for name in run.planned
+        if state.played[name] < ENOUGH
+    ]
+    if idle:
+        doubt(f"not played in {run.seconds:.1f} s: {', '.join(idle)}; --seconds more")
+    if state.unplayed:
+        doubt(f"no time for the scripts {', '.join(state.unplayed)}; --seconds more", grave=False)
+    if run.left:
+        hint = (
+            f"isocheck run {run.settings.target.partition('@')[2] or run.settings.target} --clean"
+        )
+        doubt(f"tables may be left behind ({run.left}); {hint} removes them", grave=False)
+    for note in run.notes:
+        doubt(note, grave=False)
+    beyond = stronger_than_claimed(run)
+    if beyond:
+        doubt(beyond, grave=False)
+    return tuple(found)
+
+
+def stronger_than_claimed(run: Run) -> str:
+    """Say that what is judged by was not promised; empty if it was, or nobody knows."""
+    from isolang.language.hierarchy import IMPLIES, implied_by
+
+    claims, level = run.claims, run.level
+    if claims == level.claims or claims not in IMPLIES or level.claims not in IMPLIES:
+        return ""
+    if claims in implied_by(level.claims):
+        return ""
+    return (
+        f"--claims {claims} is more than {level.name} promises ({level.claims}): a violation of it "
+        "may be no fault of the database"
+    )
+
+
+def too_little_of(verdict: Verdict) -> Doubt | None:
+    """Whether what was recorded could have violated the level at all, where it did not."""
+    from isolang.comparison.vacuity import why_vacuous
+
+    if verdict.outcome != "valid":
+        return None
+    why = why_vacuous(verdict.history, verdict.spec)
+    if not why:
+        return None
+    committed = verdict.history.counts()["committed"]
+    return Doubt(text=f"too little: {committed:,} committed, which could not have violated "
+                      f"{verdict.spec.name} ({why})")  # fmt: skip

@@ -1,0 +1,261 @@
+"""The verdict on a recorded run: on the whole saved file, with its evidence beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.run.judge.doubts import Doubt, doubts_of, too_little_of
+from isolang.run.judge.lost_commits import lost_commits
+from isolang.run.operation import DELETED
+from isolang.run.play.state import Run
+from isolang.run.target import Target
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.run.play.live import Look
+    from isolang.verdict import Invalid, Valid, Verdict
+
+_LEVELS: Final = 60_000_000  # the work of all levels of the library: some ten seconds
+_SHOWN: Final = 12  # statements of a transaction
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """A run and what is to be said about it.
+
+    Attributes:
+        recorded: the run.
+        verdict: by what the level claims.
+        certificate: where it was saved; ``None`` if there is none.
+        minimal: where the smallest part that is still invalid was saved; ``None`` also where it has
+            a part of a predicate read, which no file can say.
+        smallest: of that part, how many transactions it has, and its anomaly, explained afresh: it
+            need not be that of the whole.
+        strongest: the strongest levels of the library that the history satisfies.
+        statements: of each transaction of the counterexample, what was sent, by its name.
+        anomaly: of a violation, its name.
+        first: the place of the counterexample's first transaction in the history, from 1; 0 if
+            there is none.
+        doubts: what keeps the verdict from meaning what it seems to.
+        lost: the commits that a kill lost.
+        unsaved: what could not be saved beside the history, and why.
+        all_levels: whether each level of the library was decided, where they were asked for.
+    """
+
+    recorded: Run
+    verdict: Verdict
+    certificate: Path | None = None
+    minimal: Path | None = None
+    smallest: str = ""
+    strongest: tuple[str, ...] = ()
+    statements: Mapping[str, tuple[str, ...]] = {}
+    anomaly: str = ""
+    first: int = 0
+    doubts: tuple[Doubt, ...] = ()
+    lost: tuple[str, ...] = ()
+    unsaved: tuple[str, ...] = ()
+    all_levels: bool = True
+
+
+def judge(
+    recorded: Run,
+    target: Target,
+    *,
+    levels: bool = True,
+    smallest: bool = True,
+    little: bool = True,
+) -> Judged:
+    """Judge a run, and save the certificate and the smallest part beside the history.
+
+    Args:
+        recorded: the run.
+        target: its database, which says what was sent; it may be closed.
+        levels: also find the strongest levels that held.
+        smallest: also look for the smallest part that is still invalid.
+        little: also ask whether what was recorded could have violated the level.
+
+    Raises:
+        IsolangError: nothing was recorded, or the level cannot be judged.
+    """
+    from isolang.api import check, load_history
+    from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
+    from isolang.verdict import Invalid, Valid
+
+    history = load_history(recorded.path)
+    chosen = route(load_spec(recorded.claims))
+    verdict = check(history, chosen, timeout=recorded.settings.timeout)
+    doubts = doubts_of(recorded)
+    certificate = minimal = None
+    statements: dict[str, tuple[str, ...]] = {}
+    first = 0
+    unsaved: tuple[str, ...] = ()
+    if isinstance(verdict, Valid | Invalid):
+        certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
+    if isinstance(verdict, Invalid):
+        statements = _statements(verdict, history, recorded, target)
+        first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
+    judged = Judged(
+        recorded=recorded,
+        verdict=verdict,
+        certificate=certificate,
+        minimal=minimal,
+        statements=statements,
+        anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
+        first=first,
+        doubts=doubts,
+        unsaved=unsaved,
+        lost=lost_commits(recorded.path) if recorded.may_lose_commits else (),
+    )
+    if isinstance(verdict, Invalid) and smallest:
+        minimal, said, unsaved = _save_smallest(verdict, recorded)
+        more = (*judged.unsaved, *unsaved)
+        judged = replace(judged, minimal=minimal, smallest=said, unsaved=more)
+    if little:
+        judged = with_little(judged)
+    return with_levels(judged) if levels else judged
+
+
+def judge_watched(recorded: Run, found: Look) -> tuple[tuple[Doubt, ...], Judged | None]:
+    """What there is to say of a run that was watched to its end, without its history.
+
+    Returns:
+        What keeps the verdict from meaning what it seems to; and of a violation what is said of the
+        transactions that convict, which the watch has saved.
+
+    Raises:
+        IsolangError: these cannot be read.
+    """
+    from isolang.api import check, load_history
+    from isolang.errors import HistoryError
+    from isolang.verdict import Invalid
+    from isolang.watch.violation import NAME
+
+    doubts = doubts_of(recorded)
+    if found.outcome == "valid":
+        few = (Doubt(text=found.little, grave=True),) if found.little else ()
+        return (*doubts, *few), None
+    history = load_history(Path(found.folder) / NAME)
+    verdict = check(history, recorded.claims, timeout=recorded.settings.timeout)
+    if not isinstance(verdict, Invalid):
+        raise HistoryError(f"{found.folder}: the violation was not found again")
+    certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
+    return doubts, Judged(
+        recorded=recorded,
+        verdict=verdict,
+        certificate=certificate,
+        anomaly=verdict.violation.anomaly,
+        doubts=doubts,
+        unsaved=unsaved,
+    )
+
+
+def with_little(judged: Judged) -> Judged:
+    """Ask whether the level could have been violated at all, with a limited amount of work."""
+    doubt = too_little_of(judged.verdict)
+    return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
+
+
+def with_levels(
+    judged: Judged, *, progress: Callable[[str], object] = lambda phase: None
+) -> Judged:
+    """Find the strongest levels of the library that held, with a limited amount of work.
+
+    Args:
+        judged: a run.
+        progress: called with the name of each level as it begins.
+    """
+    strongest, all_known = _strongest(judged.verdict, judged.recorded.claims, progress)
+    return replace(judged, strongest=strongest, all_levels=all_known)
+
+
+def _save_certificate(
+    verdict: Valid | Invalid, folder: Path
+) -> tuple[Path | None, tuple[str, ...]]:
+    """Save a certificate; also gives why that was not possible: the verdict is not lost by it."""
+    from isolang.errors import IsolangError
+
+    try:
+        return verdict.certificate().save(folder), ()
+    except (IsolangError, OSError) as error:
+        return None, (f"the certificate could not be saved: {error}",)
+
+
+def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
+    """Save the smallest part; also gives what it is, in a few words, and why it is not saved."""
+    from isolang.errors import HistoryError
+    from isolang.history.writers import write_history
+    from isolang.language.classify.route import route
+    from isolang.pipeline.minimal import anomaly_of, minimise
+
+    path = recorded.path.with_suffix(".minimal.edn")
+    way, seed = route(verdict.spec), recorded.settings.seed
+    part = minimise(verdict, way, seed=seed)
+    try:
+        write_history(part, str(path), format="edn", renumber=True)
+    except HistoryError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        if not isinstance(error.__context__, OSError):
+            return None, "", ()  # the format cannot express it
+        return None, "", (f"the smallest part could not be saved: {error}",)
+    anomaly = anomaly_of(part, way, seed=seed)
+    return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}", ()
+
+
+def _strongest(
+    verdict: Verdict, claims: str, progress: Callable[[str], object]
+) -> tuple[tuple[str, ...], bool]:
+    """The strongest levels that held, and whether all were decided.
+
+    What the level claims was found out already.
+    """
+    from isolang.language.hierarchy import IMPLIES, implied_by
+    from isolang.limits import Work
+    from isolang.pipeline.levels import levels_of
+    from isolang.verdict import Valid
+
+    levels = levels_of(verdict.history, progress=progress, simplest=False, work=Work(_LEVELS))
+    found = levels.strongest()
+    held = isinstance(verdict, Valid) and claims in IMPLIES
+    if held and not any(claims in implied_by(name) for name in found):
+        weaker = implied_by(claims)
+        found = tuple(dict.fromkeys((*(x for x in found if x not in weaker), claims)))
+    known = all(one.standing != "unknown" for one in levels.levels.values())
+    return found, known
+
+
+def _statements(
+    verdict: Invalid, history: History, recorded: Run, target: Target
+) -> dict[str, tuple[str, ...]]:
+    """What was sent in the transactions of a counterexample."""
+    found = {}
+    for view in verdict.violation.transactions:
+        shown = []
+        one = history.transaction(view.number)
+        for operation in one.ops:
+            name, key, value = (*operation, None)[:3]  # a delete has no value
+            try:
+                said = target.statement(name, key, value)
+            except Exception as error:  # of somebody's adapter; the verdict does not need it
+                said = f"{name} {key} (its statement is not known: {type(error).__name__})"
+            if name == "r":
+                said += f"  -- {_result(value)}"
+            if name == "scan":
+                said += f"  -- {', '.join(f'{k}: {v}' for k, v in value.items()) or 'no row'}"
+            shown.append(said)
+        if len(shown) > _SHOWN:
+            shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
+        found[view.name] = (f"-- {recorded.mix.says(one.level)}", *shown)
+    return found
+
+
+def _result(value: object) -> str:
+    if value == DELETED:
+        return "no row"
+    return "as loaded" if value is None else str(value)

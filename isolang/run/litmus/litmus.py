@@ -1,0 +1,510 @@
+"""A small history as a program: can a database be brought to show it?
+
+The transactions of the history are played on the database in the interleavings of their operations,
+each time on rows of their own. What the reads return, and which transactions commit, is recorded,
+and judged: after Hermitage (M. Kleppmann), for any specification.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import accumulate, islice
+from math import factorial, prod
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct, structs
+
+from isolang.errors import HistoryError, IsolangError
+from isolang.history.columns import UNKNOWN_BEGIN
+from isolang.history.values import Keyword
+from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Write
+from isolang.run.play.blame import MISTAKES
+from isolang.run.play.interleave import interleave_sessions, interleavings, shuffled
+from isolang.run.record.recorder import Recorder
+from isolang.run.settings import Playing
+from isolang.run.target import Client, Target, TargetError
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.history.transaction import Op
+    from isolang.language.classify.route import Route
+    from isolang.verdict import Invalid
+
+Result: TypeAlias = tuple[str, str, object]
+"""``r``, ``w`` or ``append``, a key, and a value; that of a list is a tuple. A delete writes
+``DELETED``."""
+Ops: TypeAlias = tuple[Result, ...]
+
+MOST: Final = 20_000
+"""Interleavings are all tried, in an order by chance, if there are no more; else drawn."""
+LARGEST: Final = 12  # transactions of a program
+
+
+class Litmus(Struct, frozen=True, kw_only=True):
+    """The program of a history, and what it should show.
+
+    Attributes:
+        name: what to call it.
+        sessions: per session its transactions: the operations of each.
+        shown: what each operation is in the history, likewise.
+        before: pairs of transactions, by session and place, of which the one ends before the other
+            begins.
+        recorded: which session did its next step, by the recorded times of operations; empty
+            without any.
+    """
+
+    name: str
+    sessions: tuple[tuple[tuple[Operation, ...], ...], ...]
+    shown: tuple[tuple[Ops, ...], ...]
+    before: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    recorded: tuple[int, ...] = ()
+
+    def steps(self) -> list[int]:
+        """Per session the number of its steps: operations, and a COMMIT of each transaction."""
+        return [sum(len(ops) + 1 for ops in own) for own in self.sessions]
+
+    def keys(self) -> tuple[list[str], list[str]]:
+        """The keys that are registers, and those that are lists."""
+        lists = {
+            key
+            for own in self.shown
+            for ops in own
+            for name, key, value in ops
+            if name == "append" or isinstance(value, tuple)
+        }
+        every = dict.fromkeys(op.key for own in self.sessions for ops in own for op in ops)  # type: ignore[union-attr]
+        return [k for k in every if k not in lists], [k for k in every if k in lists]
+
+
+def litmus_of(history: History) -> Litmus:
+    """The program of a history.
+
+    Args:
+        history: a few committed transactions, each of whose operations can be asked for.
+
+    Raises:
+        HistoryError: it is too large, or has something that cannot be played.
+    """
+    by_session: dict[object, list[int]] = {}
+    columns = history.columns
+    if columns.transactions() > LARGEST:
+        msg = f"{history.name}: too large to be played (got {columns.transactions()} transactions, "
+        raise HistoryError(f"{msg}expected at most {LARGEST}); --minimal makes a history smaller")
+    transactions = list(history.transactions())
+    for number, one in enumerate(transactions):
+        if one.status != "committed":
+            msg = f"{history.name}: only committed transactions can be played (got {one.status})"
+            raise HistoryError(msg)
+        by_session.setdefault(columns.txn_session.tolist()[number], []).append(number)
+    ops = [op for one in transactions for op in one.ops]
+    for op in ops:
+        if op[0] not in ("r", "w", "append", "delete"):
+            msg = f"{history.name}: cannot be played (got {op!r}, expected r, w, append or delete)"
+            raise HistoryError(msg)
+    deleted = {op[1] for op in ops if op[0] == "delete"}
+    if any(op[0] == "r" and op[1] in deleted and op[2] is None for op in ops):
+        msg = f"{history.name}: cannot be played: a key that is deleted begins without a row"
+        raise HistoryError(f"{msg}, where a program has one; let a transaction write it first")
+    names = {op[1]: _name(op[1]) for op in ops}
+    if len(set(names.values())) < len(names):  # `:x` beside `"x"`
+        names = {key: str(key) for key in names}
+    shown = [tuple(_shown(op, names[op[1]]) for op in one.ops) for one in transactions]
+    place = {
+        number: (i, j) for i, own in enumerate(by_session.values()) for j, number in enumerate(own)
+    }
+    before = []
+    if columns.has_time:
+        begin, end = columns.txn_begin.tolist(), columns.txn_end.tolist()
+        before = [(place[a], place[b]) for a in place for b in place if end[a] < begin[b]]
+    return Litmus(
+        name=history.name,
+        sessions=tuple(
+            tuple(tuple(_operations(history, shown[n])) for n in own) for own in by_session.values()
+        ),
+        shown=tuple(tuple(shown[n] for n in own) for own in by_session.values()),
+        before=tuple(before),
+        recorded=_recorded(history, list(by_session.values())),
+    )
+
+
+def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The sessions of all steps by their recorded times; empty where some are not known."""
+    columns = history.columns
+    if not columns.has_operation_times:
+        return ()
+    sent, commits = columns.op_begin.tolist(), columns.commit_begin.tolist()
+    begin, end = columns.txn_begin.tolist(), columns.txn_end.tolist()
+    found: list[tuple[int, int]] = []
+    for session, own in enumerate(sessions):
+        for number in own:
+            for op in history.operations_of(number):
+                known = sent[op] != UNKNOWN_BEGIN
+                found.append((sent[op] if known else begin[number], session))
+            known = bool(commits) and commits[number] != UNKNOWN_BEGIN
+            found.append((commits[number] if known else end[number], session))
+    return tuple(session for _, session in sorted(found))
+
+
+def _name(key: object) -> str:
+    return key.name if isinstance(key, Keyword) else str(key)
+
+
+def _shown(op: Op, key: str) -> Result:
+    if op[0] == "delete":
+        return "w", key, DELETED
+    name, _, value = op[:3]
+    return name, key, tuple(value) if isinstance(value, list) else value
+
+
+def _operations(history: History, ops: Ops) -> Iterator[Operation]:
+    """What is asked for; a write of a row that its transaction has seen missing is an INSERT."""
+    missing: dict[str, bool] = {}
+    for op in ops:
+        match op:
+            case ("r", key, value):
+                missing[key] = value == DELETED
+                yield Read(key)
+            case ("w", key, value) if value == DELETED:
+                missing[key] = True
+                yield Delete(key)
+            case ("w", key, int(value)):
+                yield (Insert if missing.pop(key, False) else Write)(key, value)
+            case ("append", key, int(value)):
+                yield Append(key, value)
+            case _:
+                msg = f"{history.name}: cannot be played (got {op!r}, expected r, w or append)"
+                raise HistoryError(msg)
+
+
+def _has_rows(litmus: Litmus) -> bool:
+    """Whether rows come and go."""
+    return any(
+        isinstance(op, Insert | Delete) for own in litmus.sessions for ops in own for op in ops
+    )
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What came of one interleaving.
+
+    Attributes:
+        schedule: which session did its next step.
+        shown: per session and transaction what its operations were, or why it did not commit.
+        as_in_history: whether all committed, and showed what the history shows.
+        violation: the verdict, if what was recorded violates the specification.
+    """
+
+    schedule: tuple[int, ...]
+    shown: tuple[tuple[Ops | str, ...], ...]
+    as_in_history: bool
+    violation: Invalid | None
+
+
+class Observed(Struct, frozen=True, kw_only=True):
+    """What a database showed.
+
+    Attributes:
+        litmus: the program.
+        database: as it calls itself.
+        level: of the database.
+        outcomes: one for each interleaving that was played.
+        possible: how many interleavings there are in which the history could be shown.
+        seconds: how long it took.
+    """
+
+    litmus: Litmus
+    database: str
+    level: str
+    outcomes: tuple[Outcome, ...]
+    possible: int
+    seconds: float
+
+    @property
+    def violations(self) -> list[Outcome]:
+        """The outcomes that violate the specification."""
+        return [one for one in self.outcomes if one.violation is not None]
+
+    @property
+    def same(self) -> list[Outcome]:
+        """The outcomes that are the one of the history."""
+        return [one for one in self.outcomes if one.as_in_history]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all interleavings were played."""
+        return len(self.outcomes) == self.possible
+
+
+def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
+    """The interleavings in which a history can be shown, in an order by chance; and their number.
+
+    A read comes after the write that it is to return, and what is to begin after something has
+    ended, begins then. Of more than :data:`MOST` interleavings the number is that of all, and what
+    is drawn is so without end, each once.
+    """
+    steps = litmus.steps()
+    total = factorial(sum(steps)) // prod(map(factorial, steps))
+    rules = list(rules_of(litmus))
+    if total <= MOST:
+        every = [one for one in interleavings(steps) if follows(one, rules)]
+        random.shuffle(every)
+        return len(every), iter(every)
+    return total, _drawn(steps, rules, random)
+
+
+def possible(litmus: Litmus) -> int:
+    """How many interleavings there are; see :func:`schedules`."""
+    return schedules(litmus, Random(0))[0]
+
+
+def _drawn(
+    steps: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]], random: Random
+) -> Iterator[tuple[int, ...]]:
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(100 * MOST):
+        one = shuffled(steps, random)
+        if one not in seen and follows(one, rules):
+            seen.add(one)
+            yield one
+
+
+def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Pairs of steps, by session and place from 0, of which the one must come first."""
+    wrote: dict[tuple[object, object], tuple[int, int]] = {}
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    last: dict[tuple[int, int], tuple[int, int]] = {}
+    reads = []
+    for i, own in enumerate(litmus.shown):
+        step = 0
+        for j, ops in enumerate(own):
+            first[i, j] = (i, step)
+            for name, key, value in ops:
+                if name != "r":
+                    wrote[key, value] = (i, step)
+                else:
+                    seen = value if isinstance(value, tuple) else (value,)
+                    reads += [((key, one), (i, step)) for one in seen]
+                step += 1
+            last[i, j] = (i, step)
+            step += 1
+    yield from ((wrote[what], at) for what, at in reads if what in wrote and wrote[what] != at)
+    yield from ((last[a], first[b]) for a, b in litmus.before)
+
+
+def follows(
+    schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
+) -> bool:
+    """Whether the first step of each pair of :func:`rules_of` comes before the second one."""
+    at: dict[tuple[int, int], int] = {}
+    done: dict[int, int] = {}
+    for now, session in enumerate(schedule):
+        at[session, done.get(session, 0)] = now
+        done[session] = done.get(session, 0) + 1
+    return all(at[a] < at[b] for a, b in rules)
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A program, and what is looked for in what it shows.
+
+    Attributes:
+        litmus: the program.
+        spec: the specification whose violations are looked for; ``None`` for none.
+    """
+
+    litmus: Litmus
+    spec: Route | None = None
+
+
+def observe(
+    questions: Sequence[Question],
+    playing: Playing,
+    level: str = "",
+    *,
+    progress: Callable[[str], object] = lambda phase: None,
+) -> list[Observed]:
+    """Play programs on a database in their interleavings.
+
+    Args:
+        questions: what to play, and what to look for.
+        playing: where, and how many interleavings.
+        level: of the database; empty for its first one.
+        progress: called with the name of each program as it begins.
+
+    Raises:
+        TargetError: the database cannot be reached, or cannot do this.
+    """
+    from isolang.run.sql import SqlTarget
+    from isolang.run.targets import level_named, target_named
+
+    target = target_named(playing.target, prefix=playing.prefix)
+    chosen = level_named(target, level)
+    deletes = any(_has_rows(one.litmus) for one in questions)
+    if deletes and "rows" in target.lacks:
+        raise TargetError(f"{target.name}: a row is deleted, which this target lacks")
+    if target.lacks & {"conversations"}:
+        raise TargetError(f"{target.name}: a litmus test needs steps, which this target lacks")
+    if isinstance(target, SqlTarget):
+        target.options(level=chosen.name, access="index", update="update")
+    noise = Noise(target, chosen.name, playing.load)
+    plays = [_Plays(q, number, playing, noise) for number, q in enumerate(questions)]
+    try:
+        target.start()
+        registers = [k for p in plays for k in p.registers] + [_NOISE] * bool(playing.load)
+        target.setup(registers, [k for p in plays for k in p.lists])
+        version = target.version()
+        found = []
+        for one in plays:
+            progress(one.question.litmus.name)
+            began = time.monotonic()
+            outcomes = one.play(target, chosen.name, began + playing.seconds)
+            found.append(
+                Observed(
+                    litmus=one.question.litmus,
+                    database=version,
+                    level=chosen.name,
+                    outcomes=tuple(outcomes),
+                    possible=one.possible,
+                    seconds=time.monotonic() - began,
+                )
+            )
+        return found
+    finally:
+        noise.close()
+        target.close()
+
+
+_NOISE: Final = "noise"  # the key that other clients write
+
+
+class Noise:
+    """Another client, whose transactions have nothing to do with a program."""
+
+    def __init__(self, target: Target, level: str, count: int) -> None:
+        self._target, self._level, self._count = target, level, count
+        self._client: Client | None = None
+
+    def places(self, litmus: Litmus, schedule: Sequence[int]) -> frozenset[int]:
+        """The places of a schedule after which it plays: a COMMIT while others are open."""
+        if not self._count:
+            return frozenset()
+        ends = [set(accumulate(len(ops) + 1 for ops in own)) for own in litmus.sessions]
+        done, found = [0] * len(ends), set[int]()
+        for place, session in enumerate(schedule):
+            done[session] += 1
+            is_open = any(n > 0 and n not in ends[i] for i, n in enumerate(done))
+            if done[session] in ends[session] and is_open:
+                found.add(place)
+        return frozenset(found)
+
+    def play(self) -> None:
+        """Do its transactions, one after the other; those that are refused count, too."""
+        self._client = self._client or self._target.connect()
+        for number in range(self._count):
+            try:
+                self._client.begin(self._level)
+                self._client.write(_NOISE, number)
+                self._client.commit()
+            except Exception as error:
+                if isinstance(error, (IsolangError, *MISTAKES)):
+                    raise
+                self._client.rollback()
+
+    def close(self) -> None:
+        """End its connection."""
+        if self._client is not None:
+            self._client.close()
+
+
+class _Plays:
+    """A program, with rows of its own for each interleaving."""
+
+    def __init__(self, question: Question, number: int, playing: Playing, noise: Noise) -> None:
+        self.question, self._noise = question, noise
+        self.possible, order = schedules(question.litmus, Random(playing.seed))
+        self.order = list(islice(order, playing.interleavings))
+        self._rows = [f"{number}/{run}/" for run in range(len(self.order))]
+        registers, lists = question.litmus.keys()
+        self.registers = [row + key for row in self._rows for key in registers]
+        self.lists = [row + key for row in self._rows for key in lists]
+        self._judged: dict[object, Invalid | None] = {}
+
+    def play(self, target: Target, level: str, until: float) -> Iterator[Outcome]:
+        with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
+            for schedule, row in zip(self.order, self._rows, strict=True):
+                if schedule is not self.order[0] and time.monotonic() > until:
+                    break
+                path = Path(folder) / f"{row.replace('/', '-')}.edn"
+                with Recorder(path) as recorder:
+                    yield self._one(schedule, row, target, level, recorder)
+
+    def _one(
+        self, schedule: tuple[int, ...], row: str, target: Target, level: str, recorder: Recorder
+    ) -> Outcome:
+        litmus = self.question.litmus
+        told: list[list[list[Result]]] = [[[] for _ in own] for own in litmus.sessions]
+        programs = [
+            [_telling(ops, row, results) for ops, results in zip(own, of_own, strict=True)]
+            for own, of_own in zip(litmus.sessions, told, strict=True)
+        ]
+        noise = self._noise
+        places = noise.places(litmus, schedule)
+        played = interleave_sessions(
+            programs,
+            schedule,
+            target=target,
+            level=level,
+            recorder=recorder,
+            settled=lambda place: noise.play() if place in places else None,
+        )
+        shown = tuple(
+            tuple(
+                tuple(results) if one.outcome == "committed" else one.error or one.outcome
+                for results, one in zip(of_own, of_session, strict=False)
+            )
+            for of_own, of_session in zip(told, played, strict=True)
+        )
+        # What waited did not happen in the order of the schedule.
+        in_time = not litmus.before or not any(one.blocked for own in played for one in own)
+        return Outcome(
+            schedule=schedule,
+            shown=shown,
+            as_in_history=in_time and shown == litmus.shown,
+            violation=self._violation(shown, recorder),
+        )
+
+    def _violation(self, shown: object, recorder: Recorder) -> Invalid | None:
+        from isolang.api import check
+        from isolang.verdict import Invalid
+
+        spec = self.question.spec
+        if spec is None:
+            return None
+        if spec.uses_real_time or shown not in self._judged:
+            verdict = check(recorder.history(), spec)
+            self._judged[shown] = verdict if isinstance(verdict, Invalid) else None
+        return self._judged[shown]
+
+
+def _telling(
+    ops: Sequence[Operation], row: str, results: list[Result]
+) -> Generator[Operation, Any, None]:
+    """The operations on rows of their own; what each of them was is put into the results."""
+    for op in ops:
+        assert isinstance(op, Read | Write | Append | Insert | Delete)
+        value = yield structs.replace(op, key=f"{row}{op.key}")
+        match op:
+            case Read():
+                results.append(("r", op.key, tuple(value) if isinstance(value, list) else value))
+            case Append():
+                results.append(("append", op.key, op.value))
+            case Insert():
+                results.append(("w", op.key, op.value))
+            case Write() | Delete() if not value:  # there was no row
+                results.append(("r", op.key, DELETED))
+            case Write():
+                results.append(("w", op.key, op.value))
+            case Delete():
+                results.append(("w", op.key, DELETED))

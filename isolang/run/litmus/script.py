@@ -1,0 +1,308 @@
+"""A small history as a program that people can run without this package.
+
+Its sessions are connections, its operations statements on one table, in the order of one
+interleaving. ``psycopg`` is for PostgreSQL, ``python`` for a database with a DB-API module in this
+process, ``sql`` for terminals side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.run.litmus.litmus import Litmus, rules_of
+from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Write
+
+Kind: TypeAlias = Literal["psycopg", "python", "sql"]
+
+TABLE: Final = "isocheck_litmus"
+NOISE: Final = "isocheck_noise"
+"""The tables of a program: names that nobody else gives."""
+
+_NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One step of an interleaving.
+
+    Attributes:
+        session: the name of its connection.
+        operation: ``None`` for COMMIT.
+        begins: whether it is the first one of its transaction.
+        shown: of a read, what it returns in the history.
+        load: whether other clients are to do their transactions now.
+    """
+
+    session: str
+    operation: Operation | None
+    begins: bool
+    shown: object = None
+    load: bool = False
+
+
+class Program(Struct, frozen=True, kw_only=True):
+    """What is written down.
+
+    Attributes:
+        steps: in their order.
+        names: of the connections.
+        registers: the keys that hold numbers.
+        lists: those that hold lists.
+        level: of the database.
+        load: how many transactions of others come after each COMMIT that others overlap.
+        module: of ``python``.
+    """
+
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+    registers: tuple[str, ...]
+    lists: tuple[str, ...]
+    level: str
+    load: int
+    module: str
+
+    @property
+    def loads(self) -> bool:
+        """Whether there is a place for the transactions of others."""
+        return self.load > 0 and any(step.load for step in self.steps)
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """The names of all connections, that of the others last."""
+        return (*self.names, "others") if self.loads else self.names
+
+    def rows(self) -> str:
+        """The rows of the table at first."""
+        first = [(key, "NULL") for key in self.registers] + [(key, "''") for key in self.lists]
+        return ", ".join(f"({_quoted(key)}, {value})" for key, value in first)
+
+
+def script_of(
+    litmus: Litmus,
+    kind: Kind,
+    *,
+    level: str = "",
+    schedule: Sequence[int] = (),
+    load: int = 0,
+    module: str = "sqlite3",
+) -> str:
+    """Write the program.
+
+    Args:
+        litmus: of a history.
+        kind: for whom.
+        level: of the database; by default ``serializable``.
+        schedule: which session does its next step; by default as it was recorded, or else each in
+            turn, as far as the history allows.
+        load: this many transactions of another client come after each COMMIT that others overlap.
+        module: of ``python``: ``sqlite3`` or ``duckdb``.
+    """
+    registers, lists = litmus.keys()
+    program = Program(
+        steps=tuple(_steps(litmus, schedule or litmus.recorded or in_turn(litmus))),
+        names=_NAMES[: len(litmus.sessions)],
+        registers=tuple(registers),
+        lists=tuple(lists),
+        level=level or "serializable",
+        load=load,
+        module=module,
+    )
+    lines = {"psycopg": _psycopg, "python": _python, "sql": _sql}[kind](program)
+    return "\n".join([*lines, ""])
+
+
+def in_turn(litmus: Litmus) -> tuple[int, ...]:
+    """The interleaving in which each session does a step in turn, as far as the history allows."""
+    left, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
+    while any(left):
+        moved = False
+        for session, more in enumerate(left):
+            if more and _may_come(found, session, left, rules):
+                found.append(session)
+                left[session] -= 1
+                moved = True
+        if not moved:  # no interleaving shows the history: the sessions one after the other
+            return tuple(i for i, steps in enumerate(litmus.steps()) for _ in range(steps))
+    return tuple(found)
+
+
+def _may_come(
+    done: Sequence[int],
+    session: int,
+    left: Sequence[int],
+    rules: Sequence[tuple[tuple[int, int], tuple[int, int]]],
+) -> bool:
+    """Whether what must come before a session's next step is done."""
+    count = [done.count(i) for i in range(len(left))]
+    step = (session, count[session])
+    return all(count[i] > place for (i, place), later in rules if later == step)
+
+
+def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[Step]:
+    plans: list[list[tuple[Operation | None, bool, object]]] = []
+    for own, shown in zip(litmus.sessions, litmus.shown, strict=True):
+        plan: list[tuple[Operation | None, bool, object]] = []
+        for ops, results in zip(own, shown, strict=True):
+            pairs = zip(ops, results, strict=True)
+            plan += [(op, n == 0, value[2]) for n, (op, value) in enumerate(pairs)]
+            plan.append((None, not ops, None))
+        plans.append(plan)
+    at = [0] * len(plans)
+    for session in schedule:
+        operation, begins, shown_ = plans[session][at[session]]
+        at[session] += 1
+        yield Step(
+            session=_NAMES[session],
+            operation=operation,
+            begins=begins,
+            shown=shown_,
+            load=operation is None and overlapped(plans, at),
+        )
+
+
+def overlapped(
+    plans: Sequence[Sequence[tuple[Operation | None, bool, object]]], at: Sequence[int]
+) -> bool:
+    """Whether a session is in the midst of a transaction."""
+    return any(
+        0 < place < len(plan) and plan[place - 1][0] is not None
+        for plan, place in zip(plans, at, strict=True)
+    )
+
+
+def _psycopg(p: Program) -> Iterator[str]:
+    made = ", ".join([TABLE, NOISE] if p.loads else [TABLE])
+    yield f'"""python FILE "host=… dbname=…": needs psycopg 3; creates and drops {made}."""'
+    yield "import atexit, sys, psycopg\n\ndef connect():"
+    settings = "-c enable_seqscan=off -c lock_timeout=2000"
+    yield f'    connection = psycopg.connect(sys.argv[1], options="{settings}")'
+    name = p.level.upper().replace(" ", "_")
+    yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
+    yield "    return connection\n"
+    yield from _helpers("%s", p)
+    # The tables are dropped only where this program has created them, however it ends.
+    yield "def drop():"
+    yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
+    yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'
+    yield from _connections(p)
+    yield from _table(p, "text PRIMARY KEY", "text")
+    yield "a.commit()"
+    yield "atexit.register(drop)\n"
+    yield from _statements(p, begin="")
+
+
+def _python(p: Program) -> Iterator[str]:
+    yield f'"""python FILE: needs {p.module}; makes a database of its own."""'
+    if p.module == "duckdb":
+        yield "import duckdb\n\ndatabase = duckdb.connect()\nconnect = database.cursor\n"
+    else:
+        yield "import sqlite3, tempfile\n\nfolder = tempfile.TemporaryDirectory()\n\ndef connect():"
+        yield '    path = f"{folder.name}/test.db"'
+        yield "    connection = sqlite3.connect(path, timeout=2, isolation_level=None)"
+        yield '    connection.execute("PRAGMA journal_mode = wal")\n    return connection\n'
+    yield from _helpers("?", p)
+    yield from _connections(p)
+    yield from _table(p, "VARCHAR PRIMARY KEY", "VARCHAR")
+    yield ""
+    yield from _statements(p, begin="BEGIN")
+
+
+def _helpers(mark: str, p: Program) -> Iterator[str]:
+    has = {type(step.operation) for step in p.steps}
+    yield "def read(c, key):"
+    found = f'c.execute("SELECT v FROM {TABLE} WHERE k = {mark}", [key]).fetchone()'
+    if has & {Insert, Delete}:
+        yield f'    row = {found}\n    return row[0] if row else "no row"\n'
+    else:
+        yield f"    return {found}[0]\n"
+    yield "def write(c, key, value):"
+    yield f'    c.execute("UPDATE {TABLE} SET v = {mark} WHERE k = {mark}", [value, key])\n'
+    if Insert in has:
+        yield "def insert(c, key, value):"
+        yield f'    c.execute("INSERT INTO {TABLE} VALUES ({mark}, {mark})", [key, value])\n'
+    if Delete in has:
+        yield "def delete(c, key):"
+        yield f'    c.execute("DELETE FROM {TABLE} WHERE k = {mark}", [key])\n'
+    if p.lists:
+        yield "def append(c, key, value):"
+        yield (
+            f'    c.execute("UPDATE {TABLE} SET v = v || {mark} WHERE k = {mark}", '
+            "[f' {value}', key])\n"
+        )
+
+
+def _connections(p: Program) -> Iterator[str]:
+    yield f"{', '.join(p.connections)} = {', '.join(['connect()'] * len(p.connections))}"
+
+
+def _table(p: Program, key: str, text: str) -> Iterator[str]:
+    yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else "INT"})")'
+    if p.loads:
+        yield f'a.execute("CREATE TABLE {NOISE} (n INT)")'
+    yield f'a.execute("INSERT INTO {TABLE} VALUES {p.rows()}")'
+
+
+def _statements(p: Program, *, begin: str) -> Iterator[str]:
+    for step in p.steps:
+        if step.begins and begin:
+            yield f'{step.session}.execute("{begin}")'
+        match step.operation:
+            case Read(key):
+                said = f"{step.session} reads {key} (in the history {_value(step.shown)}):"
+                yield f"print({said!r}, read({step.session}, {key!r}))"
+            case Write(key, value):
+                yield f"write({step.session}, {key!r}, {value})"
+            case Append(key, value):
+                yield f"append({step.session}, {key!r}, {value})"
+            case Insert(key, value):
+                yield f"insert({step.session}, {key!r}, {value})"
+            case Delete(key):
+                yield f"delete({step.session}, {key!r})"
+            case None:
+                yield f"{step.session}.commit()"
+                if step.load and p.load:
+                    yield f"for number in range({p.load}):"
+                    yield f'    others.execute(f"INSERT INTO {NOISE} VALUES ({{number}})")'
+                    yield "    others.commit()"
+    yield f'print("all committed:", a.execute("SELECT * FROM {TABLE}").fetchall())'
+
+
+def _sql(p: Program) -> Iterator[str]:
+    yield f"-- A terminal for each of {', '.join(p.names)}; type the lines in this order."
+    yield f"-- If {TABLE} is there already, leave it alone, and write another name in all of them."
+    kind = "TEXT" if p.lists else "INT"
+    yield f"CREATE TABLE {TABLE} (k VARCHAR(64) PRIMARY KEY, v {kind});"
+    yield f"INSERT INTO {TABLE} VALUES {p.rows()};"
+    for step in p.steps:
+        who = f"/* {step.session} */ "
+        if step.begins:
+            yield f"{who}BEGIN TRANSACTION ISOLATION LEVEL {p.level.upper()};"
+        match step.operation:
+            case Read(key):
+                expected = f"  -- in the history: {_value(step.shown)}"
+                yield f"{who}SELECT v FROM {TABLE} WHERE k = {_quoted(key)};{expected}"
+            case Write(key, value):
+                yield f"{who}UPDATE {TABLE} SET v = {value} WHERE k = {_quoted(key)};"
+            case Append(key, value):
+                yield f"{who}UPDATE {TABLE} SET v = v || ' {value}' WHERE k = {_quoted(key)};"
+            case Insert(key, value):
+                yield f"{who}INSERT INTO {TABLE} VALUES ({_quoted(key)}, {value});"
+            case Delete(key):
+                yield f"{who}DELETE FROM {TABLE} WHERE k = {_quoted(key)};"
+            case None:
+                yield f"{who}COMMIT;"
+                if step.load and p.load:
+                    yield f"-- now {p.load} transactions of somebody else, at the same level"
+    yield f"/* a */ DROP TABLE {TABLE};"
+
+
+def _quoted(key: str) -> str:
+    return "'" + key.replace("'", "''") + "'"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return "NULL" if value is None else "no row" if value == DELETED else str(value)

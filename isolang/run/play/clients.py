@@ -1,0 +1,256 @@
+"""The clients of a run that live in this process, a thread each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+from random import Random
+from typing import Final
+
+from msgspec import Struct
+
+from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
+from isolang.run.outcome import BadAnswer, Outcome
+from isolang.run.play.blame import MISTAKES, calls_of
+from isolang.run.play.level_mix import At, Mix
+from isolang.run.play.phases import Plan, Turns
+from isolang.run.play.state import State
+from isolang.run.play.transaction import driver_for, play
+from isolang.run.record.recorder import Recorder
+from isolang.run.settings import Settings
+from isolang.run.target import Client, Replicated, Target, TargetError
+from isolang.run.workloads import Source
+
+ENDING: Final = 4.0  # seconds for the last transactions, when the clients are to end
+_RECONNECTING: Final = 30.0  # seconds, of those who read back
+_READ_BACK: Final = 100  # keys of a transaction
+_TRIES: Final = 20  # to read them
+
+
+class Share(Struct, frozen=True):
+    """Which part of the clients a process has: one of several, counted from 0."""
+
+    number: int = 0
+    of: int = 1
+
+
+class Clients:
+    """Play what it is time for, until they are told to end.
+
+    Attributes:
+        state: how it goes.
+        fatal: why one of them could not go on; ``None`` if all could.
+        stopped: they are to end, or one of them cannot go on.
+    """
+
+    def __init__(
+        self, settings: Settings, plan: Plan, target: Target, mix: Mix, recorder: Recorder
+    ) -> None:
+        """Prepare; no thread is started."""
+        self.state = State(level=mix.level.name, workload=plan.workload(0.0))
+        self.stopped = threading.Event()
+        self._settings, self._plan, self._target = settings, plan, target
+        self._mix, self._recorder = mix, recorder
+        self._driver = driver_for(target)
+        self._lists = frozenset(plan.lists())
+        self._lock = threading.Lock()
+        self._share, self._values = Share(), count(1)
+        self._begun = count()
+        self._threads: list[threading.Thread] = []
+        self._turns: Turns | None = None
+        self.fatal: BaseException | None = None
+
+    def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
+        """Start a share of them.
+
+        Args:
+            share: of this process; the recorder is then one of several, too.
+        """
+        if share.of > 1:
+            self._share = share
+            self._recorder.divide(share.number, share.of)
+            self._values = count(1 + share.number, share.of)
+        self.choose()
+        everybody = range(self._settings.sessions + self._settings.standby)
+        for number in everybody[share.number :: share.of]:
+            thread = threading.Thread(target=self._client, args=(number,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def choose(self) -> None:
+        """Have them play what it is time for."""
+        with self._lock:
+            self._choose()
+
+    def _choose(self, client: int = 0) -> str:
+        """What it is time for, of a client; what the first one plays is what is shown."""
+        now, until = time.monotonic(), self.state.began + self._settings.length
+        self._turns = self._turns or Turns(self._plan, began=now, until=until)
+        self.state.workload = self._turns.choose(now, self.state.played)
+        return self._turns.choose(now, self.state.played, client)
+
+    def alive(self) -> bool:
+        """Whether one of them still plays."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def end(self) -> None:
+        """Have them end their last transactions; those that hang are left alone, and named."""
+        self.stopped.set()
+        until = time.monotonic() + ENDING
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        self.state.hung += tuple(calls_of(one for one in self._threads if one.is_alive()))
+        self._threads = []
+
+    def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
+        """Count a transaction that somebody else has played beside them."""
+        with self._lock:
+            self.state.count(outcome, level=level, workload=workload)
+            self.state.answered = time.monotonic()
+
+    def fail(self, error: BaseException) -> None:
+        """End all of them because of an error."""
+        self.fatal = self.fatal or error
+        self.stopped.set()
+
+    def read_back(self, keys: Sequence[str]) -> None:
+        """Read every key by sessions of its own: what was acknowledged before must be there."""
+        client, tries = None, 0
+        for start in range(0, len(keys), _READ_BACK):
+            program = tuple(Read(key) for key in keys[start : start + _READ_BACK])
+            read = False
+            while not read and tries < _TRIES:
+                client = client or self._connect(always=True)
+                assert client is not None
+                at = self._mix.draw(Random(tries))
+                read = (
+                    self._transact(program, client, ("read back", tries), at, workload="read back")
+                    == "committed"
+                )
+                if not read:
+                    tries += 1
+                    _close(client)
+                    client = None
+        if client is not None:
+            _close(client)
+
+    def _client(self, number: int) -> None:
+        try:
+            self._play(number)
+        except BaseException as error:
+            self.fail(error)
+
+    def _play(self, number: int) -> None:
+        settings, source = self._settings, Source(self._settings.seed, number, self._values)
+        workloads = {phase.workload.name: phase.workload for phase in self._plan.phases}
+        standby = number >= settings.sessions
+        client: Client | None = None
+        connections = 0
+        while not self.stopped.is_set():
+            if client is None:
+                client = self._connect(standby=standby)
+                connections += 1
+                continue
+            if not self._due():
+                continue
+            with self._lock:
+                workload = workloads[self._choose(number)]
+            program = workload.program(source)
+            if standby:
+                program = only_reads(program)
+            elif settings.savepoints:
+                program = with_savepoints(program, source.random, settings.savepoints, self._values)
+            session, at = (number, connections), self._mix.draw(source.random)
+            outcome = self._transact(
+                program, client, session, at, rows=workload.rows, workload=workload.name
+            )
+            source.made += 1
+            if outcome == "maybe" or not client.usable():
+                _close(client)
+                client = None
+        if client is not None:
+            _close(client)
+
+    def _due(self) -> bool:
+        """Wait until a transaction is to begin; false if the run ends before."""
+        rate = self._settings.rate
+        if rate is None:
+            return True
+        at = self.state.began + next(self._begun) * self._share.of / rate
+        return not self.stopped.wait(max(0.0, at - time.monotonic()))
+
+    def _transact(
+        self,
+        program: Program,
+        client: Client,
+        session: tuple[object, int],
+        at: At,
+        *,
+        rows: bool = False,
+        workload: str = "",
+    ) -> str:
+        began = time.monotonic()
+        outcome, error = play(
+            program,
+            recorder=self._recorder,
+            session=session,
+            client=client,
+            driver=self._driver,
+            level=at.level,
+            recorded=at.recorded,
+            rows=rows,
+            lists=self._lists,
+            wait=self._wait,
+        )
+        now = time.monotonic()
+        with self._lock:
+            self.state.count(outcome, now - began, error, level=at.level, workload=workload)
+            if outcome == "committed" or client.usable():
+                self.state.answered = now
+        if isinstance(error, BadAnswer) and not self.state.committed:
+            self.fail(TargetError(f"{self._target.name}: {error}"))
+        return outcome
+
+    def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
+        """Connect, as soon as the server can be reached; ``None`` if the run ends before."""
+        until = time.monotonic() + _RECONNECTING
+        while True:
+            try:
+                if standby and isinstance(self._target, Replicated):
+                    made: Client = self._target.connect_standby()
+                else:
+                    made = self._target.connect()
+            except MISTAKES:
+                raise
+            except Exception as error:
+                self.state.refused, self.state.refusal = time.monotonic(), _line(error)
+                if always and time.monotonic() > until:
+                    raise
+                if self.stopped.is_set() and not always:
+                    return None
+                time.sleep(0.1)
+            else:
+                self.state.answered = time.monotonic()
+                return made
+
+    def _wait(self, operation: Wait) -> None:
+        # Aborted ones count: what is held open here may be what makes the others abort.
+        enough = self.state.total() + operation.transactions // self._share.of
+        until = time.monotonic() + self._settings.length / 4
+        if self._turns is not None:
+            until = min(until, self._turns.ends)
+        while self.state.total() < enough and time.monotonic() < until:
+            if self.stopped.wait(0.01):
+                return
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _close(client: Client) -> None:
+    with suppress(Exception):  # the connection is lost
+        client.close()

@@ -1,0 +1,219 @@
+"""What goes wrong while the clients run: faults of servers of our own, at random times."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Final, cast
+
+from isolang.run.target import Clustered, Promoting, Serving, Target, TargetError
+
+if TYPE_CHECKING:
+    from isolang.run.record.recorder import Recorder
+    from isolang.run.servers.network import Network, Partition
+    from isolang.run.servers.server import Server
+
+_OF_ONE: Final = ("kill", "pause", "disconnect", "slow")
+_OF_NETWORKS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
+FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote")
+"""``kill``: SIGKILL to the server and all its processes, and a new start; ``pause``: SIGSTOP for
+a while; ``disconnect``: all connections end; ``slow``: all that is sent arrives late; of a cluster
+one node, chosen at random. ``partition-…``: nodes do not hear each other for a while; ``promote``:
+the standby is cut off, the primary killed, and the standby promoted. ``exec:COMMAND`` is one, too.
+"""
+
+_EXEC: Final = "exec:"
+_BETWEEN: Final = (0.5, 3.0)  # seconds from one fault to the next
+_LASTS: Final = (0.1, 1.5)  # seconds of a pause and of slowness
+_PARTED: Final = (1.5, 4.0)  # seconds of a partition: nodes are to notice
+_LAGS: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
+_ENDING: Final = 6.0  # seconds to undo the last one
+_DELAY: Final = (0.005, 0.1)  # seconds
+_COMMAND: Final = 20.0  # seconds of a command
+
+
+class Nemesis:
+    """A thread that does one fault after the other; each is in the history when it begins and ends.
+
+    Attributes:
+        done: how often each was.
+        busy: whether one is being done, or undone.
+    """
+
+    def __init__(
+        self,
+        faults: tuple[str, ...],
+        *,
+        target: Target,
+        recorder: Recorder,
+        seed: int,
+        every: float | None,
+        restarted: Callable[[], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Begin.
+
+        Args:
+            faults: of ``FAULTS``, or commands.
+            target: whose servers are our own.
+            recorder: where to say what was done.
+            seed: of the times and of the choice.
+            every: seconds from the end of one fault to the next; by default 0.5 to 3.
+            restarted: called when a server runs again after it was killed.
+            failed: called if a server does not come back.
+        """
+        self.done: dict[str, int] = dict.fromkeys(faults, 0)
+        self.busy = False
+        self._target, self._recorder = target, recorder
+        self._random = Random(f"{seed}/nemesis")
+        self._between = _BETWEEN if every is None else (every, every)
+        self._restarted, self._failed = restarted, failed
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Do no more faults, and undo what was done."""
+        self._end.set()
+        self._thread.join(_ENDING)
+
+    def _run(self) -> None:
+        try:
+            while not self._end.wait(self._random.uniform(*self._between)):
+                fault = self._random.choice(list(self.done))
+                self.busy = True
+                name, _, command = fault.partition(":")
+                self._recorder.note("cut-off" if name == "promote" else name, command)
+                self._do(name, command)
+                self._recorder.note(f"{name}-is-over", command)
+                self.done[fault] += 1
+                if name in ("kill", "promote"):
+                    self._restarted()
+                self.busy = False
+        except BaseException as error:
+            self._failed(error)
+
+    def _do(self, name: str, command: str) -> None:
+        if name.startswith("partition-"):
+            self._part(cast("Partition", name.removeprefix("partition-")))
+        else:
+            getattr(self, f"_{name}")(*([command] if command else []))
+
+    def _server(self) -> Server:
+        """The server, or a node of the cluster."""
+        servers = servers_of(self._target)
+        return self._random.choice(servers) if len(servers) > 1 else servers[0]
+
+    def _kill(self) -> None:
+        server = self._server()
+        server.tell("kill")
+        server.tell("start")
+
+    def _pause(self) -> None:
+        server = self._server()
+        server.tell("pause")
+        self._last(_LASTS)
+        server.tell("resume")
+
+    def _disconnect(self) -> None:
+        for server in servers_of(self._target):
+            server.cut()
+
+    def _slow(self) -> None:
+        proxy = self._server().proxy
+        proxy.delay = self._random.uniform(*_DELAY)
+        self._last(_LASTS)
+        proxy.delay = 0.0
+
+    def _part(self, kind: Partition) -> None:
+        network = network_of(self._target)
+        assert network is not None
+        self._recorder.note("partition", network.partition(kind, self._random))
+        self._last(_PARTED)
+        network.heal()
+
+    def _promote(self) -> None:
+        assert isinstance(self._target, Promoting)
+        self._target.promote(self._lag)
+
+    def _lag(self) -> None:
+        """Let a standby that is cut off lag, to the moment at which the primary is killed."""
+        self._last(_LAGS)
+        self._recorder.note("promote")
+
+    def _exec(self, command: str) -> None:
+        self._call(command, "begin")
+        self._last(_LASTS)
+        self._call(command, "end")
+
+    def _call(self, command: str, when: str) -> None:
+        """Run a command of the user's with a word more.
+
+        Raises:
+            TargetError: it failed.
+        """
+        try:
+            done = subprocess.run(
+                f"{command} {when}",
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_COMMAND,
+            )
+        except subprocess.TimeoutExpired:
+            raise TargetError(f"--fault exec: {command} {when} has not ended in 20 s") from None
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+            msg = f"{command} {when} failed (exit code {done.returncode}; {said[-1]})"
+            raise TargetError(f"--fault exec: {msg}")
+
+    def _last(self, how_long: tuple[float, float]) -> None:
+        self._end.wait(self._random.uniform(*how_long))
+
+
+def servers_of(target: Target) -> tuple[Server, ...]:
+    """The servers of our own that a target has."""
+    if isinstance(target, Clustered) and target.cluster is not None:
+        return target.cluster.nodes
+    assert isinstance(target, Serving)
+    assert target.server is not None
+    return (target.server,)
+
+
+def network_of(target: Target) -> Network | None:
+    """The network between the nodes of a target, if there is one that can be cut."""
+    if isinstance(target, Clustered) and target.cluster is not None:
+        return target.cluster.network
+    return None
+
+
+def check_faults(faults: tuple[str, ...], target: Target) -> None:
+    """Refuse what is no fault, or none of a target, and prepare the target; nothing is started.
+
+    Raises:
+        TargetError: one is not.
+    """
+    own = not target.address.host  # a server that is started here
+    for fault in faults:
+        if fault.startswith(_EXEC) and fault != _EXEC:
+            continue
+        if fault not in FAULTS:
+            expected = f"one of {', '.join(FAULTS)}, exec:COMMAND"
+            raise TargetError(f"no such fault (got {fault!r}, expected {expected})")
+        if not isinstance(target, Serving) or not own:
+            hint = "leave the address out: isocheck run postgres --fault kill"
+            raise TargetError(f"{target.name}: faults need a server started here; {hint}")
+        if fault in _OF_NETWORKS and not (isinstance(target, Clustered) and target.partitions):
+            hint = "isocheck run 'etcd://?members=3' has nodes that can be parted"
+            raise TargetError(f"{target.name}: no network between nodes; {hint}")
+        if fault == "promote":
+            if not isinstance(target, Promoting):
+                hint = "isocheck run postgres --fault promote has one, as has redis"
+                raise TargetError(f"{target.name}: no standby to be promoted; {hint}")
+            target.standby = True
+        target.proxied = True
+    target.tokens = True

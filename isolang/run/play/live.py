@@ -1,0 +1,325 @@
+"""Judges what was recorded so far, in a child process, while the clients go on.
+
+A short prefix is checked as a whole each time, at sizes that grow by a quarter: all checks together
+cost at most five times the last one. A longer one is watched (:mod:`isolang.watch`): each look
+judges what came since the one before, in bounded memory, if the level and what was recorded can be
+watched. A refuted prefix ends the run; the verdict that counts is that of the whole file. (With
+repeated values, a later writer may explain a read that no earlier one could.) Of a long file it is
+the watch's: what the last look left is judged, too, and its chain stays beside the history.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.errors import IsolangError
+
+if TYPE_CHECKING:
+    from isolang.watch import Report, Stream, Watch
+
+FIRST: Final = 10  # transactions before the first look
+GROWTH: Final = 1.25
+_SMALL: Final = 1 << 22  # bytes of a prefix of which it is asked whether it is too little
+_WHOLE: Final = 1 << 23  # bytes of a prefix that is always judged as a whole
+LONG: Final = 1 << 25  # bytes of a file whose verdict is that of its watch
+_ROUND: Final = 2_000  # transactions between two looks at a longer one that is watched
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """What a look at a prefix found.
+
+    Attributes:
+        outcome: ``valid``, ``invalid`` or ``unknown``.
+        transactions: how many the prefix has.
+        anomaly: of a violation, its name.
+        little: why nothing of it could have been violated; empty if something could.
+        watched: whether the next look will judge only what is new.
+        ended: whether it is the verdict on the whole.
+        parts: of the chain, if it is.
+        note: what that verdict rests on.
+        places: of a violation's transactions in the file.
+        folder: of the chain, and of a violation that was saved there.
+    """
+
+    outcome: str
+    transactions: int
+    anomaly: str = ""
+    little: str = ""
+    watched: bool = False
+    ended: bool = False
+    parts: int = 0
+    note: str = ""
+    places: tuple[str, ...] = ()
+    folder: str = ""
+
+
+class Watcher:
+    """Looks at a growing file until it is told to end.
+
+    Attributes:
+        last: what the last look found; ``None`` before the first.
+    """
+
+    def __init__(self, path: Path, spec: str, *, seconds: float) -> None:
+        """Get ready.
+
+        Args:
+            path: the file of a recorder.
+            spec: by what to judge it.
+            seconds: for one look.
+        """
+        self.last: Look | None = None
+        self.refuted = threading.Event()
+        self._path, self._spec, self._seconds = path, spec, seconds
+        self._little = ""
+        self._end = threading.Event()
+        self._child = self._start()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, count: Callable[[], int]) -> None:
+        """Begin to look.
+
+        Args:
+            count: the number of transactions that are in the file.
+        """
+        self._thread = threading.Thread(target=self._watch, args=(count,), daemon=True)
+        self._thread.start()
+
+    def rest(self) -> None:
+        """Stop looking; of a long file the verdict on the whole may still be asked for."""
+        self._end.set()
+        if self.last is None or not self.last.watched:
+            self._child.kill()
+
+    def finish(self) -> Look | None:
+        """The verdict on the whole file, once nothing is written any more.
+
+        Returns:
+            ``None`` where the file is short, or was not watched: then it is judged as a whole.
+        """
+        last = self.last
+        if last is None or not last.watched or self._path.stat().st_size < LONG:
+            return None
+        if self._thread is not None:
+            self._thread.join()
+        found = self._look(self._path.stat().st_size, last=True)
+        if found is None or not found.ended or found.outcome == "unknown":
+            return None
+        return replace(found, little=self._little)
+
+    def end(self) -> None:
+        """Stop looking."""
+        self._end.set()
+        self._child.kill()
+        if self._thread is not None:
+            self._thread.join()
+        self._child.kill()  # it may have been started meanwhile
+        self._child.communicate()
+
+    def _watch(self, count: Callable[[], int]) -> None:
+        due = FIRST
+        while not self._end.wait(0.05):
+            size = count()
+            if size < due:
+                continue
+            due = int(size * GROWTH) + 1
+            look = self._look(self._path.stat().st_size)
+            if look is None:
+                continue
+            if look.watched:
+                due = size + _ROUND
+            self.last = look
+            if not look.watched:
+                self._little = look.little
+            if look.outcome == "invalid":
+                self.refuted.set()
+                return
+
+    def _look(self, size: int, *, last: bool = False) -> Look | None:
+        """Have the child judge this many bytes; one that was ended has a successor."""
+        if self._child.poll() is not None:
+            self._child = self._start()
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(b"%d%s\n" % (size, b" last" if last else b""))
+            child.stdin.flush()
+            return msgspec.json.decode(child.stdout.readline(), type=Look)
+        except (BrokenPipeError, msgspec.DecodeError):
+            child.kill()  # it cannot judge this: the whole file will tell
+            return None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # -P: in a checkout, "-m" alone would find the sources, which have no compiled core.
+        command = [sys.executable, "-P", "-m", "isolang.run.play.live", str(self._path), self._spec,
+                   str(self._seconds)]  # fmt: skip
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+
+
+def main() -> None:
+    """Judge the beginnings of a file whose sizes are on the standard input; the child's part."""
+    import isolang.api  # noqa: F401 - it gets ready before it is asked
+
+    path, spec, seconds = sys.argv[1:]
+    growing = _Growing(Path(path), spec, float(seconds), folder=folder_of(Path(path)))
+    for line in sys.stdin.buffer:
+        number, _, last = line.strip().partition(b" ")
+        size = int(number)
+        look = growing.look(size, last=bool(last)) if size >= _WHOLE else None
+        if look is None:
+            with open(path, "rb") as file:
+                data = file.read(size)
+            look = judge(data[: data.rfind(b"\n") + 1], spec, float(seconds))
+        sys.stdout.buffer.write(msgspec.json.encode(look) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def folder_of(path: Path) -> Path:
+    """Where the chain of a watched history is kept."""
+    return path.with_suffix(".watched")
+
+
+class _Growing:
+    """Watches a file, as long as that is possible.
+
+    Args:
+        path: of a recorder.
+        spec: by what to judge it.
+        seconds: how long one window may take at most.
+        folder: where its chain stays.
+    """
+
+    def __init__(self, path: Path, spec: str, seconds: float, *, folder: Path) -> None:
+        self._path, self._spec, self._seconds = path, spec, seconds
+        self._watch: Watch | None = None
+        self._stream: Stream | None = None
+        self._folder = folder
+        self._refused = False
+
+    def look(self, size: int, *, last: bool = False) -> Look | None:
+        """Judge what is new of so many bytes; ``None`` if it cannot be watched.
+
+        Args:
+            size: how many.
+            last: whether these are all that there will be.
+        """
+        if self._refused:
+            return None
+        try:
+            return self._look(size, last=last)
+        except IsolangError:
+            self._refused = True
+            shutil.rmtree(self._folder, ignore_errors=True)
+            return None
+
+    def _look(self, size: int, *, last: bool) -> Look:
+        from isolang.verdict import Invalid
+
+        watch, stream = self._begin()
+        outcome, seen = "valid", 0
+        while watch.report is None:
+            if last and stream.read_bytes >= size:
+                stream.stop()
+            batch = stream.next(0.0)
+            for _ in watch.feed(batch):
+                pass
+            if not last and (not batch.spans or stream.read_bytes >= size):
+                break
+        if watch.report is None:
+            found = watch.judge_now()
+            outcome, seen = found.outcome, found.seen
+        verdict = None
+        if watch.report is not None:
+            outcome, seen = watch.report.outcome, watch.report.seen
+            verdict = watch.report.verdict
+        if last and watch.report is not None:
+            return self._whole(watch.report)
+        return Look(
+            outcome=outcome if outcome in {"valid", "invalid"} else "unknown",
+            transactions=seen,
+            anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
+            watched=True,
+        )
+
+    def _whole(self, report: Report) -> Look:
+        """The verdict on the whole; a violation is saved beside the chain."""
+        from isolang.watch.violation import save_violation
+
+        saved = None
+        with contextlib.suppress(OSError):
+            saved = save_violation(report, self._folder)
+        certain = report.outcome == "valid" or saved is not None
+        return Look(
+            outcome=report.outcome if certain and report.outcome != "suspected" else "unknown",
+            transactions=report.seen,
+            watched=True,
+            ended=True,
+            parts=report.parts,
+            note=report.note,
+            places=report.places,
+            folder=str(self._folder),
+        )
+
+    def _begin(self) -> tuple[Watch, Stream]:
+        from isolang.watch import Stream, Watch
+
+        if self._watch is None or self._stream is None:
+            self._stream = Stream([self._path])
+            self._watch = Watch(
+                self._spec,
+                stream=self._stream,
+                folder=self._folder,
+                sources=[str(self._path)],
+                round=_ROUND,
+                grace_seconds=30.0,
+                timeout=self._seconds,
+            )
+        return self._watch, self._stream
+
+
+def judge(data: bytes, spec: str, seconds: float) -> Look:
+    """Judge a prefix.
+
+    Args:
+        data: whole lines of a recorder's file.
+        spec: by what to judge them.
+        seconds: how long at most.
+    """
+    import io
+
+    from isolang.api import check, load_history
+    from isolang.comparison.vacuity import why_vacuous
+    from isolang.verdict import Invalid, Valid
+
+    history = load_history(io.BytesIO(data), "edn")
+    verdict = check(history, spec, timeout=seconds, threads=1, simplest=False)
+    little = ""
+    if isinstance(verdict, Valid) and len(data) < _SMALL:
+        little = why_vacuous(history, verdict.spec)
+    certain = isinstance(verdict, Invalid) and verdict.certified
+    return Look(
+        outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,
+        transactions=history.counts()["transactions"],
+        anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
+        little=little,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,422 @@
+"""Many clients play a workload on a database, until the time is up or a violation is found."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from threading import Thread
+from typing import Final, Literal
+
+from msgspec.structs import replace
+
+from isolang.declared import command_line
+from isolang.errors import IsolangError
+from isolang.language.load import load_spec
+from isolang.run.play.blame import blamed
+from isolang.run.play.clients import ENDING, Clients
+from isolang.run.play.faults import Nemesis, check_faults
+from isolang.run.play.interleave import interleave
+from isolang.run.play.level_mix import At, mix_of
+from isolang.run.play.live import Watcher
+from isolang.run.play.phases import plan_of
+from isolang.run.play.processes import Children
+from isolang.run.play.selftest import LISTS, require, selftest_of
+from isolang.run.play.state import Run, State
+from isolang.run.record.recorder import Recorder
+from isolang.run.settings import Settings
+from isolang.run.sql import SqlTarget
+from isolang.run.target import Accounting, Owning, Replicated, Target, TargetError
+from isolang.run.targets import is_foreign, target_named
+from isolang.run.workloads.scripted import Script
+
+_SCRIPTED: Final = 0.25  # of the time, in which scripts are begun before all others
+GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
+
+
+class Runner:
+    """One run.
+
+    Attributes:
+        target: the database.
+        mix: the level of the run, or several.
+        level: that of the run; of a mix, all of them under one name.
+        tests_adapter: whether its adapter is tested before the run.
+        notes: what that found doubtful.
+    """
+
+    def __init__(self, settings: Settings, target: Target | None = None) -> None:
+        """Find target, level and workloads; nothing is started.
+
+        Args:
+            settings: what to run.
+            target: one that was started and has no tables; it stays so when the run is closed.
+
+        Raises:
+            TargetError: there is no such thing.
+        """
+        self.settings = settings
+        self._own = target is None
+        self.target = target or target_named(settings.target, prefix=settings.prefix)
+        self._watcher: Watcher | None = None
+        self._left: list[tuple[Script, list[At]]] = []  # for which there was no time at first
+        self.mix = mix_of(settings, self.target)
+        self.level = self.mix.level
+        self.claims = settings.claims or self.level.claims
+        load_spec(self.claims)  # what cannot be judged is said before anything is started
+        self.plan = plan_of(settings, self.target)
+        self.tests_adapter = is_foreign(self.target) and not settings.trusted
+        self.notes: tuple[str, ...] = ()
+        self.target.lists = frozenset(self.plan.lists())
+        if self.tests_adapter:
+            self.target.lists |= frozenset(LISTS)
+        _check(settings, self.target)
+        if isinstance(self.target, SqlTarget):
+            self.target.options(
+                level=self.mix.parts[0].name, access=settings.access, update=settings.update
+            )
+
+    def start(self) -> None:
+        """Start or reach the server, and create the tables.
+
+        Raises:
+            TargetError: that is not possible; the message says what to do.
+        """
+        if self._own:
+            self.target.start()
+            self.test_adapter()
+        self.version = self.target.version()
+        self.target.setup(self.plan.registers(), self.plan.lists())
+
+    def test_adapter(self) -> None:
+        """Test an adapter that is not ours, on a target that was started.
+
+        Raises:
+            TargetError: it says what is not so.
+        """
+        if self.tests_adapter:
+            found = selftest_of(self.mix, self.target, self.settings.claims)
+            self.notes = require(found, self.target)
+
+    def close(self) -> None:
+        """Remove the tables, and stop a server that was started here."""
+        self._end_watch()
+        if self._own:
+            self.target.close()
+        else:
+            self.target.remove()
+
+    def run(
+        self,
+        show: Callable[[State], None] = lambda state: None,
+        *,
+        began: Callable[[Path], None] = lambda path: None,
+    ) -> Run:
+        """Play until the time is up, Ctrl-C, or a prefix is refuted.
+
+        Args:
+            show: called a few times a second.
+            began: called with the history's file, once it is there.
+
+        Raises:
+            IsolangError: nothing has committed, and the run cannot go on.
+        """
+        path = self._path()
+        accounts = self.settings.versions and isinstance(self.target, Accounting)
+        ordered: Literal["ordered"] | None = (
+            "ordered" if accounts and self.target.ordered else None  # type: ignore[attr-defined]
+        )
+        with Recorder(path, about=self._about(), versions=ordered) as recorder:
+            clients = Clients(self.settings, self.plan, self.target, self.mix, recorder)
+            watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
+            self._watcher = watcher
+            state = clients.state
+            state.began = state.answered = time.monotonic()
+            interrupted = False
+            began(path)
+            show(state)
+            try:
+                self._play(clients, recorder, watcher, show)
+            except KeyboardInterrupt:
+                interrupted = True
+                clients.end()
+            finally:
+                watcher.rest()
+            state.look = watcher.last
+        self._require_own(path)
+        self._judge_end(clients)
+        return Run(
+            settings=self.settings,
+            version=self.version,
+            mix=self.mix,
+            claims=self.claims,
+            path=path,
+            state=state,
+            seconds=(state.ended or time.monotonic()) - state.began,
+            interrupted=interrupted,
+            planned=tuple(phase.workload.name for phase in self.plan.phases),
+            notes=self.notes,
+        )
+
+    def watched(self, run: Run) -> Run:
+        """Put into a run what its watch found, once all is written, if it was long."""
+        if self._watcher is None:
+            return run
+        # What only the whole file tells: stated versions, commits that a kill has lost.
+        kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
+        try:
+            return replace(run, watched=self._watcher.finish() if kept else None)
+        finally:
+            self._end_watch()
+
+    def _end_watch(self) -> None:
+        if self._watcher is not None:
+            self._watcher.end()
+            self._watcher = None
+
+    def account(self, run: Run) -> Run:
+        """Put into the history of a run what the database tells besides, if it was to tell.
+
+        Raises:
+            TargetError: it does not tell any more.
+        """
+        if not (self.settings.versions and isinstance(self.target, Accounting)):
+            return run
+        return replace(run, notes=(*run.notes, *self.target.account(run.path)))
+
+    def _require_own(self, path: Path) -> None:
+        """Raise if the tables are not those that the run has made: then nothing may be judged.
+
+        Raises:
+            TargetError: they are not.
+        """
+        target = self.target
+        owned = target.ownership(now=True) if isinstance(target, Owning) else "ours"
+        if owned == "lost":
+            raise TargetError(
+                f"{target.address}: while the run played, somebody has removed its tables, or made "
+                f"them anew; so what it recorded cannot be judged, and is in {path}; hint: no two "
+                "runs at a time with the same --table-prefix, and no --clean while one plays"
+            )
+        if owned == "unknown":
+            self.notes = (*self.notes, "the mark of its tables could not be read after the run")
+
+    def _judge_end(self, clients: Clients) -> None:
+        """Note why the run ended early; raise that where there is nothing to judge."""
+        error, state = clients.fatal, clients.state
+        if error is None:
+            return
+        if not isinstance(error, IsolangError):
+            error = blamed(error, self.target) or error
+        if not state.committed or not isinstance(error, IsolangError):
+            raise error
+        state.problem = str(error)
+
+    def _play(
+        self,
+        clients: Clients,
+        recorder: Recorder,
+        watcher: Watcher,
+        show: Callable[[State], None],
+    ) -> None:
+        try:
+            self._play_scripts(clients, recorder, show)
+        except IsolangError as error:
+            clients.fail(error)
+        if clients.fatal is not None or not self.plan.phases:
+            clients.state.ended = time.monotonic()
+            return
+        children, nemesis, beside = None, None, None
+        if self.settings.processes > 1:
+            children = Children(clients, self.settings.processes)
+        else:
+            clients.start()
+            nemesis = self._nemesis(clients, recorder)
+            if self._left and nemesis is None:
+                beside = Thread(target=self._play_rest, args=(clients, recorder), daemon=True)
+                beside.start()
+        if self.settings.watched:
+            watcher.watch(clients.state.total)
+        try:
+            self._watch(clients, watcher, show, children, nemesis)
+        finally:
+            clients.state.ended = time.monotonic()
+            clients.stopped.set()
+            if nemesis is not None:
+                nemesis.end()
+                clients.state.faults = nemesis.done
+            if children is not None:
+                try:
+                    clients.state.add_up(children.end())
+                except TargetError as error:
+                    clients.fail(error)
+            clients.end()
+            if beside is not None:
+                beside.join(ENDING)
+
+    def _play_scripts(
+        self, clients: Clients, recorder: Recorder, show: Callable[[State], None]
+    ) -> None:
+        """Play the scripts one after the other; where others follow, until a part of the time."""
+        random = Random(f"{self.settings.seed}/scripts")
+        state, most = clients.state, _SCRIPTED * self.settings.length
+        state.workload = "scripted"
+        for script in self.plan.scripts:
+            levels = [self.mix.draw(random) for _ in script.programs]
+            if self.plan.phases and time.monotonic() - state.began >= most:
+                self._left.append((script, levels))
+                continue
+            self._play_script(clients, recorder, script, levels)
+            show(state)
+        state.unplayed = tuple(script.name for script, _ in self._left)
+
+    def _play_script(
+        self, clients: Clients, recorder: Recorder, script: Script, levels: Sequence[At]
+    ) -> None:
+        played = interleave(
+            script.on_its_keys(),
+            script.schedule,
+            target=self.target,
+            level=levels,
+            recorder=recorder,
+            session=script.name,
+        )
+        for one, at in zip(played, levels, strict=True):
+            clients.count(one.outcome, level=at.level, workload="scripted")
+
+    def _play_rest(self, clients: Clients, recorder: Recorder) -> None:
+        """Play the scripts that are left beside the clients, whose keys are others."""
+        for script, levels in self._left:
+            if clients.stopped.is_set():
+                return
+            try:
+                self._play_script(clients, recorder, script, levels)
+            except Exception:  # the server is gone: the clients tell
+                return
+            clients.state.unplayed = clients.state.unplayed[1:]
+
+    def _watch(
+        self,
+        clients: Clients,
+        watcher: Watcher,
+        show: Callable[[State], None],
+        children: Children | None,
+        nemesis: Nemesis | None,
+    ) -> None:
+        settings, state = self.settings, clients.state
+        until = state.began + settings.length
+        most = settings.transactions
+        while (now := time.monotonic()) < until and not clients.stopped.wait(0.1):
+            state.look = watcher.last
+            clients.choose()
+            if children is not None:
+                try:
+                    state.add_up(children.listen())
+                except TargetError as error:
+                    clients.fail(error)
+            if isinstance(self.target, Owning) and self.target.ownership() == "lost":
+                return  # what comes next says so
+            silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
+            show(state)
+            if silent > GIVEN_UP:
+                why = f" ({state.refusal})" if state.refused > state.answered else ""
+                clients.fail(TargetError(f"{self.target.name}: no answer for {silent:.0f} s{why}"))
+            if most is not None and state.total() >= most:
+                return
+            if watcher.refuted.is_set() and not settings.to_the_end:
+                return
+
+    def _nemesis(self, clients: Clients, recorder: Recorder) -> Nemesis | None:
+        if not self.settings.faults:
+            return None
+        keys = (*self.plan.registers(), *self.plan.lists())
+        return Nemesis(
+            self.settings.faults,
+            target=self.target,
+            recorder=recorder,
+            seed=self.settings.seed,
+            every=self.settings.fault_every,
+            restarted=lambda: clients.read_back(keys),
+            failed=clients.fail,
+        )
+
+    # --- the file ---
+
+    def _path(self) -> Path:
+        folder = Path(self.settings.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TargetError(f"{folder}: cannot be made ({error.strerror}); --save DIR") from None
+        parts = (self.target.name, self.level.name, self.settings.workload)
+        name = "-".join(re.sub(r"[^a-z0-9+]+", "-", part) for part in parts)
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        stem = f"{name}-seed{self.settings.seed}-{stamp}"
+        path, again = folder / f"{stem}.edn", 1
+        while path.exists():
+            path, again = folder / f"{stem}-{again}.edn", again + 1
+        return path
+
+    def _about(self) -> str:
+        s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        # An address shows no password.
+        typed = ["isocheck", "run", *command_line(replace(s, target=str(self.target.address)))]
+        return (
+            f"{self.version}; level {self.level.name} ({self.level.says}); "
+            f"workload {s.workload}; {s.sessions} sessions; seed {s.seed}; {when}"
+            + "".join(f"; fault {fault}" for fault in s.faults)
+            + (f"; {s.standby} sessions on a standby" if s.standby else "")
+            + f"\n{shlex.join(typed)}"
+        )
+
+
+def run(settings: Settings, show: Callable[[State], None] = lambda state: None) -> Run:
+    """Run a workload on a database, and give what was recorded.
+
+    Args:
+        settings: what to run.
+        show: called a few times a second.
+
+    Raises:
+        IsolangError: it cannot be run; the message says what to do.
+    """
+    runner = Runner(settings)
+    try:
+        runner.start()
+        return runner.account(runner.watched(runner.run(show)))
+    finally:
+        runner.close()
+
+
+def _check(settings: Settings, target: Target) -> None:
+    """Refuse what a target cannot do, and prepare it for what it can; nothing is started.
+
+    Raises:
+        TargetError: it cannot do this.
+    """
+    own = not target.address.host  # a server that is started here
+    if settings.faults:
+        check_faults(settings.faults, target)
+    if settings.versions:
+        if not isinstance(target, Accounting):
+            raise TargetError(
+                f"{target.name}: it does not tell its versions; --versions is for postgres and etcd"
+            )
+        if settings.faults:
+            raise TargetError("--versions: what a server tells does not outlive a fault (--fault)")
+        target.tells_versions = True
+    if settings.savepoints and "savepoints" in target.lacks:
+        raise TargetError(f"{target.name}: it has no savepoints")
+    if settings.processes > 1:
+        if "processes" in target.lacks:
+            raise TargetError(f"{target.name}: it lives in one process; leave out --processes")
+        if settings.faults:
+            raise TargetError("--processes: its clients cannot be reached by faults (--fault)")
+    if settings.standby:
+        if not isinstance(target, Replicated) or not own:
+            hint = "isocheck run postgres --standby 2 has one, as has redis"
+            raise TargetError(f"{target.name}: no standby can be started; {hint}")
+        target.standby = True

@@ -1,0 +1,644 @@
+"""Tests an adapter before a run trusts it: a wrong one would convict a correct database.
+
+Each check plays one or two short transactions, as a run would, and compares what was *recorded*
+with what the transactions did and with what a new client then reads. What a check needs and the
+target ``lacks`` is not played. No check depends on when a commit becomes visible to others: a
+replica may lag.
+
+A check *fails* if the record says what is not so. It is *doubtful* if the record says less than it
+could, as where an error that is a refusal is taken for an unclear one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.errors import IsolangError
+from isolang.history.values import Keyword
+from isolang.run.adapter import BaseClient
+from isolang.run.operation import (
+    DELETED,
+    Abort,
+    Append,
+    Delete,
+    Insert,
+    Operation,
+    Program,
+    Read,
+    Scan,
+    Swap,
+    Undone,
+    Write,
+)
+from isolang.run.outcome import Outcome
+from isolang.run.play.blame import MISTAKES, blamed
+from isolang.run.play.interleave import interleave
+from isolang.run.play.level_mix import Mix
+from isolang.run.play.transaction import as_written, driver_for, play
+from isolang.run.record.recorder import Recorder
+from isolang.run.target import Asked, Client, Level, Swapping, Target, TargetError
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+REGISTERS: Final = tuple(f"selftest/{number:02}" for number in range(40))
+LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
+SECONDS: Final = 60.0
+"""The longest that all checks together may take."""
+
+_VISIBLE: Final = 5.0  # seconds until a commit is visible to everybody
+_STEPS: Final = frozenset({"conversations"})
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """What one check found.
+
+    Attributes:
+        name: what has to hold.
+        outcome: of the check.
+        why: it did not pass; empty if it did.
+    """
+
+    name: str
+    outcome: Literal["passed", "failed", "doubtful", "not played"]
+    why: str = ""
+
+
+class SelfTest(Struct, frozen=True, kw_only=True):
+    """What the self-test of an adapter found.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        target: without what is secret.
+        level: of it.
+        checks: each with its outcome.
+    """
+
+    schema: Literal[1] = 1
+    target: str
+    level: str
+    checks: tuple[Checked, ...]
+
+
+class Failing(Exception):  # noqa: N818 - a finding
+    """The record says what is not so."""
+
+
+class Doubtful(Exception):  # noqa: N818 - a finding
+    """The record says less than it could."""
+
+
+class NotPlayed(Exception):  # noqa: N818 - no fault
+    """The target lacks what the check needs."""
+
+
+def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[Checked, ...]:
+    """Test the adapter of a database at the level of a run; of a mix, at each of its levels.
+
+    Args:
+        mix: of the run.
+        target: that was started and has no tables; it has none afterwards.
+        claims: what the user judges the run by; no level of a mix claims that by itself.
+
+    Raises:
+        TargetError: there can be no tables.
+    """
+    if len(mix.parts) == 1:
+        return selftest(target, mix.level, claims)
+    found = []
+    for level in mix.parts:
+        beside = [one for one in mix.parts if one != level]
+        found += [
+            replace(one, name=f"{level.name}: {one.name}")
+            for one in selftest(target, level, beside=beside)
+        ]
+    return tuple(found)
+
+
+def selftest(
+    target: Target,
+    level: Level,
+    claims: str = "",
+    *,
+    beside: Sequence[Level] = (),
+    only: str = "",
+) -> tuple[Checked, ...]:
+    """Test the adapter of a database at one of its levels.
+
+    Args:
+        target: that was started and has no tables; it has none afterwards.
+        level: of the target.
+        claims: what the user judges by, besides what the level claims.
+        beside: other levels that transactions of one connection run at.
+        only: the name of the only check to play; by default all.
+
+    Raises:
+        TargetError: there can be no tables.
+    """
+    target.setup(REGISTERS, LISTS)
+    found = []
+    with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
+        bench = Bench(target, level, claims, Path(folder), beside)
+        for name, check in CHECKS:
+            if not only or name == only:
+                found.append(_checked(name, check, bench))
+        if not only or only == AGAIN:
+            found.append(_checked(AGAIN, _set_up_again, bench))
+        bench.leave()
+    target.remove()
+    return tuple(found)
+
+
+def require(found: Sequence[Checked], target: Target) -> tuple[str, ...]:
+    """Raise if a check failed; give what is doubtful, a sentence each.
+
+    Raises:
+        TargetError: one failed; the message says which, and what to do.
+    """
+    for one in found:
+        if one.outcome == "failed":
+            raise TargetError(
+                f"{target.address}: the adapter fails its self-test: {one.name}: {one.why}; "
+                "hint: --selftest shows all checks; if the database itself is wrong, --trusted "
+                "runs without them"
+            )
+    return tuple(f"self-test: {one.name}: {one.why}" for one in found if one.outcome == "doubtful")
+
+
+def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Checked:
+    try:
+        check(bench)
+    except Failing as failing:
+        return Checked(name=name, outcome="failed", why=str(failing))
+    except Doubtful as doubtful:
+        return Checked(name=name, outcome="doubtful", why=str(doubtful))
+    except NotPlayed as lacking:
+        return Checked(name=name, outcome="not played", why=str(lacking))
+    except Exception as error:
+        said = error if isinstance(error, IsolangError) else blamed(error, bench.target) or error
+        what = " ".join(str(said).split()) or type(error).__name__
+        return Checked(name=name, outcome="failed", why=what)
+    return Checked(name=name, outcome="passed")
+
+
+class Seen(Struct, frozen=True):
+    """What was recorded of a transaction."""
+
+    outcome: Outcome
+    ops: tuple[tuple[Any, ...], ...]
+    error: str
+
+
+class Bench:
+    """A target under test.
+
+    Attributes:
+        target: with tables.
+        level: of it.
+        claims: specifications; one of them must be satisfied.
+        beside: other levels of transactions of one connection.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        level: Level,
+        claims: str,
+        folder: Path,
+        beside: Sequence[Level] = (),
+    ) -> None:
+        self.target, self.level, self.beside = target, level, tuple(beside)
+        self.claims = tuple(dict.fromkeys([level.claims, claims or level.claims]))
+        self._folder, self._numbers = folder, count(1)
+        self._registers, self._lists = iter(REGISTERS), iter(LISTS)
+        self._clients: dict[str, Client] = {}
+
+    def register(self) -> str:
+        """A register that no check has used."""
+        return next(self._registers)
+
+    def list(self) -> str:
+        """A list that no check has used."""
+        return next(self._lists)
+
+    def value(self) -> int:
+        """A value that was not written yet."""
+        return 1_000_000 + next(self._numbers)
+
+    def client(self, name: str = "first") -> Client:
+        """A client that can begin a transaction; the same one as before while it can."""
+        client = self._clients.get(name)
+        if client is None or not client.usable():
+            self.leave(name)
+            client = self._clients[name] = self.target.connect()
+        return client
+
+    def leave(self, *names: str) -> None:
+        """Close clients; by default all."""
+        for name in names or tuple(self._clients):
+            client = self._clients.pop(name, None)
+            if client is not None:
+                with suppress(Exception):  # it is lost
+                    client.close()
+
+    def needs(self, *what: str) -> None:
+        """Do not play a check on a target that lacks something.
+
+        Raises:
+            NotPlayed: it does.
+        """
+        for one in what:
+            if one in self.target.lacks:
+                raise NotPlayed(f"the target lacks {one}")
+
+    def play(self, *program: Operation, by: str = "first", client: Client | None = None) -> Seen:
+        """Play one transaction, by the client of a name or a given one."""
+        with self.recorder() as recorder:
+            outcome, error = play(
+                program,
+                recorder=recorder,
+                session=0,
+                client=client or self.client(by),
+                driver=driver_for(self.target),
+                level=self.level.name,
+                lists=frozenset(LISTS),
+            )
+            if outcome == "maybe":
+                self.leave(by)
+            return _seen(recorder.history(), outcome, error)
+
+    def recorder(self) -> Recorder:
+        """A recorder with a file of its own."""
+        return Recorder(self._folder / f"{next(self._numbers)}.edn")
+
+    def expect(self, *program: Operation, shows: Sequence[object]) -> None:
+        """Play a transaction that commits, and shows this.
+
+        Args:
+            program: what it does.
+            shows: the value of each operation that is recorded, in order.
+
+        Raises:
+            Failing: it does not.
+        """
+        seen = self.play(*program)
+        if seen.outcome != "committed":
+            raise Failing(f"{_said(program)}: recorded as {seen.outcome} ({seen.error})")
+        for number, (op, expected) in enumerate(zip(seen.ops, shows, strict=True)):
+            if not _same(_value(op), expected):
+                before = f"after {_said(seen.ops[:number])}, " if number else ""
+                raise Failing(
+                    f"{before}{_said([op])} was recorded, expected {_plain(expected)}"
+                    + (_ROWS if expected != DELETED and _value(op) == DELETED else "")
+                )
+
+    def holds(self, key: str, *expected: object) -> object:
+        """Read a key by another client until it has one of the values.
+
+        Raises:
+            Failing: it has another one for as long as a commit may take to be visible.
+        """
+        until = time.monotonic() + _VISIBLE
+        while True:
+            seen = self.play(Read(key), by="other")
+            if seen.outcome == "committed" and any(
+                _same(_value(seen.ops[0]), one) for one in expected
+            ):
+                return _value(seen.ops[0])
+            if time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        found = _said(seen.ops) if seen.outcome == "committed" else f"{seen.outcome} {seen.error}"
+        one = " or ".join(_plain(value) for value in expected)
+        raise Failing(f"another client reads {found}, expected {one}")
+
+    def together(self, programs: Sequence[Program], schedule: Sequence[int]) -> tuple[Seen, ...]:
+        """Play transactions step by step, each by a client of its own.
+
+        Raises:
+            Failing: what was recorded violates what the level claims.
+        """
+        with self.recorder() as recorder:
+            played = interleave(
+                programs,
+                schedule,
+                target=self.target,
+                level=self.level.name,
+                recorder=recorder,
+            )
+            history = recorder.history()
+            sessions = history.columns.txn_session.tolist()[: history.t0]
+            ops = dict(zip(sessions, history.transactions(), strict=True))
+        for one in played:
+            if one.outcome == "maybe":
+                raise Failing(f"without a conflict the outcome is unknown: {one.error}")
+        self._judge(history)
+        return tuple(
+            Seen(one.outcome, tuple(map(tuple, ops[session].ops)), one.error)
+            for session, one in zip(sorted(ops), played, strict=True)
+        )
+
+    def _judge(self, history: History) -> None:
+        from isolang.api import check
+        from isolang.verdict import Invalid
+
+        verdicts = [check(history, claims) for claims in self.claims]
+        found = [one for one in verdicts if isinstance(one, Invalid)]
+        if len(found) == len(verdicts):
+            shown = "; ".join(
+                f"{one.status} {_said(map(tuple, one.ops))}" for one in history.transactions()
+            )
+            raise Failing(
+                f"{shown}: {found[0].violation.anomaly}, which {self.claims[0]} forbids "
+                "(does begin() begin a transaction, at this level?)"
+            )
+
+
+_ROWS: Final = ": does the adapter count the rows that a statement changed?"
+
+
+def _seen(history: History, outcome: Outcome, error: Exception | None) -> Seen:
+    ops = tuple(tuple(op) for one in history.transactions() for op in one.ops)
+    return Seen(outcome, ops, "" if error is None else " ".join(str(error).split()))
+
+
+def _value(op: Sequence[Any]) -> object:
+    value = op[2] if len(op) > 2 else DELETED
+    return DELETED if isinstance(value, Keyword) and value == DELETED else value
+
+
+def _same(found: object, expected: object) -> bool:
+    """Whether two values are one in a history: in Python 3.0 equals 3, and True equals 1."""
+    if isinstance(found, list) and isinstance(expected, list):
+        return len(found) == len(expected) and all(map(_same, found, expected))
+    return type(found) is type(expected) and found == expected
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{' '.join(map(str, value))}]"
+    return "nil" if value is None else "no row" if value == DELETED else str(value)
+
+
+def _said(ops: Any) -> str:
+    """Operations, or what was recorded of them, in a line."""
+    parts = []
+    for op in ops:
+        if isinstance(op, tuple):
+            parts.append(f"{op[0]}({op[1]}, {_plain(_value(op))})")
+        else:
+            key = getattr(op, "key", "")
+            parts.append(f"{type(op).__name__.lower()}{f' {key}' if key else ''}")
+    return " ".join(parts) or "nothing"
+
+
+# --- one client ---
+
+
+def _as_loaded(b: Bench) -> None:
+    b.expect(Read(b.register()), Read(b.list()), shows=[None, []])
+
+
+def _own_writes(b: Bench) -> None:
+    x, one, two = b.register(), b.value(), b.value()
+    b.expect(
+        Read(x), Write(x, one), Read(x), Write(x, two), Read(x), shows=[None, one, one, two, two]
+    )
+
+
+def _appends(b: Bench) -> None:
+    x, values = b.list(), [b.value() for _ in range(3)]
+    one, two, three = values
+    b.expect(Append(x, one), Append(x, two), Read(x), shows=[one, two, [one, two]])
+    b.expect(Append(x, three), Read(x), shows=[three, values])
+    b.holds(x, values)
+
+
+def _committed(b: Bench) -> None:
+    x, value = b.register(), b.value()
+    b.expect(Write(x, value), shows=[value])
+    b.holds(x, value)
+
+
+def _values(b: Bench) -> None:
+    x, large = b.register(), (1 << 40) + 1
+    b.expect(Write(x, large), Read(x), shows=[large, large])
+    b.holds(x, large)
+
+
+def _rows(b: Bench) -> None:
+    b.needs("rows")
+    x, y, one, two = b.register(), b.register(), b.value(), b.value()
+    b.expect(Delete(x), Read(x), shows=[DELETED, DELETED])
+    none = b.play(Delete(x))
+    if [op[0] for op in none.ops] != ["r"]:
+        raise Failing("a delete of a row that was not there was recorded as one that was" + _ROWS)
+    seen = b.play(Write(x, one), Read(x))
+    found = [_value(op) for op in seen.ops]
+    if seen.outcome != "committed" or found not in ([DELETED, DELETED], [one, one]):
+        raise Failing(
+            f"where there is no row, {_said(seen.ops)} was recorded ({seen.outcome}): a write that "
+            "finds no row returns false, or writes it"
+        )
+    b.expect(Delete(y), Insert(y, two), Read(y), shows=[DELETED, two, two])
+    b.holds(y, two)
+    again = b.play(Insert(y, b.value()))
+    if again.outcome == "committed":
+        raise Failing("an insert of a row that is there was recorded as committed")
+    b.holds(y, two)
+
+
+def _rollback(b: Bench) -> None:
+    b.needs("conversations")
+    x, one, two = b.register(), b.value(), b.value()
+    b.expect(Write(x, one), shows=[one])
+    seen = b.play(Write(x, two), Abort())
+    if seen.outcome != "aborted":
+        raise Failing(f"a rollback was recorded as {seen.outcome} ({seen.error})")
+    b.expect(Read(x), shows=[one])
+    b.holds(x, one)
+
+
+def _savepoint(b: Bench) -> None:
+    b.needs("savepoints", "conversations")
+    x, one, two = b.register(), b.value(), b.value()
+    b.expect(Write(x, one), Undone(Write(x, two)), Read(x), shows=[one, one])
+    b.holds(x, one)
+
+
+def _ranges(b: Bench) -> None:
+    b.needs("range reads", "conversations")
+    keys, values = [b.register() for _ in range(3)], [b.value() for _ in range(4)]
+    b.expect(*map(Write, keys, values), shows=values[:3])
+    b.expect(Scan(tuple(keys)), shows=values[:3])
+    client = b.client()
+    client.begin(b.level.name)
+    found = {
+        key: as_written(key, value, ())
+        for key, value in client.select(values[1], values[2]).items()
+    }
+    changed = client.change(values[1], values[1], values[3])
+    client.commit()
+    if found != dict(zip(keys[1:], values[1:], strict=False)):
+        raise Failing(f"select({values[1]}, {values[2]}) gave {found}, expected two rows")
+    if changed != [keys[1]]:
+        raise Failing(f"change() gave {changed}, expected {[keys[1]]}")
+    b.holds(keys[1], values[3])
+    b.holds(keys[2], values[2])
+
+
+def _swap(b: Bench) -> None:
+    x, y, one, two, other = b.register(), b.register(), *(b.value() for _ in range(3))
+    if not isinstance(b.client(), Swapping):
+        raise NotPlayed("the client has no swap")
+    b.expect(Swap(x, None, one), shows=[None, one])
+    b.expect(Swap(x, one, two), shows=[one, two])
+    b.play(Swap(x, one, other))
+    b.holds(x, two)
+    b.play(Swap(y, one, other))
+    b.holds(y, None)
+
+
+def _level(b: Bench) -> None:
+    b.needs("conversations")
+    client = b.client()
+    if not isinstance(client, Asked):
+        raise NotPlayed("the database cannot be asked")
+    for level in (b.level, *b.beside, b.level):
+        client.begin(level.name)
+        client.read(b.register())
+        said = client.isolation()
+        client.rollback()
+        if not said:
+            raise NotPlayed("the database cannot be asked")
+        if said != level.name:
+            raise Failing(f"the database says {said!r} in a transaction at {level.name!r}")
+
+
+class _LostBeforeCommit(BaseClient):
+    """A client whose connection is closed just before COMMIT."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.begin, self.read, self.write = client.begin, client.read, client.write
+        self.rollback, self.resolve = client.rollback, client.resolve  # type: ignore[method-assign]
+
+    def commit(self) -> None:
+        self._client.close()
+        self._client.commit()
+
+
+def _lost_connection(b: Bench) -> None:
+    b.needs("conversations")
+    x, value = b.register(), b.value()
+    client: Any = _LostBeforeCommit(b.target.connect())
+    try:
+        seen = b.play(Write(x, value), client=client)
+    except MISTAKES as error:
+        raise Doubtful(
+            f"commit() raised {type(error).__name__}, which ends a run as a mistake of the adapter"
+        ) from None
+    expected = {"committed": (value,), "aborted": (None,), "maybe": (None, value)}[seen.outcome]
+    try:
+        b.holds(x, *expected)
+    except Failing as failing:
+        how = f"({seen.error})" if seen.error else "(commit() raised nothing)"
+        raise Failing(f"recorded as {seen.outcome} {how}; {failing}") from None
+
+
+# --- two clients ---
+
+
+def _begin(b: Bench) -> None:
+    b.needs("conversations")
+    x, one = b.register(), b.value()
+    seen = b.together([(Write(x, one), Abort()), (Read(x),)], (0, 1, 1, 0))
+    if seen[0].outcome != "aborted":
+        raise Failing(f"a rollback was recorded as {seen[0].outcome}")
+    b.holds(x, None)
+
+
+def _repeated(b: Bench) -> None:
+    b.needs("conversations")
+    x = b.register()
+    b.together([(Read(x), Read(x)), (Write(x, b.value()),)], (0, 1, 1, 0, 0))
+
+
+def _conflict(b: Bench) -> None:
+    """Two writers of one key, each of which also writes a key that nobody else does.
+
+    Whether it has committed is seen by its own key, whatever the database does to the other one.
+    """
+    b.needs("conversations")
+    x, mine, values = b.register(), [b.register(), b.register()], [b.value(), b.value()]
+    programs = [(Read(x), Write(own, v), Write(x, v)) for own, v in zip(mine, values, strict=True)]
+    with b.recorder() as recorder:
+        played = interleave(
+            programs,
+            (0, 1, 0, 1, 0, 1, 0, 1),
+            target=b.target,
+            level=b.level.name,
+            recorder=recorder,
+        )
+    for own, value, one in zip(mine, values, played, strict=True):
+        possible = {"committed": (value,), "aborted": (None,), "maybe": (None, value)}
+        try:
+            b.holds(own, *possible[one.outcome])
+        except Failing as failing:
+            error = f" ({one.error})" if one.error else ""
+            raise Failing(
+                f"of two writers of one key, one was recorded as {one.outcome}{error}; {failing}"
+            ) from None
+    unclear = next((one.error for one in played if one.outcome == "maybe"), "")
+    if unclear:
+        raise Doubtful(
+            f"after two writers of one key, {unclear!r} at COMMIT is of unknown outcome: "
+            "if it says that nothing was applied, let classify() return 'aborted'"
+        )
+
+
+def _set_up_again(b: Bench) -> None:
+    b.leave()  # nobody may be in the tables
+    b.target.remove()
+    b.target.setup(REGISTERS, LISTS)
+    first: dict[str, object] = dict.fromkeys(REGISTERS) | {key: [] for key in LISTS}
+    for key, loaded in first.items():
+        seen = b.play(Read(key))
+        if seen.outcome != "committed" or _value(seen.ops[0]) != loaded:
+            raise Failing(f"{_said(seen.ops)} was read, expected {_plain(loaded)}: a second run "
+                          "would be convicted of what the first one wrote")  # fmt: skip
+
+
+CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
+    ("keys begin as nothing and as empty lists", _as_loaded),
+    ("a client reads what it wrote", _own_writes),
+    ("a list keeps what was appended, in order", _appends),
+    ("another client reads what was committed", _committed),
+    ("a value comes back as it was written", _values),
+    ("a write and a delete say whether there was a row", _rows),
+    ("what was rolled back is not there", _rollback),
+    ("a savepoint undoes what came after it", _savepoint),
+    ("range reads and updates give their rows", _ranges),
+    ("a swap writes where the value is the expected one", _swap),
+    ("the level is the one that was asked for", _level),
+    ("nobody sees what is not committed", _begin),
+    ("reads of a transaction repeat where the level says so", _repeated),
+    ("an error says what became of the transaction", _conflict),
+    ("a connection lost before COMMIT is no commit", _lost_connection),
+)
+AGAIN: Final = "a second set-up begins anew"
+
+
+def names() -> Iterator[str]:
+    """The names of all checks."""
+    yield from (name for name, _ in CHECKS)
+    yield AGAIN

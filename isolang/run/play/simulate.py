@@ -1,0 +1,151 @@
+"""Plays a workload on the simulated database, in an order that the seed decides."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import count
+from random import Random
+from typing import Any, Final
+
+from isolang.history import History, Transaction
+from isolang.run.address import Address
+from isolang.run.operation import Operation, Wait
+from isolang.run.outcome import RolledBack
+from isolang.run.play.transaction import perform, told
+from isolang.run.target import TargetError
+from isolang.run.targets.memory import Memory, MemoryClient
+from isolang.run.workloads import Shape, Source, Workload, workload_named
+
+RULES: Final = {
+    "strict-serializable": "serializable",
+    "strong-snapshot": "snapshot",
+    "read-committed": "read committed",
+}
+"""What the database guarantees, by the names of ``isocheck generate``, and its level that does."""
+
+
+def simulate(
+    name: str,
+    *,
+    rule: str = "strict-serializable",
+    shape: Shape | None = None,
+    transactions: int = 100,
+    sessions: int = 10,
+    seed: int = 0,
+) -> History:
+    """Play a workload of ``isocheck run``.
+
+    Args:
+        name: of the workload.
+        rule: of ``RULES``.
+        shape: the workload's sizes.
+        transactions: how many, aborted ones included.
+        sessions: clients at a time.
+        seed: of all random choices; equal ones give equal histories.
+
+    Raises:
+        TargetError: there is no such workload or rule.
+    """
+    if rule not in RULES:
+        expected = ", ".join(RULES)
+        msg = f"no such rule of a workload (got {rule!r}, expected one of {expected})"
+        raise TargetError(msg)
+    workload = workload_named(name, shape)
+    target = Memory(Address(kind="memory"), "")
+    target.setup(workload.registers, workload.lists)
+    draw, values, clock = Random(f"{seed}/order").random, count(1), count()
+    clients = [
+        _Client(number, target.connect(), Source(seed, number, values))
+        for number in range(sessions)
+    ]
+    ended: list[Transaction] = []
+    begun = 0
+    while len(ended) < transactions:
+        client = clients[int(draw() * sessions)]
+        if client.steps is None:
+            if begun < transactions:
+                client.start(workload, RULES[rule], next(clock))
+                begun += 1
+        # Where all that are open wait for others, as nobody begins any more, they go on.
+        elif client.until <= len(ended) or not any(
+            one.steps is not None and one.until <= len(ended) for one in clients
+        ):
+            client.step(ended, clock)
+    return History.from_transactions(ended, name=f"<simulated {name}>")
+
+
+class _Client:
+    """A client, and its open transaction; it notes what the transaction does, as a recorder."""
+
+    def __init__(self, number: int, client: MemoryClient, source: Source) -> None:
+        self.steps: Generator[Operation, Any, None] | None = None
+        self.until = 0  # it goes on when this many transactions have ended
+        self._number, self._client, self._source = number, client, source
+        self._result: Any = None
+
+    def start(self, workload: Workload, level: str, now: int) -> None:
+        """Begin a transaction."""
+        program, self._rows = workload.program(self._source), workload.rows
+        self._source.made += 1
+        self.steps = told(program) if isinstance(program, tuple) else program
+        self._begin, self._result, self._operations = now, None, list[Any]()
+        self._client.begin(level)
+
+    def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
+        """Do the next operation; a transaction that has ended then goes to the others."""
+        assert self.steps is not None
+        self.until = len(ended)
+        try:
+            operation = self.steps.send(self._result)
+            self._result = perform(operation, self, self._client, self._wait, rows=self._rows)
+        except StopIteration:
+            ended.append(self._end(clock))
+        except RolledBack:
+            self._client.rollback()
+            ended.append(self._ended("aborted", clock))
+
+    def _wait(self, operation: Wait) -> None:
+        self.until += operation.transactions
+
+    def _end(self, clock: Iterator[int]) -> Transaction:
+        try:
+            self._client.commit()
+        except RolledBack:
+            return self._ended("aborted", clock)
+        return self._ended("committed", clock)
+
+    def _ended(self, status: Any, clock: Iterator[int]) -> Transaction:
+        self.steps = None
+        return Transaction(
+            self._operations, session=self._number, status=status, begin=self._begin,
+            end=next(clock),
+        )  # fmt: skip
+
+    # --- what is noted ---
+
+    def sending(self) -> None:
+        """The simulation has no times of operations."""
+
+    def read(self, key: str, value: Any, version: Any = None) -> None:
+        """Note a read."""
+        self._operations.append(("r", key, value))
+
+    def write(self, key: str, value: Any, version: Any = None) -> None:
+        """Note a write."""
+        self._operations.append(("w", key, value))
+
+    def read_none_of(self, key: str, values: Any) -> None:
+        """Note a read that had none of these values."""
+        self._operations.append(("r-not-in", key, values))
+
+    def delete(self, key: str) -> None:
+        """Note a delete."""
+        self._operations.append(("delete", key))
+
+    def select(self, low: int, high: int, rows: dict[str, Any]) -> None:
+        """Note a predicate read."""
+        self._operations.append(("scan", f"[:between :value {low} {high}]", rows))
+
+    def append(self, key: str, value: Any) -> None:
+        """Note an append."""
+        self._operations.append(("append", key, value))

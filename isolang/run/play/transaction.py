@@ -1,0 +1,350 @@
+"""Plays one program as one recorded transaction of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Generator, Hashable
+from decimal import Decimal
+from typing import Any, Final, NoReturn, Protocol
+
+from isolang.errors import IsolangError
+from isolang.run.operation import (
+    DELETED,
+    Abort,
+    Append,
+    Change,
+    Delete,
+    Insert,
+    Operation,
+    Program,
+    Read,
+    Recorded,
+    Scan,
+    Select,
+    Several,
+    Swap,
+    Undone,
+    Wait,
+    Write,
+    between,
+)
+from isolang.run.outcome import BadAnswer, Driver, Outcome, RolledBack
+from isolang.run.record.recorder import RecordedTransaction, Recorder
+from isolang.run.target import Client, Swapping, Target, TargetError, Transacting
+
+
+def driver_for(target: Target) -> Driver:
+    """How the clients of a target commit, and what their errors mean."""
+    return Driver(
+        commit=lambda client: client.commit(),
+        rollback=lambda client: client.rollback(),
+        classify=target.classify,
+        resolve=lambda client: client.resolve(),
+    )
+
+
+def play(
+    program: Program,
+    *,
+    recorder: Recorder,
+    session: Hashable,
+    client: Client,
+    driver: Driver,
+    level: str,
+    recorded: str | None = None,
+    rows: bool = False,
+    lists: Container[str] | None = None,
+    wait: Callable[[Wait], None] = lambda operation: None,
+    pace: Callable[[], None] = lambda: None,
+) -> tuple[Outcome, Exception | None]:
+    """Play a program as one transaction.
+
+    Args:
+        program: of a workload.
+        recorder: where to record it.
+        session: of the recorder.
+        client: a connection without an open transaction.
+        driver: of :func:`driver_for`.
+        level: of the target.
+        recorded: the level's name in the history, where others are at other levels.
+        rows: record that there is no row as that, not as the value ``DELETED``: of a workload with
+            predicates.
+        lists: the keys that hold lists; a read of another shape is then a bad answer.
+        wait: keeps the transaction open.
+        pace: called before each operation, and before COMMIT: whoever wants to say when.
+
+    Returns:
+        The outcome as it was recorded, and what the client raised.
+
+    Raises:
+        IsolangError: the run cannot go on.
+    """
+    known = program if isinstance(program, tuple) else ()
+    plan = tuple(one for operation in known for one in planned(operation, rows=rows))
+    commits = None if isinstance(client, Transacting) else client
+    t = recorder.transaction(session, commits, plan=plan, driver=driver, level=recorded)
+    steps = program if isinstance(program, Generator) else told(known)
+    try:
+        pace()
+        with t:
+            if isinstance(client, Transacting):
+                _transact(client, t, level, plan, lists)
+            else:
+                client.begin(level)
+                _converse(steps, t, client, wait, pace, rows=rows, lists=lists)
+    except BadAnswer as error:
+        return t.outcome or "maybe", error
+    except (IsolangError, AttributeError, LookupError, NameError, TypeError):
+        raise  # a mistake of an adapter or a program is no answer of a database
+    except Exception as error:
+        return t.outcome or "maybe", error
+    return "committed", None
+
+
+def told(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
+    """The conversation of a program that does not listen."""
+    for operation in operations:  # noqa: UP028 - a tuple cannot be sent results
+        yield operation
+
+
+def _converse(
+    program: Generator[Operation, Any, None],
+    t: RecordedTransaction,
+    client: Client,
+    wait: Callable[[Wait], None],
+    pace: Callable[[], None],
+    *,
+    rows: bool,
+    lists: Container[str] | None,
+) -> None:
+    result = None
+    while True:
+        try:
+            operation = program.send(result)
+        except StopIteration:
+            return
+        result = perform(operation, t, client, wait, rows=rows, lists=lists)
+        pace()
+
+
+def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]:
+    """What an operation is in the history, before its result is known; ``rows`` as of a play."""
+    match operation:
+        case Read(key):
+            return (("r", key, None),)
+        case Scan(keys):
+            return tuple(("r", key, None) for key in keys)
+        case Append(key, value):
+            return (("append", key, value),)
+        case Write(key, value) | Insert(key, value):
+            return (("w", key, value),)
+        case Swap(key, _, value):
+            return (("r", key, None), ("w", key, value))
+        case Delete(key):
+            return (("delete", key, None) if rows else ("w", key, DELETED),)
+        case Select(low, high):
+            return (("rp", between(low, high), None),)
+        case Change():
+            raise TypeError("what is written is not known before: make the program a conversation")
+        case Wait() | Abort() | Undone():
+            return ()
+
+
+class Notes(Protocol):
+    """Where it is noted what a transaction does: a recorded transaction has all of this."""
+
+    def sending(self) -> None:
+        """A statement will be sent."""
+
+    def read(self, key: Any, value: Any, version: Any = None) -> None:
+        """A key was read."""
+
+    def read_none_of(self, key: Any, values: list[Any]) -> None:
+        """A key was read, and had none of these values."""
+
+    def write(self, key: Any, value: Any, version: Any = None) -> None:
+        """A key was written."""
+
+    def append(self, key: Any, value: Any) -> None:
+        """Something was appended to a list."""
+
+    def delete(self, key: Any) -> None:
+        """A row was deleted."""
+
+    def select(self, low: int, high: int, rows: dict[Any, Any]) -> None:
+        """The rows were read whose value lies in a range."""
+
+
+def perform(
+    operation: Operation,
+    t: Notes,
+    client: Client,
+    wait: Callable[[Wait], None] = lambda operation: None,
+    *,
+    rows: bool = False,
+    lists: Container[str] | None = None,
+) -> Any:
+    """Perform one operation, record what it did, and give its result; ``rows`` as of a play.
+
+    An UPDATE or DELETE that found no row has read that there is none.
+    """
+    absent = None if rows else DELETED
+    t.sending()
+    match operation:
+        case Read(key):
+            found = client.read(key)
+            every = found.values if isinstance(found, Several) else (found,)
+            values = [as_written(key, value, lists) for value in every]
+            for value in values:
+                t.read(key, absent if value == DELETED else value, **_stated(client))
+            return values[-1]
+        case Write(key, value):
+            there = client.write(key, value)
+            if there:
+                t.write(key, value, **_stated(client))
+            else:
+                t.read(key, absent)
+            return there
+        case Select(low, high):
+            found = {
+                key: as_written(key, value, lists)
+                for key, value in client.select(low, high).items()
+            }
+            t.select(low, high, found)
+            return found
+        case Change(low, high, value):
+            changed = client.change(low, high, value)
+            for key in changed:
+                t.write(key, value)
+            return changed
+        case Append(key, value):
+            if not client.append(key, value):
+                raise TargetError(f"the list {key} is gone: somebody else has removed its row")
+            t.append(key, value)
+        case Insert(key, value):
+            client.insert(key, value)
+            t.write(key, value, **_stated(client))
+        case Swap():
+            return _swap(operation, t, client, lists)
+        case Delete(key):
+            there = client.delete(key)
+            if there and rows:
+                t.delete(key)
+            else:
+                (t.write if there else t.read)(key, absent)
+            return there
+        case Scan(keys):
+            found = {
+                key: as_written(key, value, lists)
+                for key, value in client.scan(keys[0], keys[-1]).items()
+            }
+            for key in keys:
+                t.read(key, found.get(key, absent))
+            return found
+        case Wait():
+            wait(operation)
+        case Undone(undone):
+            _undo(undone, client)
+        case Abort():
+            raise RolledBack("the program aborts")
+    return None
+
+
+def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
+    """Compare and set. One that failed has read something else, nobody knows what."""
+    key, expected, value = operation.key, operation.expected, operation.value
+    if not isinstance(client, Swapping):
+        found = as_written(key, client.read(key), lists)
+        t.read(key, found)
+        return bool(found == expected) and bool(perform(Write(key, value), t, client))
+    if not client.swap(key, expected, value):
+        t.read_none_of(key, [expected])
+        return False
+    t.read(key, expected)
+    t.write(key, value, **_stated(client))
+    return True
+
+
+def _stated(client: Client) -> dict[str, Any]:
+    """What the client says of the version that it has just read or written."""
+    version = getattr(client, "row_version", None)
+    return {} if version is None else {"version": version}
+
+
+def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
+    """Write and take it back: that is no operation of the history."""
+    client.savepoint()
+    match operation:
+        case Write(key, value):
+            client.write(key, value)
+        case Append(key, value):
+            client.append(key, value)
+        case Insert(key, value):
+            client.insert(key, value)
+        case Delete(key):
+            client.delete(key)
+    client.rollback_to_savepoint()
+
+
+def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any:
+    """Return what was read as what was written: an integer, or a list of integers.
+
+    A driver may return 3.0 or ``Decimal(3)`` for the 3 that was written. To Python these are equal;
+    to the history they are different values, and a read of one that nobody wrote convicts.
+
+    Args:
+        key: that was read.
+        value: that an adapter returned.
+        lists: the keys of a run that hold lists; ``None`` where values of other types are written.
+
+    Raises:
+        BadAnswer: it cannot be what was written: it has another shape, or is another number.
+    """
+    if type(value) is int or value is None or value == DELETED:
+        shaped = value is None or value == DELETED or lists is None or key not in lists
+        return value if shaped else _refuse(key, "a list", value)
+    if isinstance(value, list | tuple):
+        if lists is not None and key not in lists:
+            _refuse(key, "a single value", value)
+        return [one if type(one) is int else _number(key, one, lists) for one in value]
+    if lists is not None and key in lists:
+        _refuse(key, "a list", value)
+    return _number(key, value, lists)
+
+
+def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
+    """The integer that a number is; in a run, where nothing else is written, there must be one."""
+    if isinstance(value, bool | str) or not hasattr(value, "__int__"):
+        return value if lists is None else _refuse(key, "an integer", value)
+    exact = hasattr(value, "__index__") or not hasattr(value, "__float__")
+    try:
+        number = int(value)
+        if number == value and (exact or isinstance(value, Decimal) or abs(number) < _EXACT):
+            return number
+    except (ArithmeticError, ValueError):  # of what is infinite, or no number
+        pass
+    return _refuse(key, "an integer", value)
+
+
+def _refuse(key: str, expected: str, value: Any) -> NoReturn:
+    raise BadAnswer(f"{key}: expected {expected} (got {ascii(value)[:80]})")
+
+
+_EXACT: Final = 2**53
+"""From here on a float may stand for several integers."""
+
+
+def _transact(
+    client: Transacting,
+    t: RecordedTransaction,
+    level: str,
+    plan: tuple[Recorded, ...],
+    lists: Container[str] | None,
+) -> None:
+    """Have a client run a whole transaction that is known before."""
+    for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
+        if name == "r":
+            t.read(key, as_written(key, result, lists))
+        elif name == "append":
+            t.append(key, value)
+        else:
+            t.write(key, value)

@@ -1,0 +1,359 @@
+"""A recorded history with what the database itself says: the order of versions, other writers.
+
+While clients play, their lines state what the database calls the versions that they read and wrote.
+Afterwards its log tells in which order these were installed, and what others wrote. Then the lines
+are written anew, with a number for each version that ascends in that order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from isolang.files import replacing
+from isolang.run.operation import DELETED
+from isolang.run.record import lines
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+_VERSIONS: Final = re.compile(rb", :versions \[[^\]]*\]")
+_XID: Final = re.compile(rb", :xid \"?(\d+)\"?")
+_NOTES: Final = re.compile(rb", (:callers|:rows) \[((?:\"(?:[^\"\\]|\\.)*\"|\s)*)\]")
+_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_COMMITTED: Final = re.compile(rb":type :ok,")
+_PROCESS: Final = re.compile(rb":process (\d+)")
+_PLACE: Final = re.compile(rb":index (-?\d+).*?:time (-?\d+)")
+
+INITIAL: Final = 0
+"""The number of what was there at first."""
+
+
+class Installed(Struct, frozen=True, kw_only=True):
+    """A version that the log tells of.
+
+    Attributes:
+        transaction: which made it.
+        key: of the history.
+        value: what it holds; ``DELETED``: there is no row.
+        row: its columns, as text for people; empty if the value says enough.
+    """
+
+    transaction: int
+    key: str
+    value: Any
+    row: str = ""
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """What came of it.
+
+    Attributes:
+        versions: how many the log tells of.
+        stated: operations whose version is known now.
+        unknown: operations of committed transactions whose version is not.
+        others: transactions of writers that were not recorded.
+    """
+
+    versions: int
+    stated: int
+    unknown: int
+    others: int
+
+
+def said_of(account: Account) -> str:
+    """What is worth knowing of it, in a phrase."""
+    said = f"the log tells {account.versions:,} versions in their order"
+    if account.unknown:
+        said += f"; {account.unknown:,} operations that committed have none"
+    if account.others:
+        said += f"; {account.others:,} transactions of writers that were not recorded are added"
+    return said
+
+
+def put_account(
+    path: Path,
+    log: Iterable[Installed],
+    *,
+    at_first: Callable[[str], bool],
+    into: Path | None = None,
+    by_number: bool = False,
+) -> Account:
+    """Write a history anew, with ordered versions and the writers that were not recorded.
+
+    SOUND BECAUSE: a writer that was not recorded gets a session of its own that begins before all
+    others and ends after them, so that nothing is claimed of its time.
+
+    Args:
+        path: of the history; its lines state versions as texts, and name transactions.
+        log: of all keys of the history, in the order in which the versions of each were installed.
+        at_first: says of a text, which begins with the number of a transaction, whether it names a
+            version from before the log.
+        into: where to write; by default the history itself.
+        by_number: the values of the history are the numbers of the transactions that wrote them,
+            and what of a transaction was recorded may be less than it did.
+    """
+    from isolang.history.load import load_history
+
+    history = load_history(path)
+    text = path.read_bytes().splitlines(keepends=True)
+    of_txn = {
+        int(found[1]): number for number, line in enumerate(text, 1) if (found := _XID.search(line))
+    }
+    ranks, made = _ranks(log)
+    lines_of = _by_line(history, of_txn.values())
+    name = _names(history, text, lines_of, ranks)
+    stated = unknown = 0
+    new: dict[int, list[int | None]] = {}
+    for number, ops in lines_of.items():
+        of_each = [_version(history, op, name, ranks, at_first) for op in ops]
+        stated += sum(version is not None for version in of_each)
+        if _COMMITTED.search(text[number - 1]):
+            unknown += sum(version is None for version in of_each)
+        new[number] = of_each
+    others = {t: ops for t, ops in made.items() if t not in of_txn}
+    if by_number:
+        repaired = _Repaired(history, text, lines_of, new, made)
+        others |= repaired.nameless()
+    # SOUND BECAUSE: what committed though its client never knew is there twice now, as itself and
+    # as another writer of these values, who says less; that it happened once is one of the choices.
+    for number, line in enumerate(text, 1):
+        text[number - 1] = _rewritten(line, new.get(number))
+    with replacing(into or path) as file:
+        head = next((i for i, line in enumerate(text) if not line.startswith(b";")), len(text))
+        file.write(b"".join(text[:head]) + lines.ORDERED)
+        file.write(b"".join(text[head:]))
+        file.write(_of_others(text, others))
+    return Account(
+        versions=sum(len(ops) for ops in made.values()),
+        stated=stated,
+        unknown=unknown,
+        others=len(others),
+    )
+
+
+class _Made(NamedTuple):
+    """A version of a key: its number, if that is known, and what it holds."""
+
+    key: str
+    rank: int | None
+    value: Any
+    row: str = ""
+
+
+class _Repaired:
+    """Lines of a history of numbers, with what the log knows of their transactions besides.
+
+    Attributes:
+        text: all lines.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        text: list[bytes],
+        lines_of: Mapping[int, list[int]],
+        versions: dict[int, list[int | None]],
+        made: Mapping[int, Sequence[_Made]],
+    ) -> None:
+        self._history, self._made = history, made
+        self._written = {(one.key, one.value) for ops in made.values() for one in ops}
+        self._read: dict[tuple[str, Any], None] = {}
+        for number, ops in lines_of.items():
+            if _COMMITTED.search(text[number - 1]):
+                line = self._line(text[number - 1], ops, versions[number])
+                if line is not None:
+                    text[number - 1] = line
+
+    def nameless(self) -> dict[int, list[_Made]]:
+        """Writers of versions that were read and are not in the log by their numbers.
+
+        SOUND BECAUSE: what was written behind a savepoint bears another number than its transaction
+        has in the log. That one is there, too; right after it, this one may stand in every order.
+        """
+        unknown = [one for one in self._read if one not in self._written]
+        return {
+            -number: [_Made(key, None, value)] for number, (key, value) in enumerate(unknown, 1)
+        }
+
+    def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
+        """A line without reads of own versions that nobody recorded, and with writes that were not.
+
+        It is ``None`` if it stays as it is. What is read and added goes with ``versions``.
+        """
+        history = self._history
+        # A delete has no value.
+        objects = [(*history.op_object(op), None)[:3] for op in ops]
+        found = _XID.search(line)
+        xid = int(found[1]) if found else None
+        own = {xid, *(value for name, _, value in objects if name == "w")}
+        before: set[str] = set()
+        kept: list[int] = []
+        for place, (name, key, value) in enumerate(objects):
+            if name in ("w", "delete"):
+                before.add(key)
+                self._written.add((key, value))
+            elif key not in before and value is not None:
+                if value in own:
+                    continue  # an own write that was not recorded
+                self._read[key, value] = None
+            kept.append(place)
+        recorded = {key for name, key, _ in objects if name in ("w", "delete")}
+        last = {one.key: one for one in self._made.get(xid or -1, ())}
+        more = [one for one in last.values() if one.key not in recorded]
+        if len(kept) == len(objects) and not more:
+            return None
+        spelt = [self._spelt(op) for op in objects]
+        old = ":value [" + " ".join(spelt) + "]"
+        new = [spelt[place] for place in kept] + [_spelt(one, rows=False) for one in more]
+        versions[:] = [versions[place] for place in kept] + [one.rank for one in more]
+        for noted in list(_NOTES.finditer(line)):
+            texts = _TEXT.findall(noted[2])
+            rows = noted[1] == b":rows"
+            added = [lines.spell(one.row if rows else "").encode() for one in more]
+            some = [texts[place] for place in kept] + added
+            line = line.replace(noted[0], b", " + noted[1] + b" [" + b" ".join(some) + b"]")
+        return line.replace(old.encode(), (":value [" + " ".join(new) + "]").encode())
+
+    @staticmethod
+    def _spelt(op: Sequence[Any]) -> str:
+        name, key, value = op
+        said = (key,) if name == "delete" else (key, value)
+        return f"[:{name} {' '.join(map(lines.spell, said))}]"
+
+
+def _ranks(
+    log: Iterable[Installed],
+) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_Made]]]:
+    """The numbers of versions, by transaction and key; and what each transaction made."""
+    count: defaultdict[str, int] = defaultdict(int)
+    ranks: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    made: defaultdict[int, list[_Made]] = defaultdict(list)
+    for one in log:
+        count[one.key] += 1
+        ranks[one.transaction, one.key].append(count[one.key])
+        made[one.transaction].append(_Made(one.key, count[one.key], one.value, one.row))
+    return ranks, made
+
+
+def _by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
+    """The operations of the transactions that state a version, or have a name, by their line."""
+    import numpy as np
+
+    columns = history.columns
+    wanted = np.isin(columns.txn_position, np.fromiter(named, np.int64))
+    if columns.has_versions:
+        (stating,) = np.nonzero(columns.op_version >= 0)
+        wanted[np.searchsorted(columns.op_start, stating, side="right") - 1] = True
+    (txns,) = np.nonzero(wanted)
+    return {
+        int(columns.txn_position[t]): list(
+            range(int(columns.op_start[t]), int(columns.op_start[t + 1]))
+        )
+        for t in txns.tolist()
+    }
+
+
+def _names(
+    history: History,
+    text: Sequence[bytes],
+    lines_of: Mapping[int, list[int]],
+    ranks: Mapping[tuple[int, str], list[int]],
+) -> dict[tuple[Any, ...], int]:
+    """The numbers of versions: by key and what clients call them, and by operation.
+
+    A transaction wrote as many versions of a key as the log tells of; else only the last is known.
+    """
+    columns = history.columns
+    key_of = [history.key_object(k) for k in range(columns.n_keys())]
+    kinds, keys = columns.op_kind.tolist(), columns.op_key.tolist()
+    found: dict[tuple[Any, ...], int] = {}
+    for number, ops in lines_of.items():
+        xid = _XID.search(text[number - 1])
+        if xid is None:
+            continue
+        writes: defaultdict[int, list[int]] = defaultdict(list)
+        for op in ops:
+            if kinds[op] == 1:
+                writes[keys[op]].append(op)
+        for key, made in writes.items():
+            known = ranks.get((int(xid[1]), str(key_of[key])), [])
+            last = slice(None if len(known) == len(made) else -1, None)
+            for op, rank in zip(made[last], known[last], strict=False):
+                found["op", op] = rank
+                said = history.version(op)
+                if said is not None:
+                    found["said", key, said] = rank
+    return found
+
+
+def _version(
+    history: History,
+    op: int,
+    name: Mapping[tuple[Any, ...], int],
+    ranks: Mapping[tuple[int, str], list[int]],
+    at_first: Callable[[str], bool],
+) -> int | None:
+    kind = int(history.columns.op_kind[op])
+    if kind == 1:
+        return name.get(("op", op))
+    said = history.version(op) if kind == 0 else None
+    if said is None:
+        return None
+    key = int(history.columns.op_key[op])
+    rank = name.get(("said", key, said))
+    if rank is not None:
+        return rank
+    # SOUND BECAUSE: what others see of a transaction is the last that it made of a row; what it
+    # made behind a savepoint bears another number.
+    made = ranks.get((int(str(said).partition("(")[0]), str(history.key_object(key))))
+    if made:
+        return made[-1]
+    return INITIAL if at_first(str(said)) else None
+
+
+def _rewritten(line: bytes, versions: Sequence[int | None] | None) -> bytes:
+    line = _XID.sub(b"", _VERSIONS.sub(b"", line))
+    if versions is None or all(version is None for version in versions):
+        return line
+    return lines.with_versions(line, versions)
+
+
+def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> bytes:
+    """The lines of writers that were not recorded, which were there all the time."""
+    if not others:
+        return b""
+    process = max((int(p) for line in text for p in _PROCESS.findall(line)), default=0)
+    places = [tuple(map(int, found.groups())) for line in text if (found := _PLACE.search(line))]
+    first, last = min(places, default=(0, 0)), max(places, default=(0, 0))
+    rows = any(b"[:delete " in line for line in text)  # else a write says that there is no row
+    latest = max((time for _, time in places), default=0)
+    out = []
+    for number, made in enumerate(others.values(), 1):
+        ops = " ".join(_spelt(one, rows=rows) for one in made)
+        for kind, index, time in (
+            ("invoke", first[0] - number, min(first[1], 0)),
+            ("ok", last[0] + number, latest),
+        ):
+            line = (
+                f"{{:index {index}, :type :{kind}, :process {process + number}, :time {time}, "
+                f":f :txn, :value [{ops}]}}\n"
+            ).encode()
+            if kind == "ok":
+                line = lines.with_remarks(line, (), [one.row for one in made], len(made))
+            if kind == "ok" and any(one.rank is not None for one in made):
+                line = lines.with_versions(line, [one.rank for one in made])
+            out.append(line)
+    return b"".join(out)
+
+
+def _spelt(made: _Made, *, rows: bool) -> str:
+    shown = lines.spell(made.key)
+    if rows and made.value == DELETED:
+        return f"[:delete {shown}]"
+    return f"[:w {shown} {lines.spell(made.value)}]"

@@ -1,0 +1,89 @@
+"""What is new in a survey, compared with an earlier one.
+
+A violation is known by its level and the kinds of anomalies, not by its workload: chance decides
+which workload shows it. So news is what no workload of the earlier survey has shown at that level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from isolang.run.survey.survey import Cell, Survey
+from isolang.run.target import TargetError
+
+
+class News(Struct, frozen=True, kw_only=True):
+    """One difference.
+
+    Attributes:
+        kind: ``violation``: a level that was kept is violated; ``anomaly``: a kind that was not
+            seen at the level before; ``kept``: a level that was violated no longer is, by the same
+            workloads; ``level``: the earlier survey did not have it.
+        level: of the database.
+        text: a sentence.
+    """
+
+    kind: Literal["violation", "anomaly", "kept", "level"]
+    level: str
+    text: str
+
+
+def load_survey(path: str) -> Survey:
+    """Read what ``--survey --output json`` has printed.
+
+    Raises:
+        TargetError: it is no such file.
+    """
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=Survey)
+    except OSError as error:
+        raise TargetError(f"--against: {path}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        what = str(error).splitlines()[0]
+        msg = f"--against: {path}: not a survey ({what}); isocheck run TARGET --survey -o json"
+        raise TargetError(msg) from None
+
+
+def news(old: Survey, new: Survey) -> tuple[News, ...]:
+    """What a survey shows that an earlier one did not."""
+    return tuple(
+        one for level in dict.fromkeys(c.level for c in new.cells) for one in _of(level, old, new)
+    )
+
+
+def _of(level: str, old: Survey, new: Survey) -> Iterator[News]:
+    before, now = ([c for c in s.cells if c.level == level and _judged(c)] for s in (old, new))
+    if not now:
+        return
+    if not before:
+        violated = [c for c in now if c.outcome == "invalid"]
+        text = f"{level} was not judged before" + ("; it is violated" if violated else "")
+        yield News(kind="violation" if violated else "level", level=level, text=text)
+        return
+    bad = [c for c in now if c.outcome == "invalid"]
+    if bad and not any(c.outcome == "invalid" for c in before):
+        first = bad[0]
+        shown = ", ".join(first.anomalies) or "a violation"
+        text = f"{level}, which claims {first.claims}, is violated by {first.workload}: {shown}"
+        yield News(kind="violation", level=level, text=text)
+    seen = {name for c in before for name in c.anomalies}
+    for cell in now:
+        for name in cell.anomalies:
+            if name not in seen:
+                seen.add(name)
+                text = f"{level} shows {name} in {cell.workload}"
+                yield News(kind="anomaly", level=level, text=text)
+    showed = {c.workload for c in before if c.outcome == "invalid"}
+    held = {c.workload for c in now if c.outcome == "valid" and not c.grave}
+    if showed and not bad and showed <= held:
+        text = f"{level} was violated by {', '.join(sorted(showed))}, and is not now"
+        yield News(kind="kept", level=level, text=text)
+
+
+def _judged(cell: Cell) -> bool:
+    return cell.outcome in ("valid", "invalid")

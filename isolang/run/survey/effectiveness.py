@@ -1,0 +1,194 @@
+"""How well workloads find what a level does wrong: trials, one after the other, for some time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from time import perf_counter
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.run.judge.judge import judge
+from isolang.run.play.level_mix import mix_of
+from isolang.run.play.player import Player
+from isolang.run.play.state import State
+from isolang.run.settings import Settings
+from isolang.run.target import Target
+from isolang.run.targets import target_named
+
+TRANSACTIONS: Final = 2000  # of a trial, where no other number is asked for
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """What one workload found.
+
+    Attributes:
+        workload: its name.
+        trials: this many runs, each on new tables with a seed of its own.
+        violations: of those, how many violated the level's claim, certified.
+        per_hour: violations in an hour of playing and judging.
+        first: the place of the counterexample's first transaction in the history, from 1; the
+            median of all violations, null if there is none.
+        anomalies: what was violated, and how often.
+        committed: transactions of all trials.
+        abort_rate: of all transactions.
+        playing: seconds.
+        judging: seconds.
+    """
+
+    workload: str
+    trials: int
+    violations: int
+    per_hour: float
+    first: float | None
+    anomalies: Mapping[str, int]
+    committed: int
+    abort_rate: float
+    playing: float
+    judging: float
+
+
+class Effectiveness(Struct, frozen=True, kw_only=True):
+    """How well workloads find violations of one level.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        target: as the user named it, without what is secret.
+        database: its version.
+        level: of the database.
+        claims: the specification that it was judged by.
+        seconds: for all workloads together.
+        transactions: of a trial, at most.
+        sessions: clients at a time.
+        seed: of the first trial.
+        rows: of each workload, the best first.
+    """
+
+    schema: Literal[1] = 1
+    target: str
+    database: str
+    level: str
+    claims: str
+    seconds: float
+    transactions: int
+    sessions: int
+    seed: int
+    rows: tuple[Row, ...]
+
+
+def effectiveness(
+    settings: Settings,
+    workloads: Sequence[str],
+    seconds: float,
+    *,
+    show: Callable[[State], None] = lambda state: None,
+) -> Effectiveness:
+    """Play trials of each workload for equal shares of the time.
+
+    Args:
+        settings: of each trial; its time bounds one.
+        workloads: their names.
+        seconds: for all of them.
+        show: called a few times a second.
+
+    Raises:
+        IsolangError: the database cannot be tested; the message says what to do.
+    """
+    target = target_named(settings.target, prefix=settings.prefix)
+    level = mix_of(settings, target).level
+    most = settings.transactions or TRANSACTIONS
+    player = Player(settings.target, settings.prefix)
+    try:
+        found = [
+            _trials(
+                replace(settings, workload=name, transactions=most),
+                player,
+                target,
+                seconds / len(workloads),
+                show,
+            )
+            for name in workloads
+        ]
+    finally:
+        player.close()
+    rows = [row for row, _ in found]
+    return Effectiveness(
+        target=str(target.address),
+        database=found[0][1],
+        level=level.name,
+        claims=settings.claims or level.claims,
+        seconds=seconds,
+        transactions=most,
+        sessions=settings.sessions,
+        seed=settings.seed,
+        rows=tuple(sorted(rows, key=lambda row: -row.per_hour)),
+    )
+
+
+def _trials(
+    settings: Settings,
+    player: Player,
+    target: Target,
+    seconds: float,
+    show: Callable[[State], None],
+) -> tuple[Row, str]:
+    trials, committed, total, aborted = 0, 0, 0, 0
+    playing = judging = 0.0
+    first: list[int] = []
+    anomalies: Counter[str] = Counter()
+    interrupted, version = False, ""
+    while (left := seconds - playing - judging) > 0 and not interrupted:
+        began = perf_counter()
+        longest = min(settings.length, max(left, 0.5))
+        one = replace(settings, seed=settings.seed + trials, seconds=longest)
+        recorded = player.play(one, show)
+        played = perf_counter()
+        judged = judge(recorded, target, levels=False, smallest=False, little=False)
+        trials += 1
+        playing, judging = playing + played - began, judging + perf_counter() - played
+        committed += recorded.state.committed
+        aborted += recorded.state.aborted
+        total += recorded.state.total()
+        interrupted, version = recorded.interrupted, recorded.version
+        if judged.first and judged.verdict.certified:
+            first.append(judged.first)
+            anomalies[judged.anomaly] += 1
+    row = Row(
+        workload=settings.workload,
+        trials=trials,
+        violations=len(first),
+        per_hour=round(3600 * len(first) / max(playing + judging, 1e-9), 1),
+        first=median(first) if first else None,
+        anomalies=dict(anomalies.most_common()),
+        committed=committed,
+        abort_rate=round(aborted / max(1, total), 4),
+        playing=round(playing, 3),
+        judging=round(judging, 3),
+    )
+    return row, version
+
+
+def markdown(found: Effectiveness) -> str:
+    """The table, a row for each workload."""
+    lines = [
+        f"**{found.database}**, {found.level} (claims `{found.claims}`), "
+        f"{found.sessions} sessions, "
+        f"trials of {found.transactions:,} transactions, {found.seconds:g} s in all, "
+        f"seed {found.seed}.",
+        "",
+        "| workload | violations an hour | trials | with one | first transaction | anomalies | "
+        "aborted | playing, judging |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in found.rows:
+        first = "–" if row.first is None else f"{row.first:,.0f}"
+        named = ", ".join(f"{name} ×{count}" for name, count in row.anomalies.items()) or "–"
+        lines.append(
+            f"| `{row.workload}` | {row.per_hour:,.0f} | {row.trials} | {row.violations} | "
+            f"{first} | {named} | {100 * row.abort_rate:.1f} % | "
+            f"{row.playing:.1f} s, {row.judging:.1f} s |"
+        )
+    return "\n".join([*lines, ""])

@@ -1,0 +1,303 @@
+"""Every level of a database against every workload: what held, and which anomalies there were."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.errors import IsolangError, internal_error
+from isolang.run.judge.judge import Judged, judge
+from isolang.run.play.level_mix import mix_of
+from isolang.run.play.player import Player
+from isolang.run.play.runner import Runner
+from isolang.run.play.state import Run, State, nothing_committed
+from isolang.run.settings import Settings
+from isolang.run.target import Target, TargetError
+from isolang.run.targets import target_named
+from isolang.run.workloads import NAMES
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+LENGTH: Final = 5.0
+"""Seconds of a cell where nothing is said."""
+ALL: Final = ("scripted", *NAMES)
+"""The workloads that a survey plays where none is named."""
+
+# Work to count the anomalies of a history; what each costs beside that of the engine, and what
+# each operation does then.
+_COUNTING: Final = 15_000_000
+_EACH, _PER_OPERATION = 50_000, 8
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """One level of a database, and what one workload found out about it.
+
+    Attributes:
+        level: of the database.
+        claims: the specification that it was judged by.
+        workload: what the clients did.
+        outcome: ``not played``: the database cannot do what the workload needs; ``failed``: it was
+            played, or judged, without a verdict.
+        certified: whether an independent checker accepted the verdict's evidence.
+        reason: of an unknown outcome, or why there is none.
+        strongest: the strongest levels of the library that held.
+        anomalies: what was seen of what serializability forbids, allowed by the level or not, and
+            how often: counterexamples of which no two share a transaction's reads.
+        all_counted: whether the work allowed sufficed to count them all.
+        committed: transactions.
+        aborted: transactions.
+        maybe: transactions of unknown outcome.
+        abort_rate: of all transactions.
+        throughput: committed transactions in a second, clients and database on one machine.
+        history: the saved file.
+        certificate: the saved file.
+        minimal: of a violation, the saved smallest part.
+        page: the saved report, from the folder of the survey.
+        doubts: what keeps the outcome from meaning what it seems to.
+        grave: whether a valid outcome means nothing because of one of them.
+    """
+
+    level: str
+    claims: str
+    workload: str
+    outcome: Literal["valid", "invalid", "unknown", "not played", "failed"]
+    certified: bool = False
+    reason: str = ""
+    strongest: tuple[str, ...] = ()
+    anomalies: Mapping[str, int] = {}
+    all_counted: bool = True
+    committed: int = 0
+    aborted: int = 0
+    maybe: int = 0
+    abort_rate: float = 0.0
+    throughput: float = 0.0
+    history: str | None = None
+    certificate: str | None = None
+    minimal: str | None = None
+    page: str | None = None
+    doubts: tuple[str, ...] = ()
+    grave: bool = False
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What a database gave.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        target: as the user named it, without what is secret.
+        database: its version.
+        seconds: for each cell, at most.
+        transactions: for each cell, at most; null for no bound.
+        sessions: clients at a time.
+        seed: of all random choices.
+        interrupted: whether it was ended before its time.
+        cells: all of them.
+    """
+
+    schema: Literal[1] = 1
+    target: str
+    database: str
+    seconds: float
+    transactions: int | None
+    sessions: int
+    seed: int
+    interrupted: bool
+    cells: tuple[Cell, ...]
+
+
+def survey(
+    settings: Settings,
+    workloads: Sequence[str] = ALL,
+    *,
+    pages: bool = False,
+    show: Callable[[State], None] = lambda state: None,
+    done: Callable[[Cell, Survey], None] = lambda cell, so_far: None,
+) -> Survey:
+    """Play workloads at the levels of a database, and judge each run.
+
+    Args:
+        settings: of each run; a level that is named is the only one.
+        workloads: their names.
+        pages: write a page for each cell, beside its history.
+        show: called a few times a second.
+        done: called with each cell, and all that there are so far.
+
+    Raises:
+        IsolangError: the database cannot be tested; the message says what to do.
+    """
+    settings = replace(settings, seconds=settings.seconds or LENGTH)
+    target = target_named(settings.target, prefix=settings.prefix)
+    chosen = settings.level or settings.level_mix
+    names = [settings.level] if chosen else [level.name for level in target.levels]
+    mix_of(replace(settings, level=names[0]), target)  # what cannot be run is said at once
+    player = Player(settings.target, settings.prefix)
+    cells: list[Cell] = []
+    database, interrupted = "", False
+
+    def so_far() -> Survey:
+        return Survey(
+            target=str(target.address),
+            database=database or str(target.address),
+            seconds=settings.length,
+            transactions=settings.transactions,
+            sessions=settings.sessions,
+            seed=settings.seed,
+            interrupted=interrupted,
+            cells=tuple(cells),
+        )
+
+    try:
+        for name in names:
+            for workload in workloads:
+                one = replace(settings, level=name, workload=workload, watched=False)
+                try:
+                    cell, run = _cell(one, player, pages=pages, show=show)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    return so_far()
+                except Exception as error:  # a cell that fails is one cell
+                    if os.environ.get("ISOLANG_TRACEBACK"):
+                        traceback.print_exc()
+                    known = isinstance(error, IsolangError | OSError)
+                    why = str(error) if known else internal_error(error)
+                    cell, run = _unplayed(one, target, "failed", why), None
+                if run is not None:
+                    database, interrupted = run.version, run.interrupted
+                cells.append(cell)
+                done(cell, so_far())
+                if interrupted:
+                    return so_far()
+    finally:
+        player.close()
+    if all(cell.outcome == "failed" for cell in cells):
+        raise TargetError(cells[0].reason)  # it cannot be tested at all
+    return so_far()
+
+
+def _unplayed(
+    settings: Settings, target: Target, outcome: Literal["not played", "failed"], reason: str
+) -> Cell:
+    level = mix_of(settings, target).level
+    return Cell(
+        level=level.name,
+        claims=settings.claims or level.claims,
+        workload=settings.workload,
+        outcome=outcome,
+        reason=reason,
+    )
+
+
+def _cell(
+    settings: Settings, player: Player, *, pages: bool, show: Callable[[State], None]
+) -> tuple[Cell, Run | None]:
+    """Play and judge one cell; also gives the run, if there was one."""
+    target = target_named(settings.target, prefix=settings.prefix)
+    level = mix_of(settings, target).level
+    claims = settings.claims or level.claims
+    try:
+        Runner(settings, target)
+    except TargetError as error:
+        return _unplayed(settings, target, "not played", str(error)), None
+    recorded = player.play(settings, show)
+    if not recorded.state.committed:
+        cell = _unplayed(settings, target, "failed", nothing_committed(recorded))
+        return replace(cell, aborted=recorded.state.aborted, maybe=recorded.state.maybe), recorded
+    judged = judge(recorded, target)
+    state, verdict = recorded.state, judged.verdict
+    counted, everything = count_anomalies(verdict.history)
+    return Cell(
+        level=level.name,
+        claims=claims,
+        workload=settings.workload,
+        outcome=verdict.outcome,
+        certified=verdict.certified,
+        reason=getattr(verdict, "reason", ""),
+        strongest=judged.strongest,
+        anomalies=dict(counted.most_common()),
+        all_counted=everything,
+        committed=state.committed,
+        aborted=state.aborted,
+        maybe=state.maybe,
+        abort_rate=round(state.aborted / max(1, state.total()), 4),
+        throughput=round(recorded.throughput, 1),
+        history=str(recorded.path),
+        certificate=None if judged.certificate is None else str(judged.certificate),
+        minimal=None if judged.minimal is None else str(judged.minimal),
+        page=_save_page(judged) if pages else None,
+        doubts=tuple(doubt.text for doubt in judged.doubts),
+        grave=any(doubt.grave for doubt in judged.doubts),
+    ), recorded
+
+
+def _save_page(judged: Judged) -> str | None:
+    from isolang.report import course_of, page, save_page
+
+    history = judged.recorded.path
+    path = history.with_suffix(".html")
+    made = page(
+        judged.verdict,
+        name=history.name,
+        course=course_of(history),
+        statements=judged.statements,
+    )
+    try:
+        save_page(made, path)
+    except IsolangError:  # the table says where no page is
+        return None
+    return path.name
+
+
+def count_anomalies(history: History, *, work: int = _COUNTING) -> tuple[Counter[str], bool]:
+    """Count the anomalies of a history, by name: what serializability forbids.
+
+    A counterexample is found and counted; then the reads of its transactions are left out, and the
+    rest is judged again, until it is valid. So no two that are counted share a reading
+    transaction. (Leaving out a read makes no valid history invalid: it only asks for less.)
+
+    Args:
+        history: any.
+        work: how much to do.
+
+    Returns:
+        How many there are of each name, and whether these are all that can be found so.
+    """
+    from isolang.errors import IsolangError
+    from isolang.history.columns import READ, READ_LIST
+    from isolang.history.select import sub_history
+    from isolang.language.classify.route import route
+    from isolang.language.load import load_spec
+    from isolang.limits import Deadline, Work
+    from isolang.options import Options
+    from isolang.pipeline import decide
+    from isolang.verdict import Invalid, Valid
+
+    counted: Counter[str] = Counter()
+    way, options, left = route(load_spec("ser")), Options(certify=False), Work(work)
+    while left.left:
+        left.spend(_EACH + _PER_OPERATION * history.columns.operations())
+        try:
+            verdict = decide(history, way, Deadline(), options, work=left)
+        except IsolangError:
+            return counted, False
+        if not isinstance(verdict, Invalid):
+            return counted, isinstance(verdict, Valid)
+        counted[verdict.violation.anomaly] += 1
+        kind = history.columns.op_kind
+        dropped = {
+            op
+            for view in verdict.violation.transactions
+            for op in history.operations_of(view.number)
+            if kind[op] in (READ, READ_LIST)
+        }
+        if not dropped:
+            return counted, False
+        kept = (op for op in range(history.columns.operations()) if op not in dropped)
+        history = sub_history(history, kept, range(history.t0))
+    return counted, False

@@ -1,0 +1,146 @@
+"""A survey as a table: Markdown, and a page in HTML whose cells lead to the reports."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from isolang.report.plain import plain_page, text
+
+if TYPE_CHECKING:
+    from isolang.run.survey.survey import Cell, Survey
+
+_MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": "–", "failed": "!"}
+
+
+def markdown(survey: Survey) -> str:
+    """The table, a row for each workload and a column for each level, with what it means."""
+    levels, workloads, cells = _sides(survey)
+    heads = [f"{level}: `{claims}`" for level, claims in levels.items()]
+    lines = [
+        f"**{survey.database}**, {_how(survey)}.",
+        "",
+        "| workload | " + " | ".join(heads) + " |",
+        "|---" * (len(heads) + 1) + "|",
+    ]
+    for workload in workloads:
+        row = [_cell_text(cells.get((level, workload))) for level in levels]
+        lines.append(f"| `{workload}` | " + " | ".join(row) + " |")
+    return "\n".join([*lines, ""])
+
+
+def html(survey: Survey, folder: Path, page: Path) -> str:
+    """The table as a page.
+
+    Args:
+        survey: what to show.
+        folder: where the reports of its cells are.
+        page: the file that it will be, from which they are linked.
+    """
+    levels, workloads, cells = _sides(survey)
+    where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
+    heads = "".join(
+        f"<th scope=col>{text(level)}<small>claims {text(claims)}</small></th>"
+        for level, claims in levels.items()
+    )
+    rows = "".join(
+        f"<tr><th scope=row>{text(workload)}</th>"
+        + "".join(_cell_html(cells.get((level, workload)), where) for level in levels)
+        + "</tr>\n"
+        for workload in workloads
+    )
+    body = (
+        f"<h1>{text(survey.database)}</h1><p class=note>{text(_how(survey))}. A cell says whether "
+        "what the level claims held, the strongest levels that did, and which anomalies there "
+        "were, allowed or not. What held was not caught; it is not proved. Throughput is that of "
+        "clients, database and checker on one machine.</p>\n"
+        f'<div class="wide"><table class="survey"><thead><tr><th scope=col>workload</th>{heads}'
+        f"</tr></thead>\n<tbody>{rows}</tbody></table></div>"
+    )
+    return plain_page(f"{survey.database}: what held", body)
+
+
+def anomalies(cell: Cell) -> str:
+    """The anomalies of a cell with their counts, in a line."""
+    more = "" if cell.all_counted or not cell.anomalies else ", more"
+    return ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items()) + more
+
+
+def figures(cell: Cell) -> str:
+    """How many transactions a cell had, and how fast, in a line."""
+    maybe = f", {cell.maybe:,} maybe" if cell.maybe else ""
+    return (
+        f"{cell.committed:,} committed{maybe}, {100 * cell.abort_rate:.0f} % aborted, "
+        f"{cell.throughput:,.0f}/s"
+    )
+
+
+def held(cell: Cell) -> str:
+    """The strongest levels that held, in a line."""
+    return ", ".join(cell.strongest) or "nothing"
+
+
+def _sides(
+    survey: Survey,
+) -> tuple[dict[str, str], list[str], dict[tuple[str, str], Cell]]:
+    """The levels with what they claim, the workloads, and the cells by both."""
+    levels = {cell.level: cell.claims for cell in survey.cells}
+    workloads = list(dict.fromkeys(cell.workload for cell in survey.cells))
+    return levels, workloads, {(cell.level, cell.workload): cell for cell in survey.cells}
+
+
+def _how(survey: Survey) -> str:
+    most = "" if survey.transactions is None else f" or {survey.transactions:,} transactions"
+    ended = ", interrupted" if survey.interrupted else ""
+    return (
+        f"{survey.sessions} sessions, {survey.seconds:g} s{most} a cell, seed {survey.seed}{ended}"
+    )
+
+
+def _cell_text(cell: Cell | None) -> str:
+    if cell is None or cell.outcome == "not played":
+        return "–"
+    if cell.outcome == "failed":
+        return f"! failed: {_in_a_cell(cell.reason)}"
+    seen = anomalies(cell)
+    head = f"{_MARK[cell.outcome]} held `{held(cell)}`"
+    if cell.outcome == "invalid":
+        head = f"**✗ invalid**{'' if cell.certified else ' (not certified)'}, held `{held(cell)}`"
+    elif cell.outcome == "unknown":
+        head = f"? unknown, held `{held(cell)}`"
+    elif cell.grave:
+        head = f"? valid, but: held `{held(cell)}`"
+    doubts = "".join(f"<br>{_in_a_cell(doubt)}" for doubt in cell.doubts)
+    return f"{head}{'<br>' if seen else ''}{seen}<br>{figures(cell)}{doubts}"
+
+
+def _in_a_cell(words: str) -> str:
+    """A text that breaks no cell of a table, and is no markup."""
+    plain = text(" ".join(words.split()))
+    return "".join("\\" + sign if sign in "|`*_[]\\" else sign for sign in plain)
+
+
+def _cell_html(cell: Cell | None, where: str) -> str:
+    if cell is None:
+        return "<td class=none>–</td>"
+    if cell.outcome == "not played":
+        return f'<td class=none title="{text(cell.reason)}">–</td>'
+    if cell.outcome == "failed":
+        return (
+            f"<td class=none><b class=unknown>! failed</b><small>{text(cell.reason)}</small></td>"
+        )
+    kind = "unknown" if cell.grave and cell.outcome == "valid" else cell.outcome
+    word = f"{_MARK[kind]} {cell.outcome}{', certified' if cell.certified else ''}"
+    shown = f"<b class={kind}>{word}</b>"
+    if cell.page:
+        link = text(f"{where}/{cell.page}")
+        shown = f'<a class={kind} href="{link}">{word}</a>'
+    seen = anomalies(cell)
+    return (
+        f"<td>{shown}<small>held: {text(held(cell))}</small>"
+        + (f"<small>{text(seen)}</small>" if seen else "")
+        + f"<small>{text(figures(cell))}</small>"
+        + "".join(f"<small>{text(doubt)}</small>" for doubt in cell.doubts)
+        + "</td>"
+    )

@@ -1,0 +1,146 @@
+"""How single operations are performed and noted."""
+
+from __future__ import annotations
+
+import io
+from itertools import count
+
+import pytest
+
+from isolang import load_history
+from isolang.run.operation import DELETED, Swap, only_reads
+from isolang.run.outcome import Driver, RolledBack, classify
+from isolang.run.play.transaction import perform, planned, play
+from isolang.run.record.recorder import Recorder
+from isolang.run.workloads.invariants import Bank, Counter
+from isolang.run.workloads.workload import Source
+
+
+class Registers:
+    """A client of registers; ``answers`` false: it loses the answer of a comparison."""
+
+    def __init__(self, values, *, answers=True):
+        self.values, self.answers, self.sent = values, answers, False
+
+    def begin(self, level):
+        """Nothing to begin."""
+
+    def read(self, key):
+        return self.values.get(key)
+
+    def write(self, key, value):
+        self.values[key] = value
+        return True
+
+    def commit(self):
+        """Nothing to commit."""
+
+    def rollback(self):
+        if self.sent:
+            raise ConnectionError("not answered")
+
+
+class Swapping(Registers):
+    """One whose database compares and sets."""
+
+    def swap(self, key, expected, value):
+        self.sent = True
+        same = self.read(key) == expected
+        if same:
+            self.write(key, value)
+        if not self.answers:
+            raise ConnectionError("lost")
+        self.sent = False
+        return same
+
+
+class Noted:
+    """What was noted."""
+
+    def __init__(self):
+        self.done = []
+
+    def sending(self):
+        """A statement is sent."""
+
+    def __getattr__(self, name):
+        return lambda key, value: self.done.append((name, key, value))
+
+
+@pytest.mark.parametrize("client", [Registers, Swapping])
+def test_a_comparison_that_holds(client):
+    """It read what it expected, and wrote."""
+    noted, registers = Noted(), client({"x": 1})
+    assert perform(Swap("x", 1, 2), noted, registers) is True
+    assert noted.done == [("read", "x", 1), ("write", "x", 2)]
+    assert registers.values == {"x": 2}
+
+
+def test_a_comparison_that_fails():
+    """By one statement nobody knows what there was instead; by a read before, one does."""
+    noted = Noted()
+    assert perform(Swap("x", None, 2), noted, Swapping({"x": 1})) is False
+    assert perform(Swap("x", None, 2), noted, Registers({"x": 1})) is False
+    assert noted.done == [("read_none_of", "x", [None]), ("read", "x", 1)]
+
+
+def test_a_reader_reads_where_another_compares():
+    """It has the same keys."""
+    ((operation,),) = (only_reads((Swap("x", 1, 2),)),)
+    assert planned(operation) == (("r", "x", None),)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_comparison_is_recorded(tmp_path, answers):
+    """One without an answer is indeterminate, and may have written; the history can be read."""
+    path = tmp_path / "h.edn"
+    driver = Driver(
+        commit=lambda client: client.commit(),
+        rollback=lambda client: client.rollback(),
+        classify=classify,
+    )
+    client = Swapping({"x": 1}, answers=answers)
+    with Recorder(path) as recorder:
+        for expected in (7, 1):
+            play(
+                (Swap("x", expected, 2),),
+                recorder=recorder, session=expected, client=client, driver=driver, level="",
+            )  # fmt: skip
+    history = load_history(io.BytesIO(path.read_bytes()))
+    shown = [history.describe_op(op) for op in range(history.counts()["operations"])]
+    if answers:
+        assert history.counts()["committed"] == 2
+        assert shown[0].startswith("r")
+        assert "7" in shown[0]
+    else:
+        assert history.counts()["maybe"] == 2
+        assert sum("2" in operation for operation in shown) == 2
+
+
+@pytest.mark.parametrize("workload", [Bank, Counter])
+def test_a_row_that_reads_as_deleted_ends_the_transaction(tmp_path, workload):
+    """A dirty read may find a row deleted in mid-update: nothing is reckoned with, and no error."""
+    made = workload(workload.default)
+    client = Registers(dict.fromkeys(made.registers, DELETED))
+    source = Source(0, 0, count(1))
+    driver = Driver(
+        commit=lambda client: client.commit(),
+        rollback=lambda client: client.rollback(),
+        classify=classify,
+    )
+    with Recorder(tmp_path / "h.edn") as recorder:
+        ended = [
+            play(
+                program,
+                recorder=recorder,
+                session=0,
+                client=client,
+                driver=driver,
+                level="",
+            )
+            for program in (made.program(source) for _ in range(9))
+            if not isinstance(program, tuple)
+        ]
+    assert {outcome for outcome, _ in ended} == {"aborted"}
+    assert {type(error) for _, error in ended} == {RolledBack}
+    assert set(client.values.values()) == {DELETED}
