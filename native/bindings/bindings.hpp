@@ -23,7 +23,7 @@ void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
 void register_watch(nanobind::module_& m);
 
-// The parts of a tuple or of a list, borrowed. By functions: the macros that reach into them are no part of the limited
+// The parts of a tuple or of a list, borrowed. It uses functions, as the macros that reach into them are not part of the limited
 // API, with which the wheel for Python 3.12 and later is compiled.
 class Items {
  public:

@@ -4,7 +4,7 @@ NB_MODULE(_native, m) {
   m.doc() =
       "The native core of isolang: history columns, readers, the neutral problem, the engine, the "
       "certificate checker.";
-  // A history in a global variable lives until the interpreter ends; that is no leak to report to
+  // A history in a global variable lives until the interpreter ends; that is not a leak to report to
   // its user.
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);

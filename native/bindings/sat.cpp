@@ -39,7 +39,7 @@ class Outside {
     if (!all.empty() && all.back() != 0)
       throw nb::value_error("the last clause does not end with 0");
     for (const std::int32_t l : all)
-      if (l != 0) literal(l);  // all of them are looked at before any is added
+      if (l != 0) literal(l);  // check all of them before any is added
     std::vector<Lit> clause;
     for (const std::int32_t l : all) {
       if (l != 0) {

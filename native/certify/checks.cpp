@@ -12,9 +12,9 @@ bool is_order(int label) {
 }
 
 // Whether a walk may pass a transaction that does not access the key: by a letter that leads between any
-// transactions and is no order, or by two steps of orders in a row. Those of one order have a pair of the
-// first and the last, but that has to do in their place. Whoever passes [W] or [R] accesses the key;
-// whoever bears a label or a level need not.
+// transactions and is not an order, or by two steps of orders in a row. Those of one order have a pair of the
+// first and the last, but that has to do in their place. A transaction that passes [W] or [R] accesses
+// the key; one that bears a label or a level need not.
 bool leads_elsewhere(const ReadCheck& check) {
   const Positions& p = check.positions;
   const auto foreign = [&](int label) {

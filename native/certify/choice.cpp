@@ -102,7 +102,7 @@ class ChoiceReader {
         read_transaction(u, work);
       }
     }
-    // A source at an operation of a transaction that is left out would say that it is in.
+    // A source at an operation of an excluded transaction would say that it is included.
     for (std::int32_t t = 0; t < n_; ++t) {
       if (choice_.included[t]) continue;
       for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) no_source(op);
@@ -210,7 +210,7 @@ class ChoiceReader {
     return h_.kind(op) == OpKind::read && h_.op_value[op] != h_.as_read(value);
   }
 
-  // A version has one value, whoever names it. nil names that of T0, where it may.
+  // A version has one value, whichever read names it. nil names that of T0, where it may.
   void check_value(std::int64_t op, std::int32_t u, std::int32_t write) {
     const std::int32_t key = h_.op_key[op];
     if (u == n_) {

@@ -380,8 +380,8 @@ std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
 }
 
 // The writers in order, neighbours merged and a leading T0 left out. One with an append that the
-// list lacks comes again at the end, unless it is the last: what is missing was appended after all
-// that is shown.
+// list lacks comes again at the end, unless it is the last: the missing elements were appended after
+// all that the list shows.
 std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   std::vector<std::int32_t> writers = shown(op);
   const auto list = list_of(op);

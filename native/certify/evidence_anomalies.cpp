@@ -139,7 +139,7 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
         found |= bit(block.values.size() > before.size() ? Kind::future_read : Kind::not_own_write);
     } else if (block.values != made) {
       found |= bit(Kind::intermediate_read);
-      // Unless the list just ends there, what is missing stands elsewhere or comes later: after
+      // Unless the list just ends there, the missing elements are elsewhere or come later: after
       // another's element.
       if (i + 1 < blocks.size() || !prefixes(block.values, made) ||
           block.values.size() > made.size())

@@ -60,7 +60,7 @@ struct Positions {
 // behind wr.
 Positions of_return_paths(Positions positions);
 
-// Throws NotCertified for text that is no expression.
+// Throws NotCertified for text that is not an expression.
 Positions read_expression(std::string_view text, std::shared_ptr<const Selections> selections = nullptr);
 
 // What a product graph is built from. State 0 is the start; see machine().

@@ -1,6 +1,6 @@
 // A closed walk may be read from anywhere. Read from behind such a step t -> u, it leads from u to t, and
 // t precedes u: by their times, or as one group or session has them. So those that begin walk in turn,
-// the last one first, and a node of the product is passed by the first that comes there: whoever comes
+// the last one first, and a node of the product is passed by the first that comes there: a walk that comes
 // later began earlier, and whatever ended before that had ended before the first one, too.
 #include "certify/given_order.hpp"
 

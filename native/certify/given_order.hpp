@@ -1,5 +1,5 @@
 // irreflexive e, where words of e have a step of an order that the history gives, and the steps need not
-// compose: `rt ; rw ; ww`. Of such an order, whoever ended at some time precedes all that begin later.
+// compose: `rt ; rw ; ww`. In such an order, a transaction that ended at some time precedes all that begin later.
 #pragma once
 #include <span>
 

@@ -1,7 +1,7 @@
 // What the list reads of a witness show: the elements of each key, who appended them, and so how
 // its order begins.
 //
-// All list reads of a key are prefixes of the longest one, so that each element is looked at once.
+// All list reads of a key are prefixes of the longest one, so that each element is visited once.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -26,7 +26,7 @@ class ListReads {
   // Adds what the list read shows: the elements that no other showed before. Throws Rejected if it
   // is an anomaly.
   std::span<const Element> show(std::int64_t op);
-  // How a list read of `t` that was shown ends, if `own` appends of its own precede it: with these,
+  // Checks how a list read of `t` ends, if `own` appends of its transaction precede it: with these,
   // else at the end of another's appends. Throws Rejected.
   void check_end(std::int32_t t, std::int64_t op, std::int32_t own) const;
   // The list read counts for the order although nobody judges what it shows.
@@ -35,7 +35,7 @@ class ListReads {
   // The only transaction that an external list read of `t` may read from; -1 if there is none.
   std::int32_t candidate(std::int32_t t, std::int64_t op) const;
 
-  // The orders must contain what was shown and kept. Throws Rejected.
+  // The orders must contain those of the lists that `show` kept. Throws Rejected.
   void check_orders(const Choice& choice) const;
 
  private:

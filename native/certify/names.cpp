@@ -13,7 +13,7 @@ bool fits(std::string_view pattern, std::size_t p, std::string_view name, std::s
     return n < name.size() && name[n] == pattern[p] && fits(pattern, p + 1, name, n + 1);
   const std::size_t next = pattern.find_first_not_of('*', p);
   if (next == std::string_view::npos) return true;
-  // The part up to the next star is taken where it stands first: what is behind it can only be more.
+  // Match the part up to the next star at its first place: that leaves the longest rest.
   const std::string_view part = pattern.substr(next, pattern.find('*', next) - next);
   if (next + part.size() == pattern.size())
     return name.size() >= n + part.size() && name.ends_with(part);

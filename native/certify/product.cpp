@@ -61,8 +61,8 @@ class Product {
     std::int32_t txn;
   };
   std::vector<Sent> sent_, sent_of_key_;
-  std::vector<std::int64_t> commit_sent_;     // per transaction; empty: nothing asks for it
-  std::vector<std::int64_t> write_answered_;  // per place in the orders of the keys; likewise
+  std::vector<std::int64_t> commit_sent_;     // per transaction; empty where unused
+  std::vector<std::int64_t> write_answered_;  // per place in the orders of the keys; empty where unused
   std::vector<Sent> asked_;  // statements by their sending
   std::vector<std::int64_t> sent_start_;  // per key
   // Per step between transactions that access one key: those where it ends, by key, and for so by
@@ -82,7 +82,7 @@ class Product {
   std::vector<OfKey> of_key_;
   // What a step says of two moments where it compares those of one group alone, by its key and its
   // session: a chain for each. Where clocks may be wrong, that is also what it says of one session by
-  // its own clock. Where `before_own`, what comes before the own COMMIT is no pair with it.
+  // its own clock. Where `before_own`, what comes before the own COMMIT is not a pair with it.
   struct Timeline {
     Step step;
     bool before_own;
@@ -557,8 +557,7 @@ class Product {
     for (std::size_t i = 0; i < m_.of(relation).size(); ++i) visit(m_.of(relation)[i], m_.name(relation, i));
   }
 
-  // In a large history their sources lie anywhere: where they stand in the orders is fetched before
-  // it is asked.
+  // In a large history their sources lie anywhere: their places in the orders are prefetched.
   template <typename F>
   void each_read(Relation relation, F&& visit) {
     constexpr std::size_t kAhead = 16;
@@ -624,7 +623,7 @@ class Product {
   }
 
   // From each transaction to those of a stretch of `sent` that sent COMMIT later: edges of their own
-  // up to its own place, which is no pair, the chain behind it. Without a chain: `done` leads to those
+  // up to its own place, which is not a pair, the chain behind it. Without a chain: `done` leads to those
   // that sent it after the answer.
   template <typename F>
   void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
@@ -643,8 +642,8 @@ class Product {
     return std::ranges::find(m_.of(Relation::done), s) != m_.of(Relation::done).end();
   }
 
-  // The first that was sent later. It is looked for from where another one was: what follows in the
-  // history follows soon in time.
+  // The first that was sent later. The search starts near the place of another one: what follows in
+  // the history follows soon in time.
   static std::size_t first_later(const std::vector<Sent>& sent, std::int64_t time, std::size_t near) {
     std::size_t low = near, high = near;  // all before low are not later, those from high on are
     for (std::size_t step = 1; low > 0 && sent[low - 1].time > time; step *= 2)
@@ -765,7 +764,7 @@ class Product {
         return std::pair(group(a), a.time) < std::pair(group(b), b.time);
       });
       const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
-      // A transaction precedes the sending of its own COMMIT, which is no pair: edges up to there.
+      // A transaction precedes the sending of its own COMMIT, which is not a pair: edges up to there.
       if (relation == Relation::late)
         for (const std::int64_t own = commit_sent_[t]; same() && at->time <= own; ++at)
           if (at->txn != t) edge(node(t, one.step.first), node(at->txn, one.step.second));
@@ -816,7 +815,7 @@ class Product {
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;
       if (immediate) {
-        // rw leaves out the identity: behind the source stands either another writer, whose ww
+        // rw leaves out the identity: after the source comes either another writer, whose ww
         // leads on, or the reader.
         const std::int64_t next = later == r.own ? later + 1 : later;
         if (next < size) edge(node(r.reader, s.first), node(c_.order[start + next], s.second));
@@ -888,7 +887,7 @@ class Product {
     return left > 0 && start_in_component(incoming);
   }
 
-  // Strongly connected components (Tarjan 1972) of the nodes that are left; is a start in one with
+  // Strongly connected components (Tarjan 1972) of the remaining nodes; is a start in one with
   // a cycle?
   bool start_in_component(const std::vector<std::int32_t>& left) {
     constexpr Node kUnseen = -1, kClosed = std::numeric_limits<Node>::max();

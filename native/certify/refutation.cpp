@@ -1,9 +1,9 @@
 // Checks a refutation step by step: each clause follows from the history, the axioms or earlier
 // clauses.
 //
-// The convention about indeterminate transactions that are left out makes every clause a plain one:
-// they stand last in every order, in the order of their numbers, and their reads have no source. An
-// edge out of one is then false, or leads to another one that is left out and further back; so no
+// The convention about excluded indeterminate transactions makes every clause a plain one:
+// they are last in every order, in the order of their numbers, and their reads have no source. An
+// edge out of one is then false, or leads to another excluded one further back; so no
 // closed walk passes through one.
 #include <algorithm>
 #include <array>
@@ -407,7 +407,7 @@ class Checker {
       const auto [group, fresh] = groups_.try_emplace(op, 0);
       if (fresh) group->second = clauses_.new_group();
       variable = clauses_.variable(group->second);
-      // A read by a transaction that is left out has no source, and a source is included.
+      // A read by an excluded transaction has no source, and a source is included.
       clauses_.add({variable ^ 1, included(reader)});
       clauses_.add({variable ^ 1, included(u)});
     }
@@ -451,7 +451,7 @@ class Checker {
   // not.
   void conditional_order(Lit holds, std::int32_t key, std::int32_t a, std::int32_t b) {
     clauses_.add({holds ^ 1, included(a),
-                  included(b) ^ 1});  // one that is left out stands last in every order
+                  included(b) ^ 1});  // an excluded one is last in every order
     for (const std::int64_t op : evidence_.indeterminate_list_reads(key))
       if (evidence_.shows(op, a, b)) clauses_.add({included(evidence_.txn_of(op)) ^ 1, holds});
   }

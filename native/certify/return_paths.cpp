@@ -1,7 +1,7 @@
 // Three ways to find a return path, by what U is.
 //
-// Single pairs (so, wr, rt, ww): the reads of the transaction, the writers before it in its session,
-// in time, or in the version order of a key that both write, are looked at.
+// Single pairs (so, wr, rt, ww): the check visits the reads of the transaction and the writers before
+// it in its session, in time, or in the version order of a key that both write.
 //
 // Walks that lead from one start to another: one clock row per node of the product, over a greedy
 // cover of transactions by chains: the latest member of each chain whose start reaches the node; or,
@@ -27,7 +27,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::int64_t kWide = 4;  // writes for each read
+constexpr std::int64_t kWritesPerRead = 4;  // writes for each read
 constexpr std::int64_t kVisitLimit =
     400'000'000;  // edge visits, when every writer is a start of its own
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // of keys that a transaction writes
@@ -125,9 +125,9 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
         const auto later = [&](const std::pair<std::int32_t, std::int32_t>& at) {
           return reader_of[at.first] == t && at.second > least[at.first];
         };
-        if (to - from <= kWide * (last - first)) {
+        if (to - from <= kWritesPerRead * (last - first)) {
           if (std::any_of(from, to, later)) return true;
-        } else {  // such as one that fills a table: the keys of the reads are looked for
+        } else {  // such as one that fills a table: search for the keys of the reads
           for (std::int64_t j = first; j < last; ++j) {
             const auto at = std::lower_bound(from, to, std::pair(read(j).key, -1));
             if (at != to && at->first == read(j).key && later(*at)) return true;

@@ -146,7 +146,7 @@ bool misses_what_was_read(const History& h, const Choice& choice, const Snapshot
     const std::int32_t t = h.statement_txn[first];
     while (last < s.seen.size() && h.statement_txn[last] == t) ++last;
     while (read != reads.end() && choice.reads[*read].reader < t) ++read;
-    // Of what stands before: how many COMMITs must be seen by what comes now, and how many were.
+    // Of the reads so far: how many COMMITs the next ones must see, and how many they saw.
     std::int64_t needed = 0, seen = 0, own_needed = 0;
     const auto misses = [&](std::int64_t end, std::int64_t& to) {  // the reads before `end`
       for (; read != reads.end() && choice.reads[*read].reader == t && choice.op[*read] < end; ++read) {

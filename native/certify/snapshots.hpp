@@ -36,8 +36,8 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
 
 // Whether some transaction may have missed, where set-reads are implicit or by them, a write of whom it
 // read from before: `wr ; rw` whose reads are in that order. With the order of snapshots, a predicate read
-// sees whoever was read from before and whoever an earlier one saw, and nobody whose write a later read
-// missed.
+// sees each transaction that was read from before or that an earlier one saw, and none whose write a
+// later read missed.
 bool misses_what_was_read(const History& history, const Choice& choice, const Snapshots& snapshots);
 
 // An acyclic check, of whole transactions, that forbids what this one does, and more where it speaks of

@@ -458,7 +458,7 @@ class StatementChecker {
     for (const Version* other : beside) judge(*other);
   }
 
-  // Rows in the order of one column, each with its key; those without a number there stand first.
+  // Rows in the order of one column, each with its key; those without a number there come first.
   using Standing = std::map<std::pair<double, std::int32_t>, std::int32_t>;
 
   void replay(const Table& table, const std::string& of, const std::vector<std::size_t>& statements,

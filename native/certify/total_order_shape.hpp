@@ -3,7 +3,7 @@
 // Why. Let the check be `acyclic e`.
 //   One event a transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt,
 //   if they are words of e, too) is a closed walk of L(e)+, so in a model there is none, and the
-//   transactions stand in a total order. Two, reading and writing: wr, wr;rw and ww are words of e.
+//   transactions have a total order. Two, reading and writing: wr, wr;rw and ww are words of e.
 //   Edges: from reading to writing in each transaction; from the writing of a to the writing of b
 //   for a word x(a, b) of one letter, to the reading of b if x;rw is a word as well; from the
 //   reading of a to the writing of b for rw(a, b). A cycle of these visits a writing, and from each

@@ -41,7 +41,7 @@ WriteIndex::WriteIndex(const History& history, Budget& budget)
     if (status(t) == Status::initial) {
       any_initial = true;
       last_.erase(begin,
-                  last_.end());  // T0 is no writer in the orders; what it wrote last is found below
+                  last_.end());  // T0 is not a writer in the orders; what it wrote last is found below
     }
   }
   last_start_[n_] = static_cast<std::int64_t>(last_.size());

@@ -18,7 +18,7 @@
 
 namespace isolang::certify {
 
-// A transaction's last write of a key: all that is asked of it in one place.
+// A transaction's last write of a key, with all that queries of it need, in one place.
 struct LastWrite {
   std::int32_t key;
   std::int32_t position;  // in the key's order, once that is read

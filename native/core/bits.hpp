@@ -1,4 +1,4 @@
-// Rows of bits: bit i stands in word i / 64.
+// Rows of bits: bit i is in word i / 64.
 #pragma once
 #include <cstddef>
 #include <cstdint>

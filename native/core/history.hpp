@@ -1,7 +1,7 @@
 // The columnar history: what a file said, in flat arrays, nothing dropped.
 //
 // Every reader fills one of these; the pre-pass, the problem builder and the certificate checkers
-// read it. Transactions are numbered 0 … n-1; the transactions of one session stand in session
+// read it. Transactions are numbered 0 … n-1; the transactions of one session are in session
 // order.
 #pragma once
 #include <cstdint>
@@ -182,8 +182,8 @@ struct History {
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms
-  // Predicate reads, in the order of the operations: what one returned, and of which keys it says that
-  // no row was there, is one statement. There is no program order inside it.
+  // Predicate reads, in the order of the operations: the rows that one returned, and the keys of which it says that
+  // no row was there, are one statement. It has no program order inside.
   std::vector<std::int64_t> statement_start, statement_end;  // its operations; there may be none
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged

@@ -10,7 +10,7 @@ inline constexpr std::size_t kLargeBlock = std::size_t{8} << 20;
 
 // So much of the heap from here on, before it is used; only the addresses are taken. The heap is
 // then not given back between one stage and the next. It changes the allocator of the whole
-// process: for processes of our own.
+// process: only for processes that isocheck starts.
 void reserve_heap_in_large_pages(std::size_t bytes);
 
 // Gives free pages inside the heap back to the system: what lives for long lies scattered among what

@@ -11,7 +11,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::chrono::milliseconds kGlance{50};
+constexpr std::chrono::milliseconds kPollInterval{50};
 
 // So many threads, or as many of them as can be had; joined at the end.
 class Threads {
@@ -96,7 +96,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
       }
       lock.lock();
       // mutant: stopped-way-fails, failed-way-ignored
-      if (failure && !stop[way]) fail(failure);  // else it was told to
+      if (failure && !stop[way]) fail(failure);  // else it was told to stop
       if (!answers || way >= first) continue;
       first = way;
       for (std::size_t later = way + 1; later < ways.size(); ++later) stop[later] = true;
@@ -113,7 +113,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
   });
   // This thread only waits, so that an interrupt is seen whatever is being done.
   while (done < others.count()) {
-    ended.wait_for(lock, kGlance);
+    ended.wait_for(lock, kPollInterval);
     lock.unlock();
     std::exception_ptr interrupt;
     try {

@@ -8,9 +8,9 @@ namespace isolang {
 // So many things no longer fit the nearer caches. Sanitizers are to see what is done for them in
 // small histories.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr std::int32_t kFarApart = 0;
+inline constexpr std::int32_t kPrefetchFrom = 0;
 #else
-inline constexpr std::int32_t kFarApart = 1 << 16;
+inline constexpr std::int32_t kPrefetchFrom = 1 << 16;
 #endif
 
 template <typename T>

@@ -23,7 +23,7 @@ enum class Inclusion : std::uint8_t {
 
 // Intrinsic anomalies: visible without choosing anything (docs/language.md).
 enum class AnomalyKind : std::uint8_t {
-  thin_air_read = 0,       // nobody wrote the value
+  thin_air_read = 0,       // no transaction wrote the value
   aborted_read = 1,        // G1a: only aborted transactions (or failed operations) wrote it
   intermediate_read = 2,   // G1b: only values that their own transaction overwrote before it ended
   future_read = 3,         // the transaction itself writes the value, later
@@ -77,7 +77,7 @@ struct Problem {
   // transaction without candidates is kept, empty: that one cannot be in.
   std::vector<std::int32_t> read_txn, read_key;
   std::vector<std::int64_t> read_op;          // the first such operation
-  // The first operation of the statement that it is part of; empty if there are no predicate reads.
+  // The first operation of the statement that it is part of; empty without predicate reads.
   std::vector<std::int64_t> read_statement;
   // 1 where a predicate read says that no matching row was there; empty if none does.
   std::vector<std::uint8_t> read_predicate;

@@ -8,7 +8,7 @@ namespace isolang {
 // are there, and again where others become initial.
 void name_sources(History& history);
 
-// Each read that states a version is told by its value again.
+// Each read that states a version is identified by its value again.
 void unname_sources(History& history);
 
 // The history as if no operation had stated a version.

@@ -168,7 +168,7 @@ class Attempt {
 
   // What a pass of pruning leaves open is often decided sooner by a search than found by the next
   // pass: a search that promises to be short, by what its first final check finds, has one try.
-  // Afterwards pruning is through, or the answer is known. A strategy that was asked for has
+  // Afterwards pruning is through, or the answer is known. A requested strategy lets
   // pruning go first.
   Cdcl::Result search_early(std::int64_t max_conflicts) {
     if (options_.strategy != "auto") prune();
@@ -336,7 +336,7 @@ std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) 
   return kept;
 }
 
-// Which of the checks that were asked for a cycle violates.
+// Sets the number of the requested check that a cycle violates.
 void number(ProofStep& step, const std::vector<Automaton>& automata) {
   if (step.kind != ProofStep::Kind::cycle) return;
   const Automaton& m = automata[idx(step.check)];
@@ -389,7 +389,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     if (presolved->begin() == Cdcl::Result::satisfiable) return solution;
     presolved.reset();
   }
-  // Recorded times decide most of what is left to choose, in a database that keeps to them. What
+  // Recorded times decide most open choices, in a database that keeps to them. What
   // one pass decides without them needs none.
   if (options.presolve && !forced && problem.has_time) {
     if (!Presolve(problem, automata, Presolve::Orders::of_the_history).any()) {

@@ -15,7 +15,7 @@ namespace isolang {
 
 struct Solution {
   std::optional<Model> model;
-  std::vector<ProofStep> refutation;  // if there is no model
+  std::vector<ProofStep> refutation;  // if no model exists
   std::vector<std::pair<std::string, double>> statistics;
 };
 

@@ -92,7 +92,7 @@ struct Read {
 struct FirstRead {
   std::int32_t txn = -1, read = -1;
 };
-// A version is read once by a transaction: a read of what it has seen is kept beside the first one.
+// A version is read once by a transaction: a read of what it has seen is kept with the first one.
 void merge(FirstRead& first, std::int32_t txn, std::int32_t read, Candidates& c) {
   // mutant: repeated-reads-kept
   if (first.txn == txn) {

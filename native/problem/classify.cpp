@@ -139,7 +139,7 @@ std::int32_t txn_of_op(const History& h, std::int64_t op) {
 std::string key_text(const History& h, std::int32_t key) {
   const std::int32_t atom = h.key_atom[key];
   if (h.key_atoms.kind(atom) ==
-      AtomKind::string) {  // one that reads as a name stands without quotes
+      AtomKind::string) {  // one that reads as a name is printed without quotes
     const auto text = h.key_atoms.text(atom);
     const bool name =
         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });

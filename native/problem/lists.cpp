@@ -145,7 +145,7 @@ class ListOrders {
     return ++seen_count_[element];
   }
 
-  // Walks the list in blocks: all elements of a transaction stand together, in its program order,
+  // Walks the list in blocks: all elements of a transaction are adjacent, in its program order,
   // none missing. Where it is not known whose an element is, the read is refused, but for what its
   // own transaction's appends decide: other names for it would be guesses.
   void examine(const ListRead& l, bool longest) {
@@ -202,7 +202,7 @@ class ListOrders {
         next = s_.append_next[next];
         ++j;
       }
-      if (last < 0) {  // its first append is missing, or stands elsewhere
+      if (last < 0) {  // its first append is missing, or is elsewhere
         clean = false;
         occurrences(id);
         add_once(AnomalyKind::split_append, l, next);

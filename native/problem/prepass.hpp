@@ -156,7 +156,7 @@ std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const 
 // What cannot be expressed, unless its (optional) reader turns out to be impossible.
 struct Refusal {
   std::int32_t txn;
-  bool conditional;  // what is shown is shown if `txn` is included, which `Problem` has no place for
+  bool conditional;  // the order holds only if `txn` is included, which `Problem` cannot express
   std::string message;
 };
 
@@ -169,7 +169,7 @@ struct NamedVersions {
 NamedVersions compare_named_versions(const History& h, const Scan& s, const Candidates& c,
                                      const std::vector<std::uint8_t>& inclusion);
 
-// --- versions.cpp: what the stated versions say beside the sources of reads ---
+// --- versions.cpp: what the stated versions say besides the sources of reads ---
 
 // Of committed transactions: versions that contradict each other, or the values.
 std::vector<Anomaly> contradicting_versions(const History& h);

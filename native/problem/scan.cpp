@@ -177,7 +177,7 @@ Scan scan(const History& h) {
       }
       s.any_source |= source != kSourceByValue;
       const std::int32_t seen =
-          kind == OpKind::read_list ? kNil : value;  // only an empty list can stand here
+          kind == OpKind::read_list ? kNil : value;  // only an empty list can be here
       if (mine.txn == t) {
         const std::int64_t expected = s.writer_op[mine.writer];
         const bool fits = is_set_read(kind)

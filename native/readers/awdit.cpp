@@ -1,5 +1,5 @@
 // AWDIT's `test` text: `r key value` lines; any run of '-' separates transactions, any run of '=' sessions. Nothing
-// is implicit: T0 wrote no number here, so that a number nobody wrote is a thin-air read.
+// is implicit: T0 wrote no number here, so that a number that no transaction wrote is a thin-air read.
 #include <charconv>
 
 #include "readers/common.hpp"

@@ -107,7 +107,7 @@ class Search {
     while (size < list.size() && !written_.has(h_.op_key[op], list[size])) ++size;
     return list.first(size);
   }
-  // Whether a read shows a value of T0: nobody wrote it, or it says so.
+  // Whether a read shows a value of T0: no transaction wrote it, or it says so.
   bool of_initial(std::int64_t op) const {
     if (h_.kind(op) != OpKind::read || h_.op_value[op] == kUnknownValue) return false;
     const std::int64_t source = h_.op_source[op];

@@ -3,8 +3,8 @@
 // THE RULE. A key holds at most one value that nobody in the history wrote, and it is the first in
 // the key's version order: T0 wrote it. nil, and the empty list, are such a value, too, where nobody
 // deleted the row. Which one it is, the first committed read that shows one says; without a committed
-// one, a read of unknown outcome. Of a list it is what stands before the first element that somebody
-// appended. Whoever reads another one reads a version of T0 that there is not.
+// one, a read of unknown outcome. Of a list it is what precedes the first element that a
+// transaction appended. A read of another one reads a version of T0 that does not exist.
 //
 // A value that somebody wrote is that write's, also if the write failed or was aborted.
 //
@@ -18,7 +18,7 @@
 
 namespace isolang {
 
-// Stands at the beginning of a list that lacks what was there before; nobody appends it.
+// The first element of a list that lacks its initial elements; no transaction appends it.
 inline constexpr std::string_view kWithoutBeginning = "#without-what-was-there";
 
 struct Before {
@@ -27,7 +27,7 @@ struct Before {
   // it was.
   std::vector<std::int64_t> open;
 };
-// Makes T0 write what nobody wrote, instead of nil; keys whose initial value is declared keep that.
+// Makes T0 write what no transaction wrote, instead of nil; keys whose initial value is declared keep that.
 // Predicates are to be lowered after it.
 Before take_unwritten_for_initial(History& history);
 

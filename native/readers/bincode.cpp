@@ -32,7 +32,7 @@ class Bincode {
     return byte != 0;
   }
 
-  // A count of things of at least `least` bytes each: never believed beyond the bytes that are left.
+  // A count of things of at least `least` bytes each: never believed beyond the remaining bytes.
   std::uint64_t count(const char* what, std::uint64_t least) {
     const std::int64_t where = at();
     const std::uint64_t n = number(what);

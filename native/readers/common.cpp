@@ -39,9 +39,9 @@ void unsupported_byte(const std::string& name, std::int64_t byte, const std::str
 }
 
 std::string quoted(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
+  constexpr std::size_t kMaxQuoted = 40;
   std::string out = "'";
-  for (const char c : text.substr(0, kLongest)) {
+  for (const char c : text.substr(0, kMaxQuoted)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7f) {
       out += c;
@@ -51,7 +51,7 @@ std::string quoted(std::string_view text) {
       out += kHex[byte & 15U];
     }
   }
-  return out + (text.size() > kLongest ? "…'" : "'");
+  return out + (text.size() > kMaxQuoted ? "…'" : "'");
 }
 
 std::string quoted_byte(unsigned char byte) {

@@ -17,7 +17,7 @@ namespace isolang {
 [[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
 
-// Input bytes as they may stand in a message: short, printable, in quotes.
+// Input bytes as they may appear in a message: short, printable, in quotes.
 std::string quoted(std::string_view text);
 // The same for one byte of a binary file: 'S' (0x53) or 0xff.
 std::string quoted_byte(unsigned char byte);

@@ -44,7 +44,7 @@ class DbcopJson {
   }
 
  private:
-  // A mark at the value that stands here, for the message if it turns out to be something else.
+  // A mark at the value at this place, for the message if it turns out to be something else.
   Forms::Mark start() {
     json_.blank();
     return json_.mark();

@@ -180,7 +180,7 @@ void Forms::skip() {
       }
       case '#':
         ++p_;
-        // `#{` is a set; `#_` and a tag stand before a form that is still to come.
+        // `#{` is a set; `#_` and a tag precede the form that they belong to.
         if (p_ < end_ && *p_ == '_') {
           ++p_;
         } else if (p_ < end_ && *p_ == '"') {
@@ -199,7 +199,7 @@ void Forms::skip() {
   }
 }
 
-// Only what was already seen to be a string is called this way: p_ stands after the opening quote.
+// Only what was already seen to be a string is called this way: p_ is after the opening quote.
 std::string_view Forms::string() {
   const char* const start = p_;
   const Mark quote{start - 1, line_};

@@ -44,7 +44,7 @@ class Forms {
   std::string_view since(Mark mark) const { return {mark.p, static_cast<std::size_t>(p_ - mark.p)}; }
 
   // Skips what separates forms: blanks, commas, `;` comments, `#_` with the form it discards. Then peek() is the first
-  // character of a form or a closing bracket, or 0 at the end (see at_end(): a NUL byte is no form either).
+  // character of a form or a closing bracket, or 0 at the end (see at_end(): a NUL byte is not a form either).
   void blank() {
     while (p_ < end_) {
       const Class c = class_of(*p_);
@@ -134,10 +134,10 @@ class Forms {
   void skip();
 
   [[noreturn]] void fail(const std::string& what) const { fail_line(name_, line_, what); }
-  // "expected X (got Y at column N)" about what stands here.
+  // "expected X (got Y at column N)" about the text at this place.
   [[noreturn]] void expected(const std::string& what, const std::string& hint = "") const;
-  std::string shown();  // the form that stands here, quoted and passed over, for a message
-  std::string here() const;  // the token or bracket that stands here, quoted, and its column, from 1, in bytes
+  std::string shown();  // the form at this place, quoted and passed over, for a message
+  std::string here() const;  // the token or bracket at this place, quoted, and its column, from 1, in bytes
 
  private:
   class JsonSyntax;

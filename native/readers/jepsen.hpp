@@ -67,8 +67,8 @@ struct Operations {
   std::vector<std::int32_t> list_values;
   bool json = false, enclosed = false;
   std::int64_t tagged = 0;         // #jepsen.history.Op{…}
-  std::int64_t odd_times = 0;      // :time or :index that is no integer
-  std::vector<std::string> others;  // processes that are no clients, the first few, distinct
+  std::int64_t odd_times = 0;      // :time or :index that is not an integer
+  std::vector<std::string> others;  // processes that are not clients, the first few, distinct
   std::int64_t skipped = 0;         // operations of clients with another :f
   std::vector<std::string> skipped_functions;  // what these are, the first few, distinct
   std::int64_t skipped_line = 0;    // where the first of them stands
@@ -77,7 +77,7 @@ struct Operations {
 };
 
 // A block of a file that is read piece by piece. The maps of the open invocations of the blocks before
-// stand in front of it again, each on a line of its own, in the order in which they stood.
+// are put in front of it again, each on its own line, in their order.
 struct Following {
   std::int32_t file = 0;
   std::int64_t carried_bytes = 0;  // how long the maps in front are

@@ -5,7 +5,7 @@
 //   the aborted writes; what its reads returned is not known); :info, or no completion, is indeterminate.
 // - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction
 //   begins at its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown
-//   time, an indeterminate transaction ends at one. Without any :invoke there is no real time at all.
+//   time, an indeterminate transaction ends at one. Without any :invoke the history has no real time.
 // - A process has one open operation at a time, as in Jepsen. Where one has several, each of its transactions is a
 //   session of its own, and a completion belongs to the one invocation with the same micro-operations; an error if that
 //   is not one.
@@ -87,7 +87,7 @@ class Pairing {
   }
 
  private:
-  // By :index if every map has one and they differ; else as they stand in the file.
+  // Sorts by :index if every map has one and they differ; else keeps the order of the file.
   void in_order() {
     order_.resize(ops_.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -238,7 +238,7 @@ class Pairing {
     if (op.value_kind == Value::other) ++odd_values_;
   }
 
-  // What an :init wrote is there before all else, or nobody knows what was.
+  // What an :init wrote is there before all else; without one, the initial state is unknown.
   void become_initial(const Operation& op) const {
     if (op.type != Type::ok)
       fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");

@@ -6,7 +6,7 @@
 namespace isolang::jepsen {
 namespace {
 
-constexpr std::size_t kOthersShown = 8;
+constexpr std::size_t kMaxOthers = 8;
 constexpr unsigned kVersions = 2048;
 
 class Parser {
@@ -195,7 +195,7 @@ class Parser {
       forms_.expected("an integer of 64 bits as :process, or a name that is no number");
     }
     op.process_kind = Process::other;
-    if (out_.others.size() < kOthersShown) {
+    if (out_.others.size() < kMaxOthers) {
       const std::string shown(text.substr(0, 40));
       if (is_utf8(shown) && std::find(out_.others.begin(), out_.others.end(), shown) == out_.others.end())
         out_.others.push_back(shown);
@@ -211,7 +211,7 @@ class Parser {
     return false;
   }
 
-  // [begin end], each a number or nil, or the begin alone; nil is no interval.
+  // [begin end], each a number or nil, or the begin alone; nil is not an interval.
   bool interval(std::int64_t& begin, std::int64_t& end) {
     const auto start = forms_.mark();
     const auto moment = [&](std::int64_t& time) {
@@ -262,7 +262,7 @@ class Parser {
     op.times_last = out_.times.size();
   }
 
-  // One version for each operation, or nil; or :ordered, which is said of the whole history.
+  // One version for each operation, or nil; or :ordered, which describes the whole history.
   bool versions(Operation& op) {
     op.versions_first = op.versions_last = out_.versions.size();
     const char c = forms_.peek();
@@ -287,8 +287,8 @@ class Parser {
     return false;
   }
 
-  // :value comes before :process often enough, and what is no client's may hold anything: so that it is not a list of
-  // micro-operations is only remembered here, and judged in accept().
+  // :value comes before :process often enough, and that of a process that is not a client may hold anything: so this
+  // only remembers that it is not a list of micro-operations; accept() decides.
   void value(Operation& op) {
     const auto start = forms_.mark();
     const std::size_t ops = out_.micro_ops.size(), lists = out_.list_start.size(), elements = out_.list_values.size();
@@ -325,7 +325,7 @@ class Parser {
     forms_.blank();
     if (forms_.at_end() || forms_.peek() == close) return false;
     const char c = forms_.peek();
-    if (c == '[' || c == '(' || c == '{') return false;  // scalars only: [[:r …] …] is no pair
+    if (c == '[' || c == '(' || c == '{') return false;  // scalars only: [[:r …] …] is not a pair
     group_.clear();
     forms_.text_of_form(group_);
     forms_.blank();
@@ -348,7 +348,7 @@ class Parser {
     return history_.key_atoms.intern_text(AtomKind::other, pair_);
   }
 
-  // False, with the reason in wrong_, when what stands here is something else.
+  // Returns false, with the reason in wrong_, when the form here is something else.
   bool micro_ops(char close) {
     forms_.next();
     for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
@@ -536,14 +536,14 @@ class Parser {
     op.last = out_.micro_ops.size();
   }
 
-  // An operation that is no transaction: counted, and judged in no way.
+  // An operation that is not a transaction: counted, and never judged.
   void skip_function(const Operation& op) {
-    constexpr std::size_t kShown = 8;
+    constexpr std::size_t kMaxFunctions = 8;
     if (out_.skipped++ == 0) out_.skipped_line = op.line;
     std::string f(f_.substr(0, 40));
     if (!is_utf8(f)) f = quoted(f);
     auto& seen = out_.skipped_functions;
-    if (seen.size() < kShown && std::find(seen.begin(), seen.end(), f) == seen.end()) seen.push_back(std::move(f));
+    if (seen.size() < kMaxFunctions && std::find(seen.begin(), seen.end(), f) == seen.end()) seen.push_back(std::move(f));
     out_.micro_ops.resize(op.first);
   }
 
@@ -559,7 +559,7 @@ class Parser {
     const char* what = nullptr;
     Forms::Mark at{};
     std::string_view got;
-  } wrong_;  // why the :value of this map is no list of micro-operations
+  } wrong_;  // why the :value of this map is not a list of micro-operations
   std::string f_;      // its :f, if that is not :txn
   std::vector<std::string> transactions_;  // the other :f under which there were micro-operations
   Forms::Mark map_{};         // its :value, if that is a map

@@ -27,7 +27,7 @@ bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; 
 
 }  // namespace
 
-// The text from `p_` on; what is wrong with it is said of the place where `p_` then stands.
+// Parses the text from `p_` on; an error names the place of `p_`.
 class Forms::JsonSyntax {
  public:
   JsonSyntax(Forms& forms, Budget& budget) : forms_(forms), budget_(budget), p_(forms.p_), end_(forms.end_) {}

@@ -260,7 +260,7 @@ void show(const Node& n, std::string& out) {
 
 namespace {
 
-// Constants are looked at once; what cannot be compared is refused.
+// Evaluates constants once, and refuses what cannot be compared.
 void settle(Node& n) {
   for (Node& part : n.parts) settle(part);
   for (const std::string& constant : n.constants) {

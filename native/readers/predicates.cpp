@@ -19,7 +19,7 @@ namespace isolang {
 namespace predicates {
 namespace {
 
-// The rows that the keys of one table ever held, with an index for each column that is asked.
+// The rows that the keys of one table ever held, with an index for each column that predicates use.
 class Table {
  public:
   struct Version {
@@ -152,7 +152,7 @@ class Lowering {
         for (const auto& [key, cell] : of.cell_of_key) {
           int rows = 0;
           for (const LastWrite& w : by_key[key])
-            // SOUND BECAUSE where all but one match, beside the reader's own, one of three does.
+            // SOUND BECAUSE where all but one match, except the reader's own, one of three does.
             if (w.value != kNoAtom && rows++ < 3) at->second.versions.push_back({key, w.value, &rows_.of(w.value)});
         }
       }
@@ -234,7 +234,7 @@ class Lowering {
       if (is_known(s) && h_.statement_predicate[s] != kJudged) h_.statement_known[s] = implicit ? kImplicit : 1;
   }
 
-  // Those that are judged here.
+  // Visits the statements that this pass judges.
   template <typename Visit>
   void each_statement(const Visit& visit) {
     for (std::size_t s = 0; s < h_.statement_start.size(); ++s) {
@@ -256,7 +256,7 @@ class Lowering {
   const Predicate& predicate_of(std::size_t s) { return *predicates_.at(h_.statement_predicate[s]); }
   Table& table_of(std::size_t s) { return table(predicate_of(s).table); }
 
-  // What predicates ask of a column, and which numbers they compare with it.
+  // How predicates use a column, and which numbers they compare with it.
   struct Asked {
     bool order = false, rest = false, real = false, large = false;
     void meet(const Cell& cell) {
@@ -300,7 +300,7 @@ class Lowering {
   }
 
   struct LastWrite {
-    std::int32_t txn, value;  // kNoAtom: no row; T0 is no transaction
+    std::int32_t txn, value;  // kNoAtom: no row; T0 is not a transaction
   };
   std::vector<std::vector<LastWrite>> last_writes() const {
     std::vector<std::vector<LastWrite>> of(idx(h_.n_keys()));
@@ -428,7 +428,7 @@ class Lowering {
     const Table& of = table_of(s);
     for (const auto& [key, value] : own) {
       if (std::ranges::binary_search(returned, key)) continue;
-      // An element of a list is no row.
+      // An element of a list is not a row.
       auto v = std::ranges::lower_bound(of.versions, key, {}, &Table::Version::key);
       while (v != of.versions.end() && v->key == key && v->value != value) ++v;
       if (v != of.versions.end() && v->key == key && matches(predicate_of(s).where, *v->row, of.cell_of_key.at(key)))

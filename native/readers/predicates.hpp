@@ -16,8 +16,8 @@
 namespace isolang {
 
 // A predicate in its canonical text, from the canonical text of a form: of `{:table T :where P}`, of
-// P alone, or of Elle's `:true`, `[:= v]` and `[:mod m r]`. Throws std::invalid_argument, with what is
-// wrong, for what is no predicate or cannot be evaluated here.
+// P alone, or of Elle's `:true`, `[:= v]` and `[:mod m r]`. Throws std::invalid_argument, with the
+// reason, for what is not a predicate or cannot be evaluated here.
 std::string canonical_predicate(std::string_view form);
 
 // The table of a predicate in its canonical text, as the first part of its keys; empty for all keys.

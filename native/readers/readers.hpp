@@ -2,7 +2,7 @@
 //
 // A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message made
 // for the user. It never allocates more than a small multiple of its input: counts found in a file are checked against
-// the bytes that are left before anything is sized by them.
+// the remaining bytes before anything is sized by them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -54,7 +54,7 @@ Reading follow_edn(std::string_view data, const std::string& name, jepsen::Follo
 // What a comparison (a :cas, an :acquire, a :release) that failed without saying why is taken for: one
 // that ran and saw something else, or, as Jepsen means :fail, one that did not happen. By default the
 // lines of a log are of the first kind, as Porcupine's are read, and maps of the second.
-// `nothing` is said even of one that names the comparison as its error.
+// `nothing` applies even to one that names the comparison as its error.
 enum class FailedCas : std::uint8_t { by_format, compared, nothing };
 
 // Logs of single operations on registers, locks and stores of texts: Jepsen's and Knossos's maps,

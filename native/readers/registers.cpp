@@ -33,9 +33,9 @@ struct Event {
   Type type = Type::invoke;
   Function function = Function::read;
   bool has_value = false, has_index = false;
-  std::optional<bool> compared;  // what is said of why it failed; none: nothing
+  std::optional<bool> compared;  // the stated reason of the failure; none: not stated
   std::int64_t process = 0, index = 0, line = 0;
-  std::int32_t key = -1;                             // atom of History::key_atoms, -1: not told
+  std::int32_t key = -1;                             // atom of History::key_atoms, -1: not stated
   std::int32_t expected = kNil, value = kNil;        // atoms of History::values
 };
 
@@ -189,7 +189,7 @@ class Parser {
                          ":acquire, :release, :get, :put or :append)");
   }
 
-  // False: what stands here tells nothing.
+  // Returns false if the form here states no value.
   bool value_of(Event& event) {
     const char c = forms_.peek();
     const bool pair = c == '[' || c == '(';
@@ -274,7 +274,7 @@ class Parser {
         decided_ = true;
         independent_ = log_.independent = tells_key;
       } else if (independent_ != tells_key) {
-        event.has_value = false;  // what it says is no value
+        event.has_value = false;  // what it says is not a value
         event.key = -1;
       }
     }
@@ -589,7 +589,7 @@ class Pairing {
     if (operation.done != nullptr && operation.done->key >= 0) return operation.done->key;
     return first.key;
   }
-  // What it asked for: of the completion only if there is no invocation that tells.
+  // The event that states the request: the completion only without an invocation that does.
   const Event& asked(const Operation& operation) const {
     const bool tells = operation.invoked != nullptr && operation.invoked->has_value;
     return tells || operation.done == nullptr ? operation.first() : *operation.done;
@@ -732,7 +732,7 @@ class Pairing {
 
 }  // namespace
 
-// What stands in the lines of jepsen.util, as maps, one a line: `process :type :f value`. Other
+// Returns the lines of jepsen.util as maps, one a line: `process :type :f value`. Other
 // lines are left out; there are as many lines as before.
 std::string maps_of_log(std::string_view data, std::int64_t& others) {
   constexpr std::string_view kLogger = "jepsen.util - ";

@@ -1,4 +1,4 @@
-// The rows of a table as they are at one moment, found by what predicates ask of them.
+// The rows of a table as they are at one moment, indexed for predicates.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -1,6 +1,6 @@
 // Viper's JSON logs: one file is one session, one line one committed transaction.
 //
-// `i` (insert) and `d` (delete) first read what was there, a value, a tombstone or nothing, and then write: a delete
+// `i` (insert) and `d` (delete) first read the old state, a value, a tombstone or nothing, and then write: a delete
 // leaves a tombstone with a value of its own. So each is a read and a write here, and a read of a tombstone is matched
 // by its value like any other; the flags *is_dead* and *ready* say nothing more.
 //
@@ -54,7 +54,7 @@ class Viper {
   }
 
  private:
-  // A mark at the value that stands here, for the message if it turns out to be something else.
+  // A mark at the value at this place, for the message if it turns out to be something else.
   Forms::Mark start() {
     json_->blank();
     return json_->mark();
@@ -266,8 +266,8 @@ class Viper {
     }
   }
 
-  // A value that nobody wrote to the key was there before. With a declared initial state only 0 may be unexplained; any
-  // other value stays a read of what nobody wrote. 0 says, as nil does, that no row was there: it is no second value of
+  // A value that no transaction wrote to the key was there before. With a declared initial state only 0 may be unexplained; any
+  // other value stays a thin-air read. 0 says, as nil does, that no row was there: it is not a second value of
   // the initial version.
   std::int64_t mark_initial_reads() {
     std::int64_t found = 0;
@@ -281,7 +281,7 @@ class Viper {
     return found;
   }
 
-  // A row that was there at first matches ranges. Which ones were, reads of what nobody wrote say; 0 is no row.
+  // A row that was there at first matches ranges. Which ones were, thin-air reads say; 0 is not a row.
   void find_initial_rows() {
     if (initial_ >= 0) return;
     each_unwritten([&](std::size_t op) {
@@ -295,7 +295,7 @@ class Viper {
            (h_.values.kind(value) == AtomKind::string && h_.values.text(value) == "0");
   }
 
-  // Reads of a value, not of nil, that nobody wrote to the key.
+  // Visits reads of a value, not of nil, that no transaction wrote to the key.
   template <typename Visit>
   void each_unwritten(const Visit& visit) const {
     const std::size_t m = h_.op_kind.size();

@@ -4,7 +4,7 @@
 // Time is a counter of events: each transaction begins, takes effect and is answered at three
 // instants of its own, in this order, drawn by a random scheduler; begin and answer are the
 // recorded times. What a transaction reads is decided when it takes effect, from the versions that
-// the store keeps with their instants. There is no level here, only mechanisms;
+// the store keeps with their instants. This code knows no level, only mechanisms;
 // isolang/simulator/rules.py says which of them gives which level, and why.
 #pragma once
 #include <cstdint>

@@ -72,7 +72,7 @@ class Cutting {
  private:
   template <typename F>
   void each_edge(F edge) {
-    // Of each key: where its writers stand in its order.
+    // For each key, the places of its writers in its order.
     std::vector<std::int64_t> at(idx(n_), -1);
     std::vector<std::int32_t> last(idx(h_.sessions), -1);
     for (std::int32_t t = 0; t < n_; ++t) {
@@ -142,7 +142,7 @@ class Cutting {
     return false;
   }
 
-  // The last writers of a key whose order nobody has observed: a later read may return either.
+  // The last writers of a key whose order no read has shown: a later read may return either.
   void guessed(const std::vector<char>& stay, std::vector<std::int32_t>& found) const {
     std::vector<std::int32_t> closed;
     for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
@@ -222,7 +222,7 @@ std::vector<std::int32_t> cut(const History& window, const Witness& witness, con
 
 namespace {
 
-// A part beside its window: the same operations, but that a predicate read of the part may miss fewer
+// A part compared with its window: the same operations, but that a predicate read of the part may miss fewer
 // rows, and in another order, as it has fewer versions and its own numbers of keys.
 class Alike {
  public:

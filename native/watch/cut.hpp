@@ -1,5 +1,5 @@
-// Where a window is cut: along the order of its own witness. Why that is sound stands in
-// docs/routes.md, Cuts of a stream.
+// Where a window is cut: along the order of its own witness. docs/routes.md, Cuts of a stream,
+// argues why that is sound.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@ struct Witness {
 struct Limits {
   std::span<const std::uint8_t> open;      // not all that can overlap it has been seen
   std::span<const std::uint8_t> in_flight;
-  std::span<const std::uint8_t> young;     // so new that a guess of its order is waited for
+  std::span<const std::uint8_t> young;     // so new that a later read may still show its order
   bool timed = false;      // whether the times are those of a clock or of the log
   bool real_time = false;  // whether real time is an edge
   std::int64_t clock_error = 0;

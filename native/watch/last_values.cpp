@@ -129,7 +129,7 @@ bool appends(const History& part, std::int32_t t, std::int32_t key) {
   return false;
 }
 
-// A key that is no integer, by its kind and number or text.
+// A key that is not an integer, by its kind and number or text.
 std::string name_of(AtomKind kind, std::int64_t number, std::string_view text) {
   std::string name(1, static_cast<char>(kind));
   if (is_text(kind)) return name.append(text);
@@ -248,10 +248,10 @@ void LastValues::read(std::int32_t key, Last& last) const {
 }
 
 void LastValues::set(std::int32_t key, Entry&& entry) {
-  constexpr std::int64_t kBeside = 16;
+  constexpr std::int64_t kEntryOverhead = 16;
   Entry& old = entries_[idx(key)];
   live_ += (entry.here ? 1 : 0) - (old.here ? 1 : 0);
-  text_bytes_ += (entry.text ? entry.size + kBeside : 0) - (old.text ? old.size + kBeside : 0);
+  text_bytes_ += (entry.text ? entry.size + kEntryOverhead : 0) - (old.text ? old.size + kEntryOverhead : 0);
   old = std::move(entry);
 }
 

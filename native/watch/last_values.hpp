@@ -32,7 +32,7 @@ struct ElementHash {
 ElementHash hash_of(const Atoms& atoms, std::int32_t atom);
 void extend(Prefix& prefix, ElementHash element);
 
-// A key without an entry has no value: nobody wrote it, or the last writer deleted it.
+// A key without an entry has no value: no transaction wrote it, or the last writer deleted it.
 struct Last {
   bool list = false;
   AtomKind kind = AtomKind::nil;  // of a single value; nil: a row that is nil, which reads as none
@@ -63,7 +63,7 @@ class LastValues {
   std::vector<std::int32_t> rows_of(const predicates::Predicate& predicate);
   std::int32_t intern_key(Atoms& into, std::int32_t key) const;  // such a number as an atom of a history
 
-  // Likewise of entries as bytes, which are elsewhere: takes over those that one of the predicates is
+  // The same for entries as bytes, which are elsewhere: takes over those that one of the predicates is
   // true of, or cannot be judged of, and whose key is new here.
   void take_matching(std::string_view entries, const std::vector<predicates::Predicate>& some);
 
@@ -80,7 +80,7 @@ class LastValues {
   std::int64_t numbers() const { return std::ssize(keys_); }
   std::string entries(std::int64_t first, std::int64_t count) const;
 
-  // For those who keep a part of it on disk: the bytes of each key and those of its entry, likewise.
+  // For those who keep a part of it on disk: the bytes of each key and those of its entry.
   using Records = std::vector<std::pair<std::string, std::string>>;
   Records records(std::int64_t first, std::int64_t count) const;
   void clear();  // nothing is left
@@ -124,7 +124,7 @@ class LastValues {
   // Of each key; these do not move while they grow, which would need the room of both for a while.
   std::deque<Key> keys_;
   std::deque<Entry> entries_;
-  std::int64_t text_bytes_ = 0;  // of entries and of others_, with what each takes beside
+  std::int64_t text_bytes_ = 0;  // of entries and of others_, with the overhead of each
   RowIndex rows_;
   std::int64_t live_ = 0;
 };

@@ -57,7 +57,7 @@ class Opening {
   }
 
   // The rows that the last cut left, of which a predicate is true or cannot be judged, and that no
-  // transaction of the window touches. A predicate read says nothing of the others.
+  // transaction of the window touches. A predicate read does not concern the others.
   void add_rows() {
     History& h = window_.history;
     std::set<std::int32_t> rows;

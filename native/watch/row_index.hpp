@@ -99,7 +99,7 @@ class RowIndex {
   struct Table {
     std::vector<bool> rows;  // by their numbers
     std::int64_t count = 0;  // of them
-    std::map<std::string, Column, std::less<>> columns;  // that were asked
+    std::map<std::string, Column, std::less<>> columns;  // that predicates use
     std::int64_t told = 0;
   };
   static void enter(Column& column, std::string_view name, std::int32_t row, std::string_view key,

@@ -33,10 +33,10 @@ void write_plume(const Outline& outline, std::span<const std::uint64_t> keys, st
                  const Sink& sink, Budget& budget);
 
 // Names of values, one for each operation that is kept: an atom (of a list read: the list), or one of these; below
-// kFirstNumber stand numbers: kFirstNumber - n for n.
+// kFirstNumber are numbers: kFirstNumber - n for n.
 inline constexpr std::int64_t kNameUnknown = -1, kNameInitial = -2, kFirstNumber = -3;
 
-// Texts of atoms that are no numbers.
+// Texts of atoms that are not numbers.
 using Texts = std::unordered_map<std::int32_t, std::string>;
 
 // How Jepsen's operation maps are spelled.

@@ -1,4 +1,4 @@
-// Clauses over literals, and edges that are there when their literal is true; what is there must be
+// Clauses over literals, and edges that are present when their literal is true; the present edges must be
 // acyclic. The input that the outside encodings share: a CDCL solver with the acyclicity of one
 // graph as its theory (as MonoSAT's and clingo's). Pure logic: variables and nodes are numbers.
 #pragma once
@@ -37,7 +37,7 @@ class AcyclicSolver final : private Theory {
   bool model(std::int32_t variable) const {
     return idx(variable) < model_.size() && model_[variable] != 0;
   }
-  // Of the last `unsatisfiable`: assumptions that clash; empty if there is no model without any.
+  // Of the last `unsatisfiable`: assumptions that clash; empty if none is needed.
   const std::vector<Lit>& core() const { return sat_.failed_assumptions; }
   const Cdcl& sat() const { return sat_; }
   std::int32_t nodes() const { return nodes_; }

@@ -26,9 +26,9 @@ std::int64_t luby(std::int64_t i) {
   }
   return power;
 }
-constexpr std::int32_t kFar =
+constexpr std::int32_t kLongBackjump =
     10;  // levels: a longer backjump takes back only the last, and a conflict farther down
-constexpr std::int32_t kNear = 16;  // only its own and later ones of groups so near
+constexpr std::int32_t kGroupDistance = 16;  // only its own and later ones of groups so near
 
 }  // namespace
 
@@ -216,7 +216,7 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
         return Result::unsatisfiable;
       }
       go_back(conflict_level, analyze(conflict, conflict_level), assumptions.empty());
-      if (conflicts >= max_conflicts || decisions >= max_decisions || full() || theory_.tired()) {
+      if (conflicts >= max_conflicts || decisions >= max_decisions || full() || theory_.out_of_effort()) {
         restart();  // so that another call can go on
         return Result::gave_up;
       }
@@ -311,10 +311,10 @@ void Cdcl::heap_down(std::size_t i) {
 void Cdcl::go_back(std::int32_t conflict_level, std::int32_t back, bool chronological) {
   // ablation: nothing-distant
   // ablation: not-chronological
-  if (chronological && level() - conflict_level > kFar)
+  if (chronological && level() - conflict_level > kLongBackjump)
     take_out(conflict_level);
   else
-    backtrack(chronological && conflict_level - back > kFar ? conflict_level - 1 : back);
+    backtrack(chronological && conflict_level - back > kLongBackjump ? conflict_level - 1 : back);
   in_order_ = in_order_ && level() == back;
   enqueue(learnt_[0], static_cast<ClauseId>(clauses_.size()) - 1, back);
 }
@@ -351,7 +351,7 @@ void Cdcl::take_out(std::int32_t target) {
   renumbered_.assign(idx(level()) + 1, 0);  // 0: taken back
   std::int32_t levels = target - 1;
   for (std::int32_t l = target; l <= level(); ++l)
-    if (l > target && std::abs(group(l) - here) > kNear) {
+    if (l > target && std::abs(group(l) - here) > kGroupDistance) {
       renumbered_[l] = ++levels;
       theory_mark_[levels - 1] = theory_mark_[l - 1];
     }

@@ -5,7 +5,7 @@
 // A backjump over many levels takes back mostly decisions that have nothing to do with the
 // conflict, and the theory has to be told them all again. So beyond some levels only the last one
 // is taken back (Nadel and Ryvchin, "Chronological backtracking", SAT 2018; Möhle and Biere,
-// "Backing backtracking", SAT 2019): the learned literal then stands on the trail later than its
+// "Backing backtracking", SAT 2019): the learned literal is then on the trail later than its
 // level says. What that means: a literal has the highest level of those that imply it; a conflict
 // may be one of a lower level; and going back keeps the literals of lower levels that stood later,
 // which are propagated again. Restarts keep the levels whose decisions would be taken again (van
@@ -16,7 +16,7 @@
 // their order), and what was implied with their help. The decisions of all others stay (Ginsberg,
 // "Dynamic backtracking", JAIR 1, 1993). SOUND BECAUSE levels are only numbers: a literal that
 // stays has its reason before it, as it had, and the highest level of those that imply it. What
-// stands since the first level taken out is propagated again, so that no clause is overlooked which
+// is on the trail since the first level taken out is propagated again, so that no clause is overlooked which
 // has two open literals now, or one.
 #pragma once
 #include <cstdint>
@@ -65,7 +65,7 @@ class Theory {
   virtual Lit choice(std::int32_t variable) = 0;
   virtual Answer complete() = 0;                   // every variable has a value
   virtual std::size_t bytes() const { return 0; }  // what the lemmas hold
-  virtual bool tired() const {
+  virtual bool out_of_effort() const {
     return false;
   }  // it has worked more than it was worth: solve gives up
 };
@@ -175,7 +175,7 @@ class Cdcl {
   std::vector<ClauseId> reason_;
   std::vector<Lit> trail_;
   std::vector<std::size_t> level_start_, theory_mark_;
-  bool in_order_ = true;  // no literal on the trail stands later than its level says
+  bool in_order_ = true;  // no literal is on the trail later than its level says
   std::size_t clause_head_ = 0, theory_head_ = 0;
   std::vector<double> activity_;
   std::vector<std::int32_t> group_;

@@ -36,7 +36,7 @@ class Filling {
  public:
   explicit Filling(Adjacency& lists)
       : lists_(lists), next_(lists.start.begin(), lists.start.end() - 1) {}
-  std::size_t put(std::int32_t key, std::int32_t item) {  // where it stands in Adjacency::item
+  std::size_t put(std::int32_t key, std::int32_t item) {  // returns its place in Adjacency::item
     const auto place = idx(next_[key]++);
     lists_.item[place] = item;
     return place;

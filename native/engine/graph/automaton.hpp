@@ -78,7 +78,7 @@ enum class Sites : std::uint8_t {
   operations
 };
 
-// The walks back that a single pair must not close. Such pairs are no edges of the product, because
+// The walks back that a single pair must not close. Such pairs are not edges of the product, because
 // a cycle of several of them is allowed.
 struct ForbiddenReturn {
   using Step = std::pair<std::int32_t, std::int32_t>;
@@ -123,7 +123,7 @@ struct Automaton {
   Reads component{}, closing{};
   bool closing_first = true;  // a word begins with its closing pair; else it ends with it
   std::int32_t covered_by = -1;
-  std::int32_t number = -1;  // among the checks that were asked for, where some were left out
+  std::int32_t number = -1;  // among the requested checks, where some were skipped
 
   bool of_components() const {
     return std::ranges::any_of(component, [](Pairs reads) { return reads != 0; });

@@ -14,8 +14,8 @@ namespace {
 // and cost much.
 constexpr std::size_t kMostColumns = 1024;
 constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t kMuchShorter = 64;  // times
-constexpr std::size_t kSample = 8;         // chains
+constexpr std::int32_t kShortChainFactor = 64;  // times
+constexpr std::size_t kSampledChains = 8;         // chains
 constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
 
 // Rows of positions and of cells; see Clocks.
@@ -171,7 +171,7 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
     const auto end = [&](std::int32_t v) { return position[v]; };
     const std::int32_t longest = position[*std::ranges::max_element(tail, {}, end)];
     const auto long_ones = std::ranges::count_if(
-        tail, [&](std::int32_t v) { return end(v) >= longest / kMuchShorter; });
+        tail, [&](std::int32_t v) { return end(v) >= longest / kShortChainFactor; });
     columns_ = std::min(columns_, idx(long_ones));
   }
   const std::size_t used = columns_;
@@ -268,7 +268,7 @@ std::vector<std::int32_t> Clocks::middles() const {
   std::vector<std::size_t> sample(columns_);
   std::iota(sample.begin(), sample.end(), std::size_t{0});
   std::ranges::stable_sort(sample, std::greater<>(), length);
-  sample.resize(std::min(sample.size(), kSample));
+  sample.resize(std::min(sample.size(), kSampledChains));
   std::size_t nodes = 0;
   for (const std::size_t c : sample) nodes += length(c);
   // A node that some node of a chain is the first to be reached by is followed by the rest of that

@@ -15,12 +15,12 @@ namespace isolang {
 // For every node the latest position on each chain that reaches it. The chains cover the graph and
 // are found greedily in topological order: a node continues the chain of its first predecessor that
 // ends one. They are *not* sessions: when session order cannot be repeated in the automaton, a
-// session is no path. Where that leaves many of them, rows and chains are found together: a chain
+// session is not a path. Where that leaves many of them, rows and chains are found together: a chain
 // then goes on at any node that its last one reaches. (Clients that lose a connection leave a
 // session each, and its end is soon before everything.)
 //
 // A row of positions a node would be four bytes times nodes times chains: too much for a million
-// nodes and hundreds of chains. But what stands together in topological order knows about the same
+// nodes and hundreds of chains. But nodes that are near in topological order know about the same
 // of the past: rows are kept in that order, in blocks, and a cell is by how much it lags behind the
 // last position of its chain up to the end of the block. Two bytes are exact nearly always; one
 // byte, where memory asks for it, reaches back 254 positions of each chain. A cell that lags by
@@ -40,7 +40,7 @@ class Clocks {
              Budget& budget);
   // By the last build: the row differs from the one before, or may differ.
   bool changed(std::int32_t v) const { return changed_[v] != 0; }
-  bool exact() const { return exact_; }  // `reaches` is false only where there is no path
+  bool exact() const { return exact_; }  // `reaches` is false only where no path exists
   bool exact_marks() const { return exact_ && !joined_; }  // so is the test by a mark: see `mark`
 
   struct Mark {
@@ -63,8 +63,8 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
-  bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }  // else the mark is no place
-  // Where it stands in the order of the last build; the mark is in the same place.
+  bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }  // else the mark is not a place
+  // Its place in the order of the last build; the mark is in the same place.
   std::int32_t rank(std::int32_t v) const { return place_[v].slot; }
   // Whether a row of v alone covers the mark.
   bool reaches(Mark u, std::int32_t v) const {
@@ -74,7 +74,7 @@ class Clocks {
            value(to.slot, u.column) >= u.position;
   }
   // A guess when nodes happened, by what is known: how many reach each node less how many it
-  // reaches, about (those are counted on a few long chains), so that it stands in the middle of the
+  // reaches, about (those are counted on a few long chains), so that it is in the middle of the
   // time in which it may have happened. Empty where some node is on no column.
   std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;

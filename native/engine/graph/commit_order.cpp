@@ -65,7 +65,7 @@ class CommitGraph {
  private:
   static constexpr int kRounds = 20;
 
-  bool at_once() const { return kept_.serial || kept_.by_statement; }  // a view is no node of its own
+  bool at_once() const { return kept_.serial || kept_.by_statement; }  // a view is not a separate node
   std::int32_t own() const { return (at_once() ? 1 : 2) * p_.n; }  // nodes of transactions
   std::int32_t commit(std::int32_t t) const { return at_once() ? t : 2 * t + 1; }
   std::int32_t view(std::int32_t t) const { return at_once() ? t : 2 * t; }
@@ -94,9 +94,9 @@ class CommitGraph {
   struct Moment {
     std::int64_t time;
     std::int32_t node;
-    std::int64_t until = kTimeUnknownBegin;  // up to there its own may be met, which is no pair with it
+    std::int64_t until = kTimeUnknownBegin;  // up to there its own may be met, which is not a pair with it
   };
-  // Whoever is there at some time precedes all that come later.
+  // A node at some time precedes all nodes at later times.
   void precede(std::vector<Moment> before, std::vector<Moment> after) {
     std::ranges::stable_sort(after, {}, &Moment::time);
     const std::int32_t chain = nodes_;
@@ -150,7 +150,7 @@ class CommitGraph {
     }
   }
 
-  // Versions whose order lists show stand as the model has them.
+  // Versions whose order lists show are ordered as the model has them.
   void find_fixed() {
     reads_ = group_by(
         p_.keys, idx(p_.reads()), [&](std::size_t r) { return source_[idx(p_.read_op[r])] < 0 ? -1 : p_.read_key[r]; },
@@ -291,7 +291,7 @@ class CommitGraph {
     }
   }
 
-  // Whether each session is whole before the next one begins: then the lines tell nothing of how they overlap.
+  // Whether each session is whole before the next one begins: then the order of lines does not say how they overlap.
   bool sessions_stand_apart() const {
     std::vector<std::uint8_t> seen(idx(p_.sessions), 0);
     for (std::int32_t t = 0; t < p_.n; ++t) {

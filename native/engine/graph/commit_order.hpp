@@ -10,7 +10,7 @@
 
 namespace isolang {
 
-// What the order keeps beside `wr` and `rw`.
+// What the order keeps besides `wr` and `rw`.
 struct Kept {
   bool so = false, rt = false, group_rt = false, done = false, late = false, locked = false;
   // A transaction reads at its COMMIT; else it has a view before, which rw leads from and all else
@@ -18,7 +18,7 @@ struct Kept {
   bool serial = false, versions_only = false;
   // The rw of item reads alone.
   bool item_rw = false;
-  // No rw: each predicate read has a view of its own. With `as_modelled`, versions stand as the model has
+  // No rw: each predicate read has a view of its own. With `as_modelled`, versions are ordered as the model has
   // them.
   bool by_statement = false, as_modelled = false;
 };
@@ -35,7 +35,7 @@ struct PredicateReads {
 };
 
 // `source`: per operation, as a witness has it. As near to the times as it can be, or else to the order
-// of the history: a version stands where that order has it, unless a read forbids that.
+// of the history: a version is where that order has it, unless a read forbids that.
 // Nothing if what is to be kept forms a cycle.
 std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,

@@ -37,7 +37,7 @@ class DynamicOrder {
   // Takes back the edges added last, until `count` edges are left. The order stays: it is still
   // one.
   void shrink(std::size_t count);
-  // Takes back an added edge; its number stays in use. The order stays likewise.
+  // Takes back an added edge; its number stays in use, and the order does not change.
   void remove(std::int32_t edge);
 
   void set_ranks(

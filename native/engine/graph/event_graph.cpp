@@ -383,7 +383,7 @@ void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Momen
   std::ranges::stable_sort(tails, {}, &Moment::time);
   std::ranges::stable_sort(heads, {}, &Moment::time);
   Node event = fresh(c);
-  if (initial != kNobody) edges.push_back({tail(initial), event, line.to_transaction});
+  if (initial != kNoTransaction) edges.push_back({tail(initial), event, line.to_transaction});
   std::size_t ended = 0;
   bool left =
       false;  // has someone left from `event`? only then the next tail needs an event of its own
@@ -400,7 +400,7 @@ void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Momen
       }
       edges.push_back({tail(tails[ended++].place), event, line.to_transaction});
     }
-    if (ended == 0 && initial == kNobody) continue;
+    if (ended == 0 && initial == kNoTransaction) continue;
     const bool statement = of_statement(place);
     edges.push_back({event, node(c, place, (statement ? line.statement : line.transaction).second),
                      statement ? line.to_statement : line.to_transaction});
@@ -415,7 +415,7 @@ void EventGraph::add_times(std::size_t c, const Line& line, std::vector<Moment>&
   add_timeline(c, line, tails, heads, initial);
   each_clock(c, tails, heads, [&](std::int64_t, auto& of_tails, auto& of_heads) {
     // mutant: widened-inside-a-session
-    add_timeline(c, line, of_tails, of_heads, kNobody);
+    add_timeline(c, line, of_tails, of_heads, kNoTransaction);
   });
 }
 
@@ -456,7 +456,7 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
     }
     for (const auto& step : m.of(Relation::rt))
       if (m.rt_is_assumed)
-        add_timeline(c, {Relation::rt, step}, tails, heads, kNobody);
+        add_timeline(c, {Relation::rt, step}, tails, heads, kNoTransaction);
       else
         add_times(c, {Relation::rt, step}, tails, heads, t0);
   }
@@ -502,14 +502,14 @@ void EventGraph::add_real_time_of_groups(std::size_t c) {
           tails.push_back({p.end[t], *first});
       }
       for (const auto& step : m.of(Relation::group_rt))
-        add_times(c, {Relation::group_rt, step}, tails, heads, kNobody);
+        add_times(c, {Relation::group_rt, step}, tails, heads, kNoTransaction);
     }
   }
 }
 
 // COMMIT of S is sent after something that T has done: after its COMMIT was answered, its first
 // statement, or its first write of a key that S writes, too. A transaction's own COMMIT is later
-// than what it does, but is no pair: it is not there to be met on a timeline of answers to COMMIT,
+// than what it does, but is not a pair: it is not there to be met on a timeline of answers to COMMIT,
 // and what lies between is few and gets edges of its own; nor does it matter where a move inside
 // the transaction says the same. No check of one key has them, so places are transactions.
 void EventGraph::add_moments(std::size_t c) {
@@ -532,12 +532,12 @@ void EventGraph::add_moments(std::size_t c) {
   }
   for (const auto& step : m.of(Relation::done))
     // mutant: no-done
-    if (!shared_line(m)) add_times(c, {Relation::done, step}, tails, heads, kNobody);
+    if (!shared_line(m)) add_times(c, {Relation::done, step}, tails, heads, kNoTransaction);
   for (const auto& step : m.of(Relation::late)) {
     if (m.is_move(step)) {
-      add_times(c, {Relation::late, step}, first, heads, kNobody);
+      add_times(c, {Relation::late, step}, first, heads, kNoTransaction);
     } else {
-      if (!m.has(Relation::done, step)) add_times(c, {Relation::late, step}, tails, heads, kNobody);
+      if (!m.has(Relation::done, step)) add_times(c, {Relation::late, step}, tails, heads, kNoTransaction);
       // mutant: late-after-commit-only
       add_between(c, Relation::late, step, first, heads);
     }
@@ -554,7 +554,7 @@ void EventGraph::add_moments(std::size_t c) {
       }
       if (heads.size() < 2) continue;
       // mutant: no-lock-chain
-      if (!m.has(Relation::done, step)) add_times(c, {Relation::locked, step}, tails, heads, kNobody);
+      if (!m.has(Relation::done, step)) add_times(c, {Relation::locked, step}, tails, heads, kNoTransaction);
       first.clear();
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w)
         if (const std::int32_t t = p.writer_txn[w];
@@ -614,7 +614,7 @@ void EventGraph::add_filtered(std::size_t c) {
       for (; j < to.size() && p.session[to[j]] <= session; ++j)
         if (p.session[to[j]] == session) heads.push_back({to[j], to[j]});
       if (!tails.empty() && !heads.empty())
-        add_timeline(c, {f.letter, step}, tails, heads, kNobody);
+        add_timeline(c, {f.letter, step}, tails, heads, kNoTransaction);
     }
   };
   const auto times = [&](const Filtered& f, const Automaton::Step& step) {
@@ -634,7 +634,7 @@ void EventGraph::add_filtered(std::size_t c) {
         first.push_back({p.first_answer[t], t});
     }
     if (heads.empty() || (tails.empty() && first.empty())) return;
-    add_times(c, {f.letter, step}, tails, heads, kNobody);
+    add_times(c, {f.letter, step}, tails, heads, kNoTransaction);
     add_between(c, f.letter, step, first, heads);
   };
   for (std::int32_t key = 0; key < p.keys; ++key) {
@@ -729,19 +729,19 @@ void EventGraph::add_statements(std::size_t c, bool together) {
     committed.insert(committed.end(), answered.begin(), answered.end());
     sent.insert(sent.end(), commits.begin(), commits.end());
     // mutant: no-shared-line
-    add_times(c, *line, committed, sent, kNobody);
+    add_times(c, *line, committed, sent, kNoTransaction);
     return;
   }
   for (const auto& step : m.of(Relation::committed_before))
     // mutant: stale-statement
-    add_times(c, {Relation::committed_before, step}, committed, sent, kNobody);
+    add_times(c, {Relation::committed_before, step}, committed, sent, kNoTransaction);
   for (const auto& step : m.of(Relation::answered_before))
     // mutant: statements-of-no-time
-    add_times(c, {Relation::answered_before, step}, answered, sent, kNobody);
+    add_times(c, {Relation::answered_before, step}, answered, sent, kNoTransaction);
   // That of its own transaction is among them, which own_commit says, too.
   for (const auto& step : m.of(Relation::committed_after))
     // mutant: statement-of-the-future
-    add_times(c, {Relation::committed_after, step}, answered, commits, kNobody);
+    add_times(c, {Relation::committed_after, step}, answered, commits, kNoTransaction);
 }
 
 // Four relations of one step each, which begin alike where they begin at the same, and end alike.
@@ -791,7 +791,7 @@ std::int32_t EventGraph::check_of(Node v) const {
 
 // Transactions by the assumption; else by their end if there is time, else by their place in their
 // session: an order near to one that the database may have used, and one in which the states of a
-// transaction stand together.
+// transaction are adjacent.
 void EventGraph::set_priorities(const AssumedOrders& assumed) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);

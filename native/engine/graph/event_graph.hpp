@@ -43,7 +43,7 @@ struct AssumedOrders {
                                      // does not reach over its begin
   std::vector<std::int32_t>
       order{};  // transactions; of those without a break each precedes the one `window` places behind
-  std::int32_t window = 0;  // 0: there is no order
+  std::int32_t window = 0;  // 0: without an order
   Times times{};            // per transaction, of a real time that is only an assumption
   bool together = false;    // what reads_together() says of is one statement
 };
@@ -239,7 +239,7 @@ class EventGraph {
   void add_moments(std::size_t check);
   void add_filtered(std::size_t check);
   void add_statements(std::size_t check, bool together);
-  static constexpr std::int32_t kNobody = -1;
+  static constexpr std::int32_t kNoTransaction = -1;
   struct Moment {
     std::int64_t time;
     std::int32_t place;
@@ -251,7 +251,7 @@ class EventGraph {
     Automaton::Step transaction, statement;
     Relation to_transaction, to_statement;
   };
-  // Whether COMMITs and statements stand on one timeline: what was answered before something was sent
+  // Whether COMMITs and statements share one timeline: what was answered before something was sent
   // precedes it, whichever they are. A head's relation is then the one with COMMITs.
   static std::optional<Line> shared_line(const Automaton& m);
   bool done_says_real_time(const Automaton& m) const;
@@ -283,7 +283,7 @@ class EventGraph {
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
   bool times_say_wr_ = false;  // a read that was sent after the writer's COMMIT adds nothing
-  std::shared_ptr<const Kinds> kinds_;     // null: items and predicates alone are told apart
+  std::shared_ptr<const Kinds> kinds_;     // null: only items and predicates are distinguished
   std::vector<std::uint8_t> writer_kind_;  // of the key of each writer, where there are kinds
   std::vector<std::int32_t> transaction_;      // of each node, or -1
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node

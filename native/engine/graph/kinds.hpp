@@ -16,7 +16,7 @@ namespace isolang {
 using Pairs = std::uint64_t;
 inline constexpr Pairs kAllPairs = ~Pairs{0}, kItemPairs = 0x5555555555555555, kPredicatePairs = ~kItemPairs;
 
-// A name in quotes: a class of keys, or the transactions that bear a label, or that asked for a level.
+// A name in quotes: a class of keys, or the transactions that bear a label or a level.
 struct NameClass {
   enum class Of : std::uint8_t { keys, labels, levels } of = Of::keys;
   std::vector<std::string> patterns;  // `*` is any text

@@ -10,7 +10,7 @@
 namespace isolang {
 namespace {
 
-// Anti-dependencies are looked for to versions this far after the one read, and to this many of
+// Search for anti-dependencies to versions this far after the one read, and to this many of
 // them: lost updates give a version several successors.
 constexpr std::size_t kVersions = 4, kSuccessors = 8;
 
@@ -54,7 +54,7 @@ class Versions {
   }
 
   // The versions that come right after the version of writer `w`, each with the read that shows it,
-  // -1 where a list does: whoever looks at the key looks at its lists.
+  // -1 where a list does: any user of the key reads its lists.
   std::vector<std::pair<std::int32_t, std::int64_t>> next(std::int32_t w) const {
     if (const auto found = next_.find(w); found != next_.end()) return found->second;
     if (p_.writer_txn[w] != p_.n) return {};

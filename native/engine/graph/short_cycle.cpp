@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kEffort = 2'000'000;  // edges
 
 // The strongly connected component of each node, by Tarjan's algorithm (SIAM Journal on Computing,
-// 1972) with a stack of its own; -1 for nodes that are left out, and for those that no cycle goes
+// 1972) with an explicit stack; -1 for excluded nodes, and for those that no cycle goes
 // through.
 std::vector<std::int32_t> components(std::span<const Edge> edges, const Adjacency& outgoing,
                                      const std::vector<std::uint8_t>& left_out, Budget& budget) {

@@ -1,5 +1,5 @@
-// What reaches one of a few nodes: asked of each of them or, where there is much to ask, of rows
-// that they all raised.
+// What reaches one of a few nodes: queries each of them or, for many queries, rows that all of them
+// raised.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -9,11 +9,11 @@
 
 namespace isolang {
 namespace {
-constexpr std::int64_t kSweeps = 6000, kFewSweeps = 150;
-constexpr double kLonger = 2.5;                        // each cooling after the first
-constexpr std::uint64_t kMend = 20;                    // of 100 moves
+constexpr std::int64_t kSweeps = 6000, kFirstSweeps = 150;
+constexpr double kCoolingGrowth = 2.5;                        // each cooling after the first
+constexpr std::uint64_t kRepairPercent = 20;                    // of 100 moves
 constexpr std::size_t kBlock = 512, kOneBlock = 4096;  // nodes
-constexpr std::int64_t kTurn = 8;                      // sweeps
+constexpr std::int64_t kSweepsPerTurn = 8;                      // sweeps
 
 }  // namespace
 
@@ -24,7 +24,7 @@ Annealing::Annealing(const TotalOrder& total_order, Budget& budget, std::uint64_
       state_(seed * 0xD1342543DE82EF95ULL +
              0x1234567),  // by the generator's own step, seeds would share one stream
       key_orders_(total_order),
-      sweeps_(start.empty() ? kSweeps : kFewSweeps),
+      sweeps_(start.empty() ? kSweeps : kFirstSweeps),
       range_(start.empty() ? Range{0.6, 0.2} : Range{0.22, 0.12}) {
   const Problem& p = total_order.problem;
   const auto nodes = total_order.graph.nodes();
@@ -164,7 +164,7 @@ void Annealing::toggle(std::int32_t txn) {
 void Annealing::step() {
   ++moves;
   if (!optional_.empty() && pick(1000) < toggles_) return toggle(optional_[pick(optional_.size())]);
-  if (!unsatisfied_.empty() && pick(100) < kMend) return mend();
+  if (!unsatisfied_.empty() && pick(100) < kRepairPercent) return mend();
   const Node v = movable_[block_first_ + pick(block_size_)];
   if (!present(v)) {
     const double low = below(v), high = above(v), position = between(low, high);
@@ -209,8 +209,7 @@ void Annealing::cool() {
 bool Annealing::run(std::int64_t count) {
   const auto done = [&] {
     if (cost > 0) return false;
-    evenly();  // two nodes at one position, if there ever were, stand apart now, and what they cost
-               // is counted
+    evenly();  // separates nodes that share a position, if any, and counts their cost
     return cost == 0;
   };
   if (done()) return true;
@@ -238,7 +237,7 @@ void Annealing::begin_turn() {
 }
 
 bool Annealing::in_blocks() const { return movable_.size() > kOneBlock; }
-std::int64_t Annealing::turn_sweeps() const { return in_blocks() ? kTurn : 1; }
+std::int64_t Annealing::turn_sweeps() const { return in_blocks() ? kSweepsPerTurn : 1; }
 
 // All blocks have had their turn.
 void Annealing::end_sweeps() {
@@ -247,10 +246,10 @@ void Annealing::end_sweeps() {
     frozen_ = in_order();
   }
   const std::int64_t before = std::exchange(sweep_, sweep_ + turn_sweeps());
-  if (sweep_ / kTurn != before / kTurn) evenly();
+  if (sweep_ / kSweepsPerTurn != before / kSweepsPerTurn) evenly();
   if (sweep_ >= sweeps_) {
     sweep_ = 0;
-    sweeps_ = static_cast<std::int64_t>(static_cast<double>(sweeps_) * kLonger);
+    sweeps_ = static_cast<std::int64_t>(static_cast<double>(sweeps_) * kCoolingGrowth);
     ++coolings;
   }
   cool();

@@ -4,7 +4,7 @@
 // neighbours among the known edges. A total order without cost is a model.
 //
 // One move in five is about a read that is not satisfied: its reader goes elsewhere, a writer of
-// its value comes, or the writer that stands between goes away.
+// its value comes, or the writer between them goes away.
 //
 // A total order that exists is found suddenly, in a narrow range of temperatures (0.35 to 0.5 in
 // the hard region): below it the cost falls only until the total order is frozen, above it there is
@@ -78,7 +78,7 @@ class Annealing {
   std::vector<Node> frozen_;
   std::vector<std::int32_t> optional_;
   std::uint64_t toggles_ = 0;  // of 1,000 moves
-  // What stands together has its turn together: of a long total order it stays in the cache. A
+  // Adjacent nodes have their turn together: of a long total order they stay in the cache. A
   // block of a short total order is all.
   std::size_t block_first_ = 0, block_size_ = 0;  // in movable_
   std::span<const Node> block() const {

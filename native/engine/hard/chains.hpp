@@ -1,7 +1,7 @@
 // The events of a total order in chains: what a search that builds the total order from its
 // beginning has to know.
 //
-// An event is a transaction, or its reads and its writes if the level lets them stand apart. A
+// An event is a transaction, or its reads and its writes if the level lets them be apart. A
 // chain is a part of a session in which each event follows the one before. Writers that no read can
 // tell apart write one value.
 #pragma once

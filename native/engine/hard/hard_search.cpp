@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t kMostEvents =
     5000;  // necessary precedences take as many relaxations of as many events
 // Turns of about equal time.
-constexpr std::int64_t kMoves = 3'000'000;
-constexpr std::int64_t kFewMoves = 10'000'000;  // until the first cooling ends: CDCL waits for it
+constexpr std::int64_t kMovesPerTurn = 3'000'000;
+constexpr std::int64_t kFirstMoves = 10'000'000;  // until the first cooling ends: CDCL waits for it
 constexpr std::int64_t kFirstCells =
     1'000'000;  // of states, in the first turn: many contradictions show in few
 constexpr std::int64_t kCells = 8'000'000;
-constexpr double kDemanding = 1.0;               // from this load on states are worth more:
-constexpr std::int64_t kManyCells = 30'000'000;  // what is over-constrained has narrow layers
+constexpr double kHighLoad = 1.0;               // from this load on states are worth more:
+constexpr std::int64_t kMaxLayerCells = 30'000'000;  // what is over-constrained has narrow layers
 constexpr std::int32_t kCoolings = 2;            // annealing that is alone gives up after this many
 
 std::int64_t times(double share, std::int64_t work) {
@@ -37,7 +37,7 @@ class AnnealingTurns final : public HardSearch {
 
   bool take_turn(double share) override {
     begun_ = true;
-    return from_near_ ? cool(1) : anneal(times(share, kMoves));
+    return from_near_ ? cool(1) : anneal(times(share, kMovesPerTurn));
   }
   bool run_out() override {
     begun_ = true;
@@ -45,7 +45,7 @@ class AnnealingTurns final : public HardSearch {
   }
   Offer offer() const override {
     if (annealing_.coolings == 0)
-      return {.soon = annealing_.moves_left() < kFewMoves, .order = annealing_.frozen()};
+      return {.soon = annealing_.moves_left() < kFirstMoves, .order = annealing_.frozen()};
     return {.order = annealing_.frozen(), .wrong = annealing_.frozen_cost};
   }
   void note(const Note& note) const override {
@@ -64,7 +64,7 @@ class AnnealingTurns final : public HardSearch {
   bool cool(std::int32_t coolings) {
     const std::int32_t last = annealing_.coolings + coolings;
     bool answered = false;
-    while (!answered && annealing_.coolings < last) answered = anneal(kMoves);
+    while (!answered && annealing_.coolings < last) answered = anneal(kMovesPerTurn);
     return answered;
   }
 
@@ -76,7 +76,7 @@ class AnnealingTurns final : public HardSearch {
 class StateTurns final : public HardSearch {
  public:
   StateTurns(const HardRegion& region, std::size_t max_bytes, Budget& budget)
-      : turn_(region.load > kDemanding ? kManyCells : kCells), impossible_(region.impossible) {
+      : turn_(region.load > kHighLoad ? kMaxLayerCells : kCells), impossible_(region.impossible) {
     if (!region.chains || impossible_) return;
     try {
       search_.emplace(*region.chains, budget, max_bytes);

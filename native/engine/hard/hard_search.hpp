@@ -20,7 +20,7 @@ namespace isolang {
 
 // One history of the hard region.
 struct HardRegion {
-  // Nothing where the event graph is no total order of reads and writes.
+  // Returns nothing where the event graph does not give a total order of reads and writes.
   static std::unique_ptr<HardRegion> of(const Pruner& pruner);
 
   // What certainly comes before what, added to `total_order`; and `chains`, for searches that need
@@ -32,7 +32,7 @@ struct HardRegion {
   std::vector<Node>
       linearization{};  // to start from, near to a model; none if there is nothing to guess it from
   std::optional<Chains> chains{};  // of what must happen in order; none if they are too large
-  bool impossible = false;         // what must precede what contradicts itself: there is no model
+  bool impossible = false;         // the necessary precedences have a cycle: no model exists
 };
 
 class HardSearch {
@@ -45,7 +45,7 @@ class HardSearch {
   virtual bool begin() { return false; }
   // Goes on until it has an answer or gives up.
   virtual bool run_out() = 0;
-  // Whether it could still find out that there is no model.
+  // Whether it could still prove that no model exists.
   virtual bool may_refute() const { return false; }
 
   // What CDCL may start from.

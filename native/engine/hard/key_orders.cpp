@@ -174,7 +174,7 @@ std::int32_t KeyOrders::earlier(const Touch& touch, const Entry* own, double to)
   return sum;
 }
 
-// A lock is broken if the write before the one that it is for stands after it was taken. So a write
+// A lock is broken if the write before the one that it is for comes after it was taken. So a write
 // that moves matters to its own lock and to that of the next write, at the old place and at the new
 // one.
 std::int32_t KeyOrders::locks(const Touch& touch, const Entry* own, double to) const {

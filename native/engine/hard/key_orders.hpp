@@ -2,7 +2,7 @@
 // position.
 //
 // The cost of a total order is the number of reads that do not see their value, and of locks that
-// are broken. A node that moves changes, on each of its keys, only what stands between its old and
+// are broken. A node that moves changes, on each of its keys, only what lies between its old and
 // its new place, and the reads up to the next write. A move is mostly a short one, so each key
 // keeps its entries in one sorted array, each node knows where its entries are, and each entry the
 // value that it finds: a move that passes nothing on a key costs two comparisons.
@@ -37,7 +37,7 @@ class KeyOrders {
   std::int64_t cost() const;  // counted anew
 
   // A read that does not see its value, the write that it sees instead (-1: T0's), and since when
-  // that stands there.
+  // that is there.
   struct Unsatisfied {
     std::int32_t read;
     Node reader, blocker;

@@ -59,7 +59,7 @@ class Closure {
     group_replacers();
   }
 
-  // False: there is no total_order.
+  // Returns false if no total order exists.
   bool run() {
     do {
       fresh_ = false;

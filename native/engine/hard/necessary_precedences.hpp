@@ -13,7 +13,7 @@
 
 namespace isolang {
 
-// Adds what follows to the needs of the events. False: there is no total order.
+// Adds what follows to the needs of the events. Returns false if no total order exists.
 bool add_necessary_precedences(Chains& chains, Budget& budget);
 
 }  // namespace isolang

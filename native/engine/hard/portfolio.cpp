@@ -16,12 +16,12 @@ namespace isolang {
 namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr Search::Effort kNoEnd{kNoLimit, kNoLimit};
-constexpr Search::Effort kFirst{100, 40'000};   // before anything else is tried,
-constexpr Search::Effort kAlone{900, 360'000};  // and before other searches are
-constexpr std::int32_t kLarge =
+constexpr Search::Effort kUnlimited{kNoLimit, kNoLimit};
+constexpr Search::Effort kBeforeAll{100, 40'000};   // before anything else is tried,
+constexpr Search::Effort kBeforeOthers{900, 360'000};  // and before other searches are
+constexpr std::int32_t kManyClusters =
     5000;  // transactions: from there on there are many small clusters, and
-constexpr std::int64_t kAloneEvery = 5;  // for every few of them CDCL has a conflict more
+constexpr std::int64_t kTransactionsPerConflict = 5;  // for every few of them CDCL has a conflict more
 constexpr Search::Effort kConflicts{3000,
                                     400'000};  // the first turn among others; turns grow by half
 constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhaustive search has refuted,
@@ -47,11 +47,11 @@ class Portfolio {
         note_(note),
         turns_(turns),
         stop_(hard_searches().size() + 1),
-        large_(pruner.graph.problem.n >= kLarge),
-        first_(large_ ? Search::Effort{kFirst.conflicts + kAlone.conflicts +
-                                           pruner.graph.problem.n / kAloneEvery,
+        large_(pruner.graph.problem.n >= kManyClusters),
+        first_(large_ ? Search::Effort{kBeforeAll.conflicts + kBeforeOthers.conflicts +
+                                           pruner.graph.problem.n / kTransactionsPerConflict,
                                        kNoLimit}
-                      : kFirst) {
+                      : kBeforeAll) {
     for (const auto& stop : stop_) budgets_.push_back(budget.part(stop));
     budgets_[0].phase = "searching";
     for (std::size_t i = 0; i < hard_searches().size(); ++i) {
@@ -68,7 +68,7 @@ class Portfolio {
     const double demand = region_ ? region_->load : load(pruner_.graph.problem);
     note_("load", demand);
     if (!region_) return turns_ == kAllTurns ? search_to_the_end() : Outcome{.gave_up = true};
-    const auto decided_alone = [&] { return automatic_ && !large_ && search(kAlone); };
+    const auto decided_alone = [&] { return automatic_ && !large_ && search(kBeforeOthers); };
     const bool precedences_first = demand > kPrecedencesFirst;
     if (!precedences_first && decided_alone()) return cdcl_;
     if (large_) region_->linearization = initial_linearization(pruner_, budget_);
@@ -102,7 +102,7 @@ class Portfolio {
   }
 
   Outcome search_to_the_end() {
-    if (!search(kNoEnd)) throw out_of_memory(max_bytes_);
+    if (!search(kUnlimited)) throw out_of_memory(max_bytes_);
     return cdcl_;
   }
 

@@ -9,8 +9,8 @@
 // none depends on another: what counts is still the answer that would have come first in turn.
 //
 // A search that has brought a total order near to a model offers it to CDCL to start from: only
-// what is wrong with it becomes a variable, and then what stands in the way of mending that, so
-// that a contradiction of a few transactions is not looked for among all. In a large history, what
+// what is wrong with it becomes a variable, and then what prevents its repair, so
+// that the search for a contradiction of a few transactions does not visit all. In a large history, what
 // is offered is repaired first (repair.hpp).
 //
 // Clauses are kept for the proof, and searches that can refute keep their states, so both grow.

@@ -41,7 +41,7 @@ class Relaxation {
     return {at_first, std::vector<Cell>(start_.size() - 1, 0),
             std::vector<std::int32_t>(counters_, 0)};
   }
-  // Lets everything happen that can: `extent` grows. `held`: a chain that stops where it is told.
+  // Lets everything happen that can: `extent` grows. `held` is a chain that stops at `stop`.
   void run(Extent& extent, std::int32_t held, std::int32_t stop) const {
     grow(extent, held, stop, [](std::int32_t) {}, [] { return false; });
   }

@@ -7,11 +7,11 @@
 
 namespace isolang {
 namespace {
-constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNoConflictLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kRound = 3000;  // conflicts
-constexpr std::int64_t kFew =
+constexpr std::int64_t kEarlyConflicts =
     40;  // conflicts: what all of them are about is released, else that of the core
-constexpr double kMost = 0.75;  // of the transactions may be released
+constexpr double kMaxReleased = 0.75;  // of the transactions may be released
 
 }  // namespace
 
@@ -27,15 +27,15 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
     return result.released > before;
   };
   search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, {}});
-  Cdcl::Result found = search->run({0, kEndless, 0, 0});  // looks what is wrong
+  Cdcl::Result found = search->run({0, kNoConflictLimit, 0, 0});  // looks what is wrong
   release(search->wanted_transactions());
-  while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMost * n) {
+  while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMaxReleased * n) {
     ++result.rounds;
     search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, held});
-    found = search->run({kRound, kEndless});
+    found = search->run({kRound, kNoConflictLimit});
     if (found == Cdcl::Result::gave_up) break;
     if (found == Cdcl::Result::unsatisfiable &&
-        !release(search->held_in_the_way(search->sat().conflicts <= kFew)))
+        !release(search->held_in_the_way(search->sat().conflicts <= kEarlyConflicts)))
       break;
   }
   result.succeeded = found == Cdcl::Result::satisfiable;

@@ -1,10 +1,10 @@
 // Repairing a total order that is nearly a model, as a search may leave it: transactions stay where
-// they are, but for those that certainly stand in the way.
+// they are, but for those that certainly prevent a model.
 //
 // A search that may move everything sets out from some wrong reads, moves transactions, these pass
-// others, of which some must be decided anew, and where many are open that goes on until it has
+// others, of which some must be decided again, and where many are open that goes on until it has
 // taken up the whole history. So here all that is not wrong is *held*: an edge from each held
-// transaction to the next keeps their order. If there is no solution, the refutation says which of
+// transaction to the next keeps their order. Without a solution, the refutation says which of
 // them are in the way: those at the ends of the stretches of held edges in its cycles. These are
 // released, and the search begins anew. What is released grows only by what a proof asks for, as
 // the relaxed clauses of a core-guided search for MaxSAT do (Fu and Malik, SAT 2006).

@@ -200,8 +200,8 @@ bool StateRules::stuck(const State& s) {
   return wanted > 0;
 }
 
-// The interleavings of what is left of the chains, times for each read that is left the share of
-// the instances of its value.
+// Returns the number of interleavings of the rest of the chains, times the share of the instances of
+// its value for each remaining read.
 float StateRules::promise(const State& s) const {
   const auto factorial = [&](std::size_t n) {
     return n < 2 ? 0.0F : static_cast<float>(n) * (log_[n] - 1);

@@ -17,7 +17,7 @@ namespace isolang {
 class StateRules {
  public:
   using Cell = Chains::Cell;
-  // A state, with what is left to do for each value.
+  // A state, with what remains to do for each value.
   struct State {
     std::vector<Cell> cells;  // per chain its place, per key its value
     std::vector<std::int16_t> writers, readers, modifiers;  // by value

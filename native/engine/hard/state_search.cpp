@@ -10,7 +10,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kFirstWidth = 256, kWider = 4;
+constexpr std::int64_t kFirstWidth = 256, kWidening = 4;
 
 std::uint64_t hash_of(const std::uint16_t* cells, std::size_t count) {
   std::uint64_t h = 0x9E3779B97F4A7C15ULL;
@@ -105,7 +105,7 @@ void StateSearch::start_pass() {
 
 StateSearch::Answer StateSearch::next_pass() {
   if (!cut_) return Answer::refuted;
-  width *= kWider;
+  width *= kWidening;
   if (idx(width) * cells_ * sizeof(Cell) > max_bytes_) return Answer::gave_up;
   start_pass();
   return Answer::open;
@@ -159,7 +159,7 @@ std::optional<Model> StateSearch::model() {
   rules_.first(parent_);
   for (const std::int32_t c : chosen) rules_.run(parent_, c);
   rules_.trace = nullptr;
-  // The other nodes stand right after the last event that precedes them.
+  // The other nodes come right after the last event that precedes them.
   const TotalOrder& total_order = chains_.total_order;
   std::vector<std::int32_t> last(idx(total_order.graph.nodes()), -1), at(chains_.count(), 0);
   for (std::size_t i = 0; i < ran.size(); ++i) {

@@ -43,7 +43,7 @@ bool TotalOrder::is_candidate(std::int32_t read, std::int32_t writer) const {
 }
 
 // Reads with the same first candidate form a class if their candidates are exactly its writers, up
-// to the reader itself (which stands behind the read, so that counting it in changes nothing).
+// to the reader itself (which comes after the read, so that counting it in changes nothing).
 void TotalOrder::set_classes() {
   const Problem& p = problem;
   writer_class_.assign(p.writer_txn.size(), -1);
@@ -139,7 +139,7 @@ std::optional<Model> TotalOrder::model(const std::vector<std::int32_t>& place,
         if (locks && i > first && where(writers[i - 1]) > place[read_node(txn)])
           return std::nullopt;
       }
-    // Writers that are left out come last; the order says nothing about them.
+    // Excluded writers come last; the order does not constrain them.
     for (std::int32_t w = first; w < last; ++w)
       if (!here(p.writer_txn[w])) {
         m.order_txn.push_back(p.writer_txn[w]);

@@ -33,7 +33,7 @@ class TotalOrder {
   Node read_node(std::int32_t txn) const { return graph.node(0, txn, read_state); }
   Node write_node(std::int32_t txn) const { return graph.node(0, txn, write_state); }
   bool apart() const { return read_state != write_state; }
-  // Transactions that may stand in the total order; T0 stands before it.
+  // Transactions that may be in the total order; T0 precedes it.
   bool usable(std::int32_t txn) const { return usable_[txn] != 0; }
   bool optional(std::int32_t txn) const {
     return pruner.inclusion[txn] == static_cast<std::uint8_t>(Inclusion::optional);

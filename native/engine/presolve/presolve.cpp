@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::int32_t kLeastWindow = 64;
 constexpr std::int32_t kMostWindow = 256;
-constexpr std::int32_t kFewerChains = 4;  // than sessions, by this factor, or there is no gain
+constexpr std::int32_t kMinChainGain = 4;  // than sessions, by this factor, or nothing is gained
 constexpr std::int64_t kMargin =
     4;  // times the distance over which reads contradict the total order
-constexpr std::size_t kOutliers =
+constexpr std::size_t kReadsPerOutlier =
     200;  // of this many reads one may contradict it over a larger distance
 // Times are of use where at most one of this many transactions takes place at one moment.
-constexpr double kUseful = 4;
+constexpr double kMaxSimultaneous = 4;
 
 }  // namespace
 
@@ -148,7 +148,7 @@ Distances distances(const Problem& p, const Times& times) {
       found.reads.emplace_back(fit.distance(r), r);
   if (found.reads.empty()) return found;
   const auto usual =
-      found.reads.end() - 1 - static_cast<std::ptrdiff_t>(found.reads.size() / kOutliers);
+      found.reads.end() - 1 - static_cast<std::ptrdiff_t>(found.reads.size() / kReadsPerOutlier);
   std::ranges::nth_element(found.reads, usual);
   found.usual = usual->first;
   return found;
@@ -162,7 +162,7 @@ bool certain(const Problem& p, std::int32_t txn) {
 
 void Presolve::guess_order() {
   const Problem& p = problem_;
-  if (p.sessions <= kFewerChains * kLeastWindow) return;
+  if (p.sessions <= kMinChainGain * kLeastWindow) return;
   std::vector<std::int32_t> order;
   for (std::int32_t t = 0; t < p.n; ++t)
     if (certain(p, t)) order.push_back(t);
@@ -174,7 +174,7 @@ void Presolve::guess_order() {
   if (reads.empty()) return;
   std::int64_t window = kLeastWindow;
   while (window <= kMostWindow && window < kMargin * usual) window *= 2;
-  if (window > kMostWindow || window * kFewerChains >= p.sessions) return;
+  if (window > kMostWindow || window * kMinChainGain >= p.sessions) return;
   given_.window = static_cast<std::int32_t>(window);
   given_.order = std::move(order);
   for (const auto& [distance, read] : reads)
@@ -208,7 +208,7 @@ void Presolve::believe_times() {
     durations.push_back(times.end[t] - times.begin[t]);
     lasting += static_cast<double>(durations.back());
   }
-  if (durations.empty() || lasting * kUseful > static_cast<double>(last - first) *
+  if (durations.empty() || lasting * kMaxSimultaneous > static_cast<double>(last - first) *
                                                    static_cast<double>(durations.size())) {
     times = {};
     return;

@@ -3,9 +3,9 @@
 // it is withdrawn from the transactions to blame.
 //
 // Three assumed orders. Session order, for checks without it. For histories of many short sessions
-// the order in which the history tells them, as if `window` clients had taken turns: each
+// the order in which the history lists them, as if `window` clients had taken turns: each
 // transaction precedes the one that comes `window` places later. Databases do not work in that
-// order, but what stands far apart in it has nearly always taken place in it; and so any number of
+// order, but transactions far apart in it nearly always took place in that order; and so any number of
 // sessions becomes `window` chains. And for histories with times, real time: most databases keep
 // it where they do not promise it, and then little is left to choose. Recorded times are stretched
 // by what the reads contradict them by: clocks are skewed, replicas lag.

@@ -7,7 +7,7 @@
 namespace isolang {
 namespace {
 
-// State 0: before a pair; state 1: behind a pair that is no rw.
+// State 0: before a pair; state 1: behind a pair that is not rw.
 Automaton nonadjacent(const Automaton& all) {
   Automaton result;
   result.states = 2;

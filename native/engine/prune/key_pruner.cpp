@@ -16,8 +16,8 @@ namespace {
 
 // The caches would not hold more until they are needed.
 std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
-  constexpr std::size_t kMany = 256;
-  return items.first(std::min(items.size(), kMany));
+  constexpr std::size_t kMaxItems = 256;
+  return items.first(std::min(items.size(), kMaxItems));
 }
 
 // By columns, in each by position.
@@ -100,7 +100,7 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
 // read, its transaction, the place of that in the clocks, its row. So each of these is fetched a
 // key before the next is asked.
 void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
-  if (graph_.nodes() < kFarApart) return;
+  if (graph_.nodes() < kPrefetchFrom) return;
   const Problem& p = graph_.problem;
   if (keys.size() > 2) {
     each_reader(keys[2], [&](std::int32_t r) {
@@ -265,7 +265,7 @@ bool KeyPruner::owes_it_to_itself(std::int32_t after, std::size_t at) const {
 
 // The same without those that precede one of the others and have all their edges: their pairs with
 // `after` are settled by those of the others. The latest come first, so that nearly all are left
-// out; and nothing of a higher rank than all starts reaches one.
+// out; and no node of a higher rank than all starts reaches one.
 template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
@@ -299,7 +299,7 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
   if (clocks_.reaches(e.from, e.to)) return false;
   auto cover = std::ranges::find(covered_, e.to, &Covered::node);
   if (cover == covered_.end()) cover = covered_.insert(cover, {e.to});
-  if (cover->sources < Covered::kFew) {
+  if (cover->sources < Covered::kMaxSources) {
     const auto sources = std::span(cover->source).first(cover->sources);
     if (std::ranges::any_of(sources, [&](Node v) { return clocks_.reaches(e.from, v); }))
       return false;
@@ -311,7 +311,7 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
   if (cover_rows_.size() < covered_.size() * columns) cover_rows_.resize(covered_.size() * columns);
   const auto at = idx(cover - covered_.begin());
   const auto row = std::span(cover_rows_).subspan(at * columns, columns);
-  if (cover->sources == Covered::kFew) {
+  if (cover->sources == Covered::kMaxSources) {
     std::ranges::fill(row, -1);
     for (const Node v : cover->source) clocks_.raise(row, v);
     ++cover->sources;
@@ -383,7 +383,7 @@ bool KeyPruner::prune_orders() {
 // grows while the current one goes along its own chain, which takes time for each writer and chain,
 // not for each pair of writers.
 //
-// SOUND BECAUSE orders compose: what is left out is the order of a, c where a path leads from a to b
+// SOUND BECAUSE orders compose: the omitted order is that of a, c where a path leads from a to b
 // and the edges of b before c are there. Those of a before b are there, too, or were left out for
 // the same reason and a writer between the two, unless the known edges now have a cycle.
 void KeyPruner::order_by_chains() {

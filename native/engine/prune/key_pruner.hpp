@@ -62,12 +62,12 @@ class KeyPruner {
     Pairs pairs;  // those that it is a row of
   };
   // A node with the sources of the edges just added to it; if they are more than a few, they have
-  // raised its row of cover_rows_, and `sources` is kFew + 1.
+  // raised its row of cover_rows_, and `sources` is kMaxSources + 1.
   struct Covered {
-    static constexpr std::size_t kFew = 2;
+    static constexpr std::size_t kMaxSources = 2;
     Node node;
     std::size_t sources = 0;
-    std::array<Node, kFew> source{};
+    std::array<Node, kMaxSources> source{};
   };
 
   std::span<const std::int32_t> open_reads(std::int32_t key) const;  // some, like these:
@@ -141,7 +141,7 @@ class KeyPruner {
   std::vector<std::uint64_t>
       settled_;  // as WriterPairs::precede: pairs whose edges are all known or implied
   // Of a key without rows. Its writers, by their places, along the chains of the clocks that their
-  // version nodes are on (who is on none is a chain of its own), and where each stands there; and for
+  // version nodes are on (one that is on none is a chain by itself), and the place of each there; and for
   // each target the chains that its nodes are on.
   std::vector<std::size_t> chain_start_, on_chains_, chain_, place_on_chains_;
   struct Strand {

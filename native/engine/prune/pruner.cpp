@@ -18,12 +18,12 @@ namespace {
 
 // mutant: no-pass
 constexpr std::int32_t kMaxPasses = 8;
-constexpr std::size_t kAhead = 24;                  // candidates
-constexpr std::int32_t kLarge = 5000, kWorth = 20;  // nodes; nodes for each conclusion
+constexpr std::size_t kPrefetchedCandidates = 24;                  // candidates
+constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;  // nodes; nodes for each conclusion
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kLeastPart =
     2000;  // writers and reads: long enough for a thread to pay, short enough to share out
-constexpr std::size_t kWide =
+constexpr std::size_t kWritesPerRead =
     4;  // writes for each read: looking for a read's key among them is then less work
 
 }  // namespace
@@ -71,7 +71,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   // Writers are far apart in a large history: fetched before they are needed.
   const auto first_candidate = [&](std::int32_t r) { return idx(p.candidate_start[r]); };
   for (std::int32_t r = 0; r < p.reads(); ++r) {
-    if (const auto ahead = first_candidate(r) + kAhead; ahead < p.candidate.size())
+    if (const auto ahead = first_candidate(r) + kPrefetchedCandidates; ahead < p.candidate.size())
       prefetch(&p.writer_txn[p.candidate[ahead]]);
     const std::size_t first = first_candidate(r);
     if (first_candidate(r + 1) - first == 1 && included_reader(r) && alive[first])
@@ -137,7 +137,7 @@ bool Pruner::worthwhile() {
   if (gained_ == 0) return false;
   // Another pass over a large graph would take longer than the search will for what it would find.
   const bool little =
-      gained_ * 50 < open_ || (graph.nodes() > kLarge && gained_ * kWorth < graph.nodes());
+      gained_ * 50 < open_ || (graph.nodes() > kLargeGraph && gained_ * kNodesPerConclusion < graph.nodes());
   if (passes >= 3 && little) return false;
   open_ = std::max<std::int64_t>(gained_, 1000);
   return true;
@@ -442,7 +442,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
         return source[r] >= 0 && r != other && (m.back.wr || p.reads_first(other, r));
       };
       const auto written = writers_by_txn_.of(p.writer_txn[seen]);
-      if (written.size() > kWide * reads_of(txn).size()) {  // such as one that fills a table
+      if (written.size() > kWritesPerRead * reads_of(txn).size()) {  // such as one that fills a table
         for (const std::int32_t r : reads_of(txn)) {
           const std::int32_t b = write_of(p.writer_txn[seen], p.read_key[r]);
           if (b >= 0 && binds(r) && !order(r, b, Relation::wr, other, seen)) return false;

@@ -28,7 +28,7 @@ namespace isolang {
 
 // Why a choice is impossible: its edge `closing` would close a cycle with a path closing.to →
 // closing.from of edges that were known before edge number `epoch`; in a direct check, with one
-// pair that stands in Pruner::backs.
+// pair in Pruner::backs.
 struct Impossible {
   Edge closing;
   std::uint32_t epoch;
@@ -46,7 +46,7 @@ class Pruner {
     return true;
   }
   // A step: one pass, or what takes the place of the first. The order is then one of all the known
-  // edges. False: as above.
+  // edges. Returns false if the known edges have a cycle.
   bool advance();
   // At a fixpoint, or the last pass has gained little.
   bool done() const { return done_; }
@@ -85,7 +85,7 @@ class Pruner {
   std::vector<std::uint32_t> epochs;  // per pass, from 1: how many edges those are
   std::vector<std::uint8_t>
       resolved_in;  // per read with a source: by that pass; 0: it never had another
-  std::vector<std::uint8_t> eliminated_in;  // per candidate that is eliminated: likewise
+  std::vector<std::uint8_t> eliminated_in;  // per eliminated candidate: by that pass; 0: it never was one
   static constexpr std::int32_t kContradictory = -1, kClosesCycle = -2, kReason = -3;
   // Per candidate that is eliminated: the writer that follows it and that the reader cannot have
   // missed; or its transaction contradicts itself (Problem::impossible); or its wr edge closes a
@@ -182,7 +182,7 @@ class Pruner {
   WriterPairs pairs_;
 
   std::vector<std::int32_t>
-      first_read_;        // per transaction, and the end: reads stand in the order of theirs
+      first_read_;        // per transaction, and the end: reads are in the order of their transactions
   Adjacency open_reads_;  // key -> its reads of several candidates, if not deferred
   std::vector<std::uint8_t> changed_;  // per transaction, see note_changes
   std::vector<std::uint8_t>

@@ -14,8 +14,8 @@ namespace {
 constexpr int kShortSession =
     8;  // transactions: so short ones are not held together by their sessions
 constexpr int kSweeps = 24;
-constexpr int kSure = 14;  // this many of them by reads of one source alone
-constexpr double kShare =
+constexpr int kSingleSourceSweeps = 14;  // this many of them by reads of one source alone
+constexpr double kReadDelay =
     0.1;  // of the time between two writes of a key: how long after a write it is read
 constexpr double kDamping = 0.3;  // what stays of a time in a sweep
 
@@ -31,7 +31,7 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
   return rank;
 }
 
-// Whoever can come now comes as late as possible: a reader right behind its source, before another
+// A transaction that can come now comes as late as possible: a reader right behind its source, before another
 // writer overwrites that.
 std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budget& budget) {
   const std::size_t nodes = successors.start.size() - 1;
@@ -56,7 +56,7 @@ bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > 
 // more often its key is written; a transaction to its neighbours in the session, at the distance
 // that is usual there. Springs of sessions are long and weak; but a few hundred transactions are
 // tied together by so many reads that what remains of a guess is soon the time itself, up to the
-// pace of the whole, which is no matter.
+// pace of the whole, which does not matter.
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
@@ -109,11 +109,11 @@ std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
         pull(previous[t], t, distance, 1 / (distance * distance));
       }
     for (std::int32_t r = 0; r < p.reads(); ++r) {
-      if (sweep < kSure && pruner.source[r] < 0) continue;
+      if (sweep < kSingleSourceSweeps && pruner.source[r] < 0) continue;
       const std::int32_t key = p.read_key[r];
       const double between = static_cast<double>(p.n) / (p.key_start[key + 1] - p.key_start[key]);
       if (const std::int32_t writer = source(r); writer >= 0)
-        pull(writer, p.read_txn[r], kShare * between, 1 / (between * between));
+        pull(writer, p.read_txn[r], kReadDelay * between, 1 / (between * between));
     }
     for (std::size_t t = 0; t < n; ++t)
       if (weight[t] > 0) time[t] = kDamping * time[t] + (1 - kDamping) * sum[t] / weight[t];

@@ -16,7 +16,7 @@ std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget);
 std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
                                      const Adjacency& successors, Budget& budget);
 
-// Sessions that say nothing of the time of their transactions.
+// Sessions that do not reveal the time of their transactions.
 bool has_short_sessions(const Problem& problem);
 
 // For each node its place in an order of these edges where readers come right behind what they read

@@ -161,8 +161,8 @@ void ReturnPaths::build(const Choice& choice) {
   via_.assign(idx(nodes_), -1);
 }
 
-// Of a key with many reads and many writers a pass over the product tells the latest writer that
-// leads to each node: a read that is behind it is no suspect.
+// Of a key with many reads and many writers a pass over the product finds the latest writer that
+// leads to each node: a read that is behind it is not a suspect.
 void ReturnPaths::find_suspects(const Choice& choice) {
   const Problem& p = graph_.problem;
   suspect_.assign(idx(p.reads()), 1);
@@ -327,7 +327,7 @@ void ReturnPaths::direct(const Choice& choice, std::int32_t r,
     closing.a = a;
     found.push_back({back, closing});
     if (pruner_.source[r] >= 0) return;
-    // The other candidates that `b` follows are no better: the next choice would take one of them.
+    // The other candidates that `b` follows fail as well: the next choice would take one of them.
     const Problem& p = graph_.problem;
     for (const std::size_t i : p.candidates(r)) {
       const std::int32_t other = p.candidate[i];
@@ -396,7 +396,7 @@ bool ReturnPaths::is_open_set_read(std::int32_t r) const {
 }
 
 // A set-read has as many candidates as its key has versions, and most fare no better. So the walk
-// that was found last is told of all of them at once, or each would take a round of its own: as
+// that was found last refutes all of them at once, or each would take a separate round: as
 // what the closing rw misses `b` by, or where the walk begins with the set-read, as the `b` that
 // the other read misses.
 void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,

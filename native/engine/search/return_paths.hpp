@@ -1,7 +1,7 @@
 // Does a complete choice close a return path that a single rw must not close? (irreflexive phi ;
 // rw)
 //
-// Such a check is no acyclicity: a product cycle of two rw pairs is allowed. So the search keeps
+// Such a check is not acyclicity: a product cycle of two rw pairs is allowed. So the search keeps
 // these rw pairs out of its graph, and asks here once it has a choice of everything. The return
 // paths are walks in the product of the choice, which has no cycle, because the loops of the
 // automaton are forbidden by other checks and the choice meets those.

@@ -20,12 +20,12 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(std::min(a, b)) << 32 |
          static_cast<std::uint32_t>(std::max(a, b));
 }
-constexpr std::size_t kFewer = 3;    // times fewer choices wanted than in the round before
+constexpr std::size_t kWantedShrinkFactor = 3;    // times fewer choices wanted than in the round before
 constexpr std::size_t kLeastPart = 4000;  // writers, or reads: long enough for a thread to pay
-constexpr std::size_t kMuch = 4;     // transactions for a choice that the first order contradicts
-constexpr std::size_t kCrowd = 16;   // of those, for each read of a part: no need to know them all
-constexpr std::size_t kAhead = 8;    // reads, whose sources are fetched
-constexpr std::size_t kMostSources = 8;  // of one read
+constexpr std::size_t kMovedPerChoice = 4;     // transactions for a choice that the first order contradicts
+constexpr std::size_t kWantedPerRead = 16;   // of those, for each read of a part: no need to know them all
+constexpr std::size_t kPrefetchedReads = 8;    // reads, whose sources are fetched
+constexpr std::size_t kMaxSources = 8;  // of one read
 
 }  // namespace
 
@@ -470,7 +470,7 @@ void Search::sort_writers(std::int32_t key) {
 }
 
 // Every ww edge of this key's order that goes down: its pair must be decided.
-void Search::check_key(std::int32_t key, Wants& wants) {
+void Search::check_key(std::int32_t key, WantedChoices& wants) {
   const std::int32_t first = p_.key_start[key], last = p_.key_start[key + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
     for (std::size_t s = 0; s < graph_.automata[c].of(Relation::ww).size(); ++s) {
@@ -482,7 +482,7 @@ void Search::check_key(std::int32_t key, Wants& wants) {
         const std::int32_t w = writers_[i], here = rank(graph_.written_node(c, w, r));
         if (highest >= here)
           // mutant: neighbours-only
-          for (std::int32_t j = first; j < i && !crowded(wants); ++j)
+          for (std::int32_t j = first; j < i && !too_many(wants); ++j)
             if (rank(graph_.writer_node(c, writers_[j], q)) >= here)
               wants.orders.push_back({writers_[j], w, -1});
         highest = std::max(highest, rank(graph_.writer_node(c, w, q)));
@@ -526,7 +526,7 @@ std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i)
 
 // Every edge of this read that goes down, given its source: the read, or else the pair of writers,
 // must be decided.
-void Search::check_read(std::int32_t r, Wants& wants) {
+void Search::check_read(std::int32_t r, WantedChoices& wants) {
   const std::int32_t before = std::exchange(source_[r], -1), reader = p_.read_txn[r];
   if (!certain(reader)) {
     const std::int32_t in = in_variable_[reader];
@@ -553,23 +553,23 @@ void Search::check_read(std::int32_t r, Wants& wants) {
       wants.reads.push_back(r);
       return;
     }
-    if (crowded(wants)) return;
+    if (too_many(wants)) return;
     wants.orders.push_back({a, writers_[i], r});
   }
 }
 
-// SOUND BECAUSE there are no orders to choose yet: what is wanted is new, and what is left out is
-// looked at again.
-bool Search::crowded(Wants& wants) const {
-  if (order_variable_.empty() && wants.orders.size() > kCrowd * kLeastPart) wants.crowded = true;
-  return wants.crowded;
+// SOUND BECAUSE no orders are to be chosen yet: the wanted choices are new, and the search
+// visits the omitted ones again.
+bool Search::too_many(WantedChoices& wants) const {
+  if (order_variable_.empty() && wants.orders.size() > kWantedPerRead * kLeastPart) wants.too_many = true;
+  return wants.too_many;
 }
 
 // Some of those that it may have.
 template <typename Visit>
 void Search::each_source(std::int32_t r, Visit visit) const {
   if (pruner_.source[r] >= 0) return visit(pruner_.source[r]);
-  std::size_t left = kMostSources;
+  std::size_t left = kMaxSources;
   for (const std::size_t i : p_.candidates(r)) {
     if (left-- == 0) return;
     visit(p_.candidate[i]);
@@ -579,20 +579,20 @@ void Search::each_source(std::int32_t r, Visit visit) const {
 // What will be looked at lies all over a large history, and one thing says where the next one is:
 // so it is fetched in steps, of keys and reads to come, the next one first.
 void Search::fetch_key(std::span<const std::int32_t> keys) const {
-  if (keys.size() < 2 || graph_.nodes() < kFarApart) return;
+  if (keys.size() < 2 || graph_.nodes() < kPrefetchFrom) return;
   for (std::int32_t w = p_.key_start[keys[1]]; w < p_.key_start[idx(keys[1]) + 1]; ++w)
     order_.prefetch_rank(graph_.order_node(w));
 }
 
 void Search::fetch_read(std::span<const std::int32_t> reads) const {
-  if (graph_.nodes() < kFarApart || !graph_.uses_orders) return;
-  if (reads.size() > 2 * kAhead)
-    each_source(reads[2 * kAhead], [&](std::int32_t w) {
+  if (graph_.nodes() < kPrefetchFrom || !graph_.uses_orders) return;
+  if (reads.size() > 2 * kPrefetchedReads)
+    each_source(reads[2 * kPrefetchedReads], [&](std::int32_t w) {
       prefetch(p_.writer_txn.data() + w);
       prefetch(place_.data() + w);
     });
-  if (reads.size() > kAhead)
-    each_source(reads[kAhead], [&](std::int32_t w) {
+  if (reads.size() > kPrefetchedReads)
+    each_source(reads[kPrefetchedReads], [&](std::int32_t w) {
       order_.prefetch_rank(graph_.order_node(w));
       const std::size_t next = idx(place_[w]) + 1;
       prefetch(writers_.data() + next);
@@ -600,14 +600,14 @@ void Search::fetch_read(std::span<const std::int32_t> reads) const {
     });
 }
 
-// In parts, by several threads: each item is looked at by itself, and what is wanted is put
-// together in their order.
+// Works in parts, by several threads: each item is visited by itself, and the wanted choices are
+// joined in the order of the items.
 template <typename WeightOf, typename Fetch, typename Look>
 void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch,
                           Look look) {
   const auto cuts =
       cut_into_parts(items.size(), kLeastPart, [&](std::size_t i) { return weight_of(items[i]); });
-  std::vector<Wants> wants(cuts.size() - 1);
+  std::vector<WantedChoices> wants(cuts.size() - 1);
   in_parts(wants.size(), pruner_.threads(), budget_,
            [&](std::size_t, std::size_t part, Budget& budget) {
              for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) {
@@ -617,8 +617,8 @@ void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_o
              }
              return true;
            });
-  for (const Wants& found : wants) {
-    crowded_ |= found.crowded;
+  for (const WantedChoices& found : wants) {
+    too_many_ |= found.too_many;
     want_order_.insert(want_order_.end(), found.orders.begin(), found.orders.end());
     want_read_.insert(want_read_.end(), found.reads.begin(), found.reads.end());
   }
@@ -627,7 +627,7 @@ void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_o
 void Search::final_check() {
   want_order_.clear();
   want_read_.clear();
-  crowded_ = false;
+  too_many_ = false;
   note_moved();
   std::vector<std::int32_t> keys, reads;
   for (std::int32_t key = 0; graph_.uses_orders && key < p_.keys; ++key)
@@ -638,7 +638,7 @@ void Search::final_check() {
   };
   look_at_each(
       keys, writers, [&](std::span<const std::int32_t> next) { fetch_key(next); },
-      [&](std::int32_t key, Wants& wants) {
+      [&](std::int32_t key, WantedChoices& wants) {
         sort_writers(key);
         // mutant: key-not-checked
         if (settled_key_[key] == 0) check_key(key, wants);
@@ -653,16 +653,16 @@ void Search::final_check() {
       reads, [](std::int32_t) { return std::size_t{1}; },
       [&](std::span<const std::int32_t> next) { fetch_read(next); },
       // mutant: read-not-checked
-      [&](std::int32_t r, Wants& wants) { check_read(r, wants); });
+      [&](std::int32_t r, WantedChoices& wants) { check_read(r, wants); });
   if (graph_.forbids_return_paths)
     for (const std::int32_t r : reads) {
       const std::int32_t reader = p_.read_txn[r];
       new_paths_[reader] |= open_txn_[reader];
     }
-  const std::uint8_t again = crowded_ ? 1 : 0;
+  const std::uint8_t again = too_many_ ? 1 : 0;
   std::ranges::fill(stale_txn_, again);
   std::ranges::fill(stale_key_, again);
-  std::erase_if(want_order_, [&](const Want& w) { return find_order(w.a, w.b) >= 0; });
+  std::erase_if(want_order_, [&](const WantedOrder& w) { return find_order(w.a, w.b) >= 0; });
 }
 
 // About: an order may be wanted twice.
@@ -678,15 +678,15 @@ Theory::Answer Search::complete() {
   // Drawing together goes through all edges between what has moved: worth it while much is wanted
   // again and again.
   const std::size_t wanted = want_order_.size() + want_read_.size();  // by the last final check
-  if (rounds == 2 || (rounds > 2 && wanted * kFewer > wanted_before_)) draw_together();
+  if (rounds == 2 || (rounds > 2 && wanted * kWantedShrinkFactor > wanted_before_)) compact_order();
   wanted_before_ = wanted;
   final_check();
   // A first order that contradicts so much is worth another try. (Reads of indeterminate
   // transactions may have been decided before: the new order respects their edges, too.)
   // ablation: no-likely-times
   if (rounds == 1 && may_start_anew_ &&
-      (crowded_ || (want_order_.size() + want_read_.size()) * kMuch > idx(p_.n)))
-    start_anew();
+      (too_many_ || (want_order_.size() + want_read_.size()) * kMovedPerChoice > idx(p_.n)))
+    restart_search();
   if (want_order_.empty() && want_read_.empty()) {
     if (!graph_.forbids_return_paths || !forbid_return_paths()) return Answer::consistent;
     return meaning_.size() > limit_.variables ? Answer::gives_up : Answer::extended;
@@ -700,7 +700,7 @@ Theory::Answer Search::complete() {
   return Answer::extended;
 }
 
-void Search::start_anew() {
+void Search::restart_search() {
   const auto from = [&](std::vector<std::int32_t> rank) {
     order_.set_ranks(std::move(rank));
     std::ranges::fill(stale_txn_, std::uint8_t{1});
@@ -750,8 +750,8 @@ bool Search::forbid_return_paths() {
 }
 
 // Which value the search tries first: the one for which least has to move in the order. Every
-// choice overturned is a move, and whoever moves passes others, of which some have to be decided
-// anew: with long ways that goes on for ever, with short ones it dies out. (On write-heavy
+// choice overturned is a move, and a transaction that moves passes others, of which some have to be
+// decided again: with long ways that goes on for ever, with short ones it dies out. (On write-heavy
 // histories the difference is between fifty thousand conflicts and one.)
 
 // How far down the order the edges of "a before b" go: a or a reader of it, or else b, has to move
@@ -767,8 +767,8 @@ std::int32_t Search::descent_of_order(std::int32_t a, std::int32_t b) const {
 }
 
 // The same for a read of this candidate: the reader, or else the candidate, or the one of the
-// writers between the two that is nearest to neither. (The writers stand as of the last final
-// check, which does for a guess.)
+// writers between the two that is nearest to neither. (The order of the writers is that of the last
+// final check, which does for a guess.)
 std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
   std::int32_t most = std::numeric_limits<std::int32_t>::min();
   Node reader = -1;
@@ -819,10 +819,10 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
   return variable;
 }
 
-// Where one of several nodes of a transaction has moved, they may stand far apart now, and
-// everything in between overlaps with it. So what stands there is sorted anew: each node as late as
+// Where one of several nodes of a transaction has moved, they may be far apart now, and
+// everything in between overlaps with it. So this range is sorted again: each node as late as
 // it can, but none later than the last one of its transaction.
-void Search::draw_together() {
+void Search::compact_order() {
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
     for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
       if (graph_.automata[c].direct() || !graph_.automata[c].places_are_transactions()) continue;
@@ -839,7 +839,7 @@ void Search::draw_together() {
       high = std::max(high, rank(u));
       ++nodes;
     });
-    if (high - low >= nodes) stretches.emplace_back(low, high);  // else nothing else stands between
+    if (high - low >= nodes) stretches.emplace_back(low, high);  // else nothing else lies between
   }
   std::ranges::sort(stretches);
   const auto latest = [&](Node v) {

@@ -100,7 +100,7 @@ class Search final : public Theory {
   void lemma(ClauseId id) override;
   Lit choice(std::int32_t variable) override;
   Answer complete() override;
-  bool tired() const override { return order_.visited > limit_.visits; }
+  bool out_of_effort() const override { return order_.visited > limit_.visits; }
   std::size_t bytes() const override {
     return cycle_edges_.capacity() * sizeof(CycleEdge) +
            origins_.size() * (sizeof(Origin) + 4 * sizeof(void*));
@@ -134,12 +134,12 @@ class Search final : public Theory {
   std::int32_t descent_of_order(std::int32_t a, std::int32_t b) const;
   std::int32_t descent_of_source(std::int32_t read, std::int32_t candidate) const;
   std::int32_t nearest_source(std::int32_t read) const;  // its variable
-  void draw_together();
+  void compact_order();
   void note_moved();
-  struct Wants;
+  struct WantedChoices;
   void final_check();
-  bool crowded(Wants& wants) const;
-  void start_anew();
+  bool too_many(WantedChoices& wants) const;
+  void restart_search();
   template <typename WeightOf, typename Fetch, typename Look>
   void look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch,
                     Look look);
@@ -149,8 +149,8 @@ class Search final : public Theory {
   void fetch_read(std::span<const std::int32_t> reads) const;
   std::size_t wanted_variables() const;
   void sort_writers(std::int32_t key);
-  void check_key(std::int32_t key, Wants& wants);
-  void check_read(std::int32_t read, Wants& wants);
+  void check_key(std::int32_t key, WantedChoices& wants);
+  void check_read(std::int32_t read, WantedChoices& wants);
   bool goes_up(std::int32_t read, std::int32_t source) const;
   std::int32_t next_missed(std::int32_t read, std::int32_t source, std::int32_t place) const;
   bool is_in(std::int32_t txn) const;
@@ -204,16 +204,16 @@ class Search final : public Theory {
   // Of the last final check.
   std::vector<std::int32_t> writers_, place_;  // writers by key and rank; each one's place
   std::vector<std::int32_t> lowest_;  // per rw step and place: the lowest target from there on
-  struct Want {
+  struct WantedOrder {
     std::int32_t a, b, read;  // the read that misses its source a because of b, or -1
   };
-  struct Wants {
-    std::vector<Want> orders;
+  struct WantedChoices {
+    std::vector<WantedOrder> orders;
     std::vector<std::int32_t> reads;
-    bool crowded = false;
+    bool too_many = false;
   };
-  bool crowded_ = false;  // not all that is wanted is listed
-  std::vector<Want> want_order_;
+  bool too_many_ = false;  // not all wanted choices are listed
+  std::vector<WantedOrder> want_order_;
   std::vector<std::int32_t> want_read_;
   std::size_t wanted_before_ = 0;     // how many of both, by the last but one
   std::vector<std::int32_t> source_;  // per read: its source, -1 if its transaction is out
