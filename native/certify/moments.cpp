@@ -56,7 +56,7 @@ std::int64_t Moments::first_answered(std::int32_t t) const {
   return answered_from(t, h_.op_start[t] - 1);
 }
 
-// The predicate reads of a transaction that have times: they stand in the order of transactions.
+// The predicate reads of a transaction that have times: they are in the order of transactions.
 std::pair<std::size_t, std::size_t> Moments::statements(std::int32_t t) const {
   if (h_.statement_sent.empty()) return {0, 0};
   const auto found = std::ranges::equal_range(h_.statement_txn, t);
