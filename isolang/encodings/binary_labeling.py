@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from isolang.encodings.dependencies import finished
 from isolang.encodings.edge_variables import edge_variables
 from isolang.encodings.formula import Builder, Formula
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 
 if TYPE_CHECKING:
     from isolang.problem.polygraph import Polygraph
@@ -59,7 +59,7 @@ def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
     # less[e] at bit i: the lowest i + 1 bits of u's label are less than those of v's.
     below = None
     for i in range(width):
-        seconds_left(until)
+        remaining_seconds(until)
         less = builder.new(len(u), lambda e, i=i: f"bits 0-{i} of {u[e]} < those of {v[e]}")  # type: ignore[misc]
         a, b = bits[u, i], bits[v, i]
         builder.clauses(-less, -a, b)

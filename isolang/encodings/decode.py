@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isolang.problem.problem import Inclusion
+from isolang.problem.problem import InclusionStatus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +82,7 @@ def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
 def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
     """Without the reads of transactions that nothing included reads from."""
     native = polygraph.problem.native
-    included = native.inclusion == int(Inclusion.IN)
+    included = native.inclusion == int(InclusionStatus.IN)
     while True:
         reading = included[native.read_txn] & (source >= 0)
         written = native.writer_txn[source[reading]]

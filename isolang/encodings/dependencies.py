@@ -11,7 +11,7 @@ from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
 from isolang.problem.chains import Chains, combine
 from isolang.problem.distinct import among
 from isolang.problem.polygraph import spread
-from isolang.problem.problem import Inclusion
+from isolang.problem.problem import InclusionStatus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -207,7 +207,7 @@ def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """
     native, names = polygraph.problem.native, _Names(polygraph)
     source = builder.new(len(polygraph.choice_read), names.source)
-    optional = np.flatnonzero(polygraph.inclusion == int(Inclusion.OPTIONAL))
+    optional = np.flatnonzero(polygraph.inclusion == int(InclusionStatus.OPTIONAL))
     if not polygraph.graph.uses_reads:
         optional = optional[:0]
     included = np.zeros(native.n + 1, np.int32)

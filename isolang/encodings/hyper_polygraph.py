@@ -19,7 +19,7 @@ import numpy as np
 
 from isolang.encodings.dependencies import choose_sources, dependencies, finished, names_of
 from isolang.encodings.formula import Builder, Formula, Ints
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +96,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     u, v, literal = open_[~alone].T
     for i in range(len(u)):
         if i % 256 == 0:
-            seconds_left(until)
+            remaining_seconds(until)
         # From this edge's head to a later one's tail, and from its head to this one's tail.
         closes = reach[v[i], u[i + 1 :]] & reach[v[i + 1 :], u[i]]
         if closes.any():
@@ -116,7 +116,7 @@ def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray
     start = np.searchsorted(by_tail[:, 0], np.arange(nodes + 1))
     for number, node in enumerate(order[::-1].tolist()):
         if number % 1024 == 0:
-            seconds_left(until)
+            remaining_seconds(until)
         heads = by_tail[start[node] : start[node + 1], 1]
         if len(heads):
             reach[node] |= reach[heads].any(axis=0)

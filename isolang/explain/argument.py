@@ -1,4 +1,4 @@
-"""Arguments: clauses, what follows from them, and the form in which people put it."""
+"""Arguments: clauses, what follows from them, and the form in which people state it."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ Signed: TypeAlias = tuple[bool, Literal]
 
 
 def signed(positive: bool, literal: Literal) -> Signed:
-    """The canonical form: of ``a before b`` and ``b before a`` only one is ever used."""
+    """Return the canonical form of a literal: only one of ``a before b`` and ``b before a``."""
     if isinstance(literal, Before) and literal.a > literal.b:
         return (not positive, Before(literal.key, literal.b, literal.a))
     return (positive, literal)
 
 
 def negate(literal: Signed) -> Signed:
-    """The opposite."""
+    """Return the opposite of a literal."""
     return (not literal[0], literal[1])
 
 
 class Clause(Struct, frozen=True):
-    """One of the literals holds, because of ``step``.
+    """At least one of the literals holds, because of ``step``.
 
-    Where that is ``None``, because of what ``note`` says.
+    If ``step`` is ``None``, ``note`` gives the reason.
     """
 
     literals: tuple[Signed, ...]
@@ -58,25 +58,25 @@ class Derived(Struct, frozen=True):
 
 
 class Refuted(Struct, frozen=True):
-    """``literal`` holds: its opposite leads to a contradiction by an argument of its own."""
+    """``literal`` holds: another argument derives a contradiction from its opposite."""
 
     literal: Signed
     otherwise: Argument
 
 
 class Contradiction(Struct, frozen=True):
-    """Every literal of this clause is false."""
+    """Every literal of the clause is false."""
 
     clause: Clause
 
 
-class Split(Struct, frozen=True):
+class CaseSplit(Struct, frozen=True):
     """One of the cases holds, and each is contradictory.
 
     Attributes:
         choice: the read whose sources are the cases; ``None`` if the cases are a literal and its
             opposite.
-        cases: what is assumed, and the argument against it.
+        cases: for each case, the assumption and the argument against it.
     """
 
     choice: ChoiceStep | None
@@ -87,10 +87,10 @@ class Argument(Struct, frozen=True):
     """Lemmas, each from the ones before it, and a contradiction from them."""
 
     lemmas: tuple[Derived | Refuted, ...]
-    end: Contradiction | Split
+    end: Contradiction | CaseSplit
 
 
-# One edge more is better than one anti-dependency more: people follow reads-from more easily.
+# People follow reads-from more easily: an anti-dependency costs as much as several other edges.
 _RW_WEIGHT = 4.0
 
 
@@ -100,7 +100,7 @@ def clause_of(
     reader: Callable[[int], int],
     is_indeterminate: Callable[[int], bool],
 ) -> Clause | None:
-    """The clause of a step; ``None`` for those that only repeat what follows from others."""
+    """Return the clause of a step; ``None`` for a step that follows from the others."""
     match step:
         case AnomalyStep():
             out = (signed(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
@@ -127,25 +127,25 @@ def clause_of(
 
 
 def is_cycle(clause: Clause) -> bool:
-    """Return whether the clause is that of a cycle."""
+    """Return whether a cycle is the reason of the clause."""
     return isinstance(clause.step, CycleStep)
 
 
 def tidy(argument: Argument) -> Argument:
-    """The same argument, in the form in which people put it.
+    """Return the argument in the form in which people state it.
 
     "T2 before T1, else cycle A; hence cycle B" becomes "either order of T1 and T2 is a cycle"; "the
     read is not from T1, else cycle A; not from T2, else cycle B; hence it has no source" becomes
-    "one of these sources, each a cycle". Any other argument whose end is no cycle is turned around
-    until it is one.
+    "one of these sources, each a cycle". Any other argument is turned around so that it ends in a
+    cycle, if one of its lemmas has one.
     """
     lemmas = tuple(
         Refuted(lemma.literal, tidy(lemma.otherwise)) if isinstance(lemma, Refuted) else lemma
         for lemma in argument.lemmas
     )
-    if isinstance(argument.end, Split):
+    if isinstance(argument.end, CaseSplit):
         cases = tuple((case, tidy(against)) for case, against in argument.end.cases)
-        return Argument(lemmas, Split(argument.end.choice, cases))
+        return Argument(lemmas, CaseSplit(argument.end.choice, cases))
     end = argument.end.clause
     premises = {negate(literal) for literal in end.literals}
     used = [negate(x) for lemma in lemmas if isinstance(lemma, Derived)
@@ -161,7 +161,7 @@ def tidy(argument: Argument) -> Argument:
     if isinstance(end.step, ChoiceStep) and len(end.literals) > 1 and premises == set(by_cycle):
         rest = tuple(lemma for lemma in lemmas if lemma.literal not in by_cycle)
         sources = tuple((x, Argument((), Contradiction(by_cycle[negate(x)]))) for x in end.literals)
-        return Argument(rest, Split(end.step, sources))
+        return Argument(rest, CaseSplit(end.step, sources))
     steps = [lemma for lemma in lemmas if not is_obvious(lemma) and not plain_reason(lemma)]
     if is_cycle(end):
         if (
@@ -175,7 +175,7 @@ def tidy(argument: Argument) -> Argument:
             orders = [(negate(literal), otherwise), (literal, end)]
             orders.sort(key=lambda case: not case[0][0])
             return Argument(
-                rest, Split(None, tuple((x, Argument((), Contradiction(c))) for x, c in orders))
+                rest, CaseSplit(None, tuple((x, Argument((), Contradiction(c))) for x, c in orders))
             )
         return Argument(lemmas, argument.end)
     if by_cycle:
@@ -186,7 +186,7 @@ def tidy(argument: Argument) -> Argument:
 
 
 def is_obvious(lemma: Derived | Refuted) -> bool:
-    """Return whether a lemma needs no words: the one candidate of a read is its source."""
+    """Return whether a lemma needs no words: the only candidate of a read is its source."""
     return (
         isinstance(lemma, Derived)
         and isinstance(lemma.clause.step, ChoiceStep)
@@ -195,7 +195,7 @@ def is_obvious(lemma: Derived | Refuted) -> bool:
 
 
 def plain_reason(lemma: Derived | Refuted) -> Edge | None:
-    """The one edge behind a lemma that only says: a wrote before b, for b read from it."""
+    """Return the edge behind a lemma of the form: a wrote before b, since b read from a."""
     if isinstance(lemma, Derived) and isinstance(lemma.clause.step, CycleStep):
         edges = lemma.clause.step.edges
         order = [edge for edge in edges if edge.relation == "ww"]
@@ -207,7 +207,7 @@ def plain_reason(lemma: Derived | Refuted) -> Edge | None:
 
 
 def needs(edge: Edge) -> tuple[Literal, ...]:
-    """The literals under which an edge is there (``docs/architecture.md``)."""
+    """Return the literals under which an edge exists (``docs/architecture.md``)."""
     match edge.relation:
         case "wr":
             return (Source(edge.op, edge.a),)

@@ -1,12 +1,12 @@
-"""Why a refutation's clauses contradict each other, as an argument a person can follow.
+"""Arguments that people can follow, from the clauses of a refutation.
 
 A refutation is a list of clauses that a checker replays; people want "this must be so, otherwise
 that cycle; hence this cycle". IDEA: forget the solver's own order of reasoning and look for the
 cheapest derivation of a contradiction from the clauses that the history and the axioms give
 (cycles, choices, orders). Unit propagation is forward chaining, and the cost of a derivation tree
 is superior in Knuth's sense (*A generalization of Dijkstra's algorithm*, 1977), so the cheapest one
-is found by Dijkstra's algorithm. Where propagation alone does not do, a case split is tried,
-cheapest first.
+is found by Dijkstra's algorithm. Where propagation alone does not suffice, the search tries case
+splits, cheapest first.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from collections.abc import Callable, Iterable, Mapping
 from isolang.certify.steps import ChoiceStep, CycleStep, Literal, Step
 from isolang.explain.argument import (
     Argument,
+    CaseSplit,
     Clause,
     Contradiction,
     Derived,
     Refuted,
     Signed,
-    Split,
     negate,
     signed,
     tidy,
 )
 
 LARGEST = 20_000
-"""A refutation with more edges in its cycles is not argued from: it would fill books."""
+"""No argument is made from a refutation with more edges in its cycles: nobody would read it."""
 
 
 class TooLongError(Exception):
-    """No argument of reasonable size was found."""
+    """The search found no argument of reasonable size."""
 
 
 def edges_in(steps: Iterable[Step]) -> int:
-    """How many edges the cycles of a refutation have."""
+    """Return the number of edges in the cycles of a refutation."""
     return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
@@ -51,15 +51,17 @@ class Reasoner:
         """Prepare the search.
 
         Args:
-            clauses: together contradictory.
-            fact: what the history itself says of a literal.
-            attempts: how often to propagate at most.
+            clauses: clauses that contradict each other.
+            fact: whether the history itself decides a literal, and how.
+            attempts: the most unit propagations.
         """
         self._fact = fact
         self._attempts = attempts
         self._clauses: list[Clause] = []
-        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # falsified by this literal
-        self._open: list[tuple[Signed, ...]] = []  # per clause, the literals that are no facts
+        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # opposite -> clauses
+        self._open: list[
+            tuple[Signed, ...]
+        ] = []  # per clause, the literals that the history leaves open
         for clause in clauses:
             truths = [self._truth(literal) for literal in clause.literals]
             if True in truths:
@@ -81,19 +83,19 @@ class Reasoner:
         """Find an argument that ends in cycles.
 
         Raises:
-            TooLongError: none was found within the attempts.
+            TooLongError: the attempts do not suffice.
         """
         return tidy(self._argue({}))
 
-    def _argue(self, given: Mapping[Signed, float]) -> Argument:
-        known = dict(given)
+    def _argue(self, assumed: Mapping[Signed, float]) -> Argument:
+        known = dict(assumed)
         lemmas: list[Derived | Refuted] = []
         while True:
             found = self._propagate(known)
             if found.conflict is not None:
                 return Argument((*lemmas, *found.lemmas()), Contradiction(found.conflict))
             step = self._look_ahead(known, found)
-            if isinstance(step, Split):
+            if isinstance(step, CaseSplit):
                 return Argument(tuple(lemmas), step)
             if step is not None:
                 lemmas.append(step)
@@ -103,13 +105,13 @@ class Reasoner:
 
     # --- unit propagation, cheapest first ---
 
-    def _propagate(self, known: Mapping[Signed, float]) -> _Found:
+    def _propagate(self, known: Mapping[Signed, float]) -> _Propagation:
         self._attempts -= 1
         if self._attempts < 0:
             raise TooLongError
         missing = [len(literals) for literals in self._open]
         spent = [clause.weight for clause in self._clauses]
-        found = _Found(known=known)
+        found = _Propagation(known=known)
         best = float("inf")
         queue: list[tuple[float, int, Signed, int]] = []
         ticket = 0
@@ -144,22 +146,24 @@ class Reasoner:
 
     # --- case splits ---
 
-    def _undecided(self, found: _Found) -> list[Signed]:
-        """The variables of clauses that do not hold yet, those of short clauses first."""
+    def _undecided(self, found: _Propagation) -> list[Signed]:
+        """Return the open variables of clauses that do not hold yet, short clauses first."""
         score: defaultdict[Signed, float] = defaultdict(float)
         for literals in self._open:
             if any(literal in found.reason for literal in literals):
                 continue
-            left = [literal for literal in literals if negate(literal) not in found.reason]
-            for literal in left:
-                score[signed(True, literal[1])] += 4.0 ** -min(len(left), 20)
+            undecided = [literal for literal in literals if negate(literal) not in found.reason]
+            for literal in undecided:
+                score[signed(True, literal[1])] += 4.0 ** -min(len(undecided), 20)
         return sorted(score, key=lambda literal: (-score[literal], str(literal)))
 
-    def _look_ahead(self, known: Mapping[Signed, float], found: _Found) -> Split | Refuted | None:
-        """A split whose cases all end by propagation, else a literal whose opposite does."""
-        best: tuple[float, Split] | None = None
-        failed: tuple[float, Signed, _Found] | None = None
-        ends: dict[Signed, _Found] = {}
+    def _look_ahead(
+        self, known: Mapping[Signed, float], found: _Propagation
+    ) -> CaseSplit | Refuted | None:
+        """Return a split whose cases all end by propagation, or a literal whose opposite does."""
+        best: tuple[float, CaseSplit] | None = None
+        failed: tuple[float, Signed, _Propagation] | None = None
+        ends: dict[Signed, _Propagation] = {}
         for variable in self._undecided(found)[:40]:
             cases = (variable, negate(variable))
             for case in cases:
@@ -171,35 +175,37 @@ class Reasoner:
             if all(case in ends for case in cases):
                 cost = sum(ends[case].cost for case in cases)
                 if best is None or cost < best[0]:
-                    best = (cost, Split(None, tuple((c, ends[c].argument()) for c in cases)))
+                    best = (cost, CaseSplit(None, tuple((c, ends[c].argument()) for c in cases)))
         for clause, literals in zip(self._clauses, self._open, strict=True):
             if not isinstance(clause.step, ChoiceStep):
                 continue
             if any(literal in found.reason for literal in literals):
                 continue
-            left = [literal for literal in literals if negate(literal) not in found.reason]
-            if len(left) == len(literals) > 1 and all(literal in ends for literal in left):
-                cost = sum(ends[literal].cost for literal in left) - 1.0
+            undecided = [literal for literal in literals if negate(literal) not in found.reason]
+            if len(undecided) == len(literals) > 1 and all(
+                literal in ends for literal in undecided
+            ):
+                cost = sum(ends[literal].cost for literal in undecided) - 1.0
                 if best is None or cost < best[0]:
-                    cases_of = tuple((x, ends[x].argument()) for x in left)
-                    best = (cost, Split(clause.step, cases_of))
+                    cases_of = tuple((x, ends[x].argument()) for x in undecided)
+                    best = (cost, CaseSplit(clause.step, cases_of))
         if best is not None:
             return best[1]
         if failed is not None:
             return Refuted(negate(failed[1]), failed[2].argument())
         return None
 
-    def _branch(self, known: Mapping[Signed, float], found: _Found) -> Split:
+    def _branch(self, known: Mapping[Signed, float], found: _Propagation) -> CaseSplit:
         undecided = self._undecided(found)
         if not undecided:
-            raise TooLongError  # the clauses do not contradict each other without the solver's own
+            raise TooLongError  # only the solver's own clauses make the contradiction
         case = undecided[0]
         cases = tuple((c, self._argue({**known, c: 0.0})) for c in (case, negate(case)))
-        return Split(None, cases)
+        return CaseSplit(None, cases)
 
 
-class _Found:
-    """What one propagation derived."""
+class _Propagation:
+    """The literals that one propagation derived, with their reasons."""
 
     __slots__ = ("conflict", "cost", "known", "reason")
 
@@ -210,7 +216,7 @@ class _Found:
         self.cost = float("inf")
 
     def lemmas(self) -> tuple[Derived, ...]:
-        """What the conflict needs, premises first."""
+        """Return the lemmas that the conflict needs, premises first."""
         assert self.conflict is not None
         needed: dict[Signed, Derived] = {}
         stack: list[tuple[Signed, bool]] = [

@@ -1,4 +1,4 @@
-"""A violation without a refutation in steps: a few transactions for which nothing can be chosen."""
+"""Violations without steps: a few transactions for which no choice meets the checks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from isolang.explain.operations import failed_comparisons
 from isolang.explain.part import operations_of, part_of
 from isolang.explain.transactions import show_transactions
 from isolang.explain.violation import ArgumentView, PlainReason, Violation
-from isolang.explain.words import Words
+from isolang.explain.words import Phrases
 from isolang.language.meaning.core import Spec
 from isolang.problem import Problem
 
@@ -21,7 +21,7 @@ _LISTED = 12
 def explain_exhausted(
     problem: Problem, transactions: Sequence[int], checks: Sequence[str], spec: Spec
 ) -> Violation:
-    """Say which transactions and checks are to blame.
+    """Return a violation that names the transactions and checks of an unsat core.
 
     Args:
         problem: of the whole history.
@@ -31,7 +31,7 @@ def explain_exhausted(
     """
     history = problem.history
     part = part_of(history, operations_of(history, transactions), transactions)
-    words = Words(part.history, Facts(part.history))
+    words = Phrases(part.history, Facts(part.history))
     inner = range(part.history.t0)
     shown = list(inner)[:_LISTED]
     matters = {op for t in shown for op in part.history.operations_of(t)}
@@ -39,7 +39,7 @@ def explain_exhausted(
     who = _listed([history.name_of(t) for t in transactions[:_LISTED]])
     if len(transactions) > _LISTED:
         who += f" and {len(transactions) - _LISTED} more"
-    who = who or "T0, which wrote what was there at first,"
+    who = who or "T0, which wrote the initial state,"
     of = _listed(chosen) if chosen else "the sources"
     what = _listed([f"`{name}`" for name in checks]) or "the bounds of what exists"
     text = f"No choice of {of} for {who} meets {what}."

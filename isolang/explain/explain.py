@@ -1,4 +1,4 @@
-"""From a refutation to a violation: a small argument, its transactions, and the anomaly's name."""
+"""Makes a violation of a refutation: a small argument, its transactions, and a name."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from isolang.certify.steps import (
 from isolang.explain import names, operations
 from isolang.explain.argument import (
     Argument,
+    CaseSplit,
     Clause,
     Contradiction,
     Derived,
     Refuted,
     Signed,
-    Split,
     is_obvious,
     needs,
     negate,
@@ -36,7 +36,7 @@ from isolang.explain.argument import (
     signed,
 )
 from isolang.explain.derivation import LARGEST, Reasoner, TooLongError, edges_in
-from isolang.explain.part import Part, Sources, operations_of, part_of
+from isolang.explain.part import HistoryPart, Sources, operations_of, part_of
 from isolang.explain.premises import Premises
 from isolang.explain.transactions import show_transactions
 from isolang.explain.violation import (
@@ -50,13 +50,13 @@ from isolang.explain.violation import (
     SplitView,
     Violation,
 )
-from isolang.explain.words import Words, counted
+from isolang.explain.words import Phrases, counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
-# The search for an argument may look at this many clauses: well under a second.
+# The most clauses that the search for an argument may visit: well under a second.
 EFFORT = 150_000
-# An argument of several cycles with more edges than this fills screens, and nobody follows it.
+# An argument of several cycles with more edges than this fills screens, and people give up.
 READABLE = 48
 
 
@@ -64,12 +64,12 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
     """Explain a refutation of a history.
 
     Args:
-        problem: the problem that was refuted.
+        problem: the refuted problem.
         steps: the refutation.
 
     Returns:
-        The violation; where no argument of a readable size was found, one that says so and lists
-        the cycles used.
+        The violation. If no argument of a readable size was found, it says so and shows the
+        simplest of the cycles.
     """
     found = _explained(problem, steps)
     failed = operations.failed_comparisons(problem.history, found.transactions)
@@ -92,7 +92,7 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
     matters = anomaly.operations(history)
     txns = sorted({history.transaction_of(op) for op in matters})
     part = part_of(history, operations_of(history, txns))
-    words = Words(part.history, Facts(part.history))
+    words = Phrases(part.history, Facts(part.history))
     inner = {i for i, op in enumerate(part.ops) if op in matters}
     name = names.name_of_step(step)
     return Violation(
@@ -109,9 +109,9 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
 
 
 def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
-    """What nobody can follow: that a search went through everything."""
+    """Return a violation that only an exhaustive search shows, without an argument."""
     how = (
-        f"an exhaustive search found none ({step.states} states looked at)"
+        f"an exhaustive search found none ({step.states} states)"
         if step.states
         else "what must come before what, wherever the reads take their values from, leaves none"
     )
@@ -123,13 +123,13 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
 
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
-    """Explain what a solver says and nobody has proved: that there is no model."""
+    """Return a violation for a solver's claim, without proof, that no model exists."""
     text = f"{pair} found that no choice of sources and version orders meets the checks."
     return _without_a_cycle(problem, "no model", text)
 
 
 def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
-    """A violation that a sentence tells and no transaction shows."""
+    """Return a violation whose argument is a sentence, without transactions."""
     return Violation(
         anomaly=anomaly,
         meaning=operations.meaning(anomaly, problem.history),
@@ -151,17 +151,17 @@ def _anomaly(step: AnomalyStep) -> Anomaly:
 
 
 class _Explainer:
-    def __init__(self, part: Part, steps: list[Step], problem: Problem) -> None:
+    def __init__(self, part: HistoryPart, steps: list[Step], problem: Problem) -> None:
         self._part = part
         self._facts = facts = Facts(part.history)
-        self._words = Words(part.history, facts)
+        self._words = Phrases(part.history, facts)
         self._premises = Premises(facts, self._words)
         self._steps = steps
         self._problem = problem
-        self._forget()
+        self._reset_view()
 
-    def _forget(self) -> None:
-        """Begin a view."""
+    def _reset_view(self) -> None:
+        """Forget all that a view mentions."""
         self._numbers: dict[Signed, int] = {}
         self._mentioned: dict[int, None] = {}
         self._matters: set[int] = set()
@@ -175,7 +175,7 @@ class _Explainer:
             view = self._view(argument, frozenset())
             name = names.weakest(self._names(argument) or ["G2"])
         except TooLongError:
-            self._forget()
+            self._reset_view()
             view, name = self._unargued()
         # A lemma may need sessions or real time where the final cycle has no such edge.
         name = names.strip_suffix(name) + names.suffix(self._relations)
@@ -197,7 +197,7 @@ class _Explainer:
     def _argument(self) -> Argument:
         if edges_in(self._steps) > LARGEST:
             raise TooLongError
-        # Of each source that a read may have had it would be told why it was not.
+        # An argument explains for each candidate of such a read why it is not the source.
         choices = [step.op for step in self._steps if isinstance(step, ChoiceStep)]
         if any(len(self._facts.candidates(op)) > READABLE for op in choices):
             raise TooLongError
@@ -205,14 +205,14 @@ class _Explainer:
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
     def _names(self, argument: Argument) -> list[str]:
-        """The names of all cycles of an argument: where a lemma does not hold, its own happened."""
+        """Return the names of all cycles: if a lemma does not hold, its own cycle happened."""
         found = []
         for lemma in argument.lemmas:
             if isinstance(lemma, Refuted):
                 found += self._names(lemma.otherwise)
             elif isinstance(lemma.clause.step, CycleStep):
                 found.append(self._name(lemma.clause.step))
-        if isinstance(argument.end, Split):
+        if isinstance(argument.end, CaseSplit):
             return found + [name for _, case in argument.end.cases for name in self._names(case)]
         step = argument.end.clause.step
         if isinstance(step, AnomalyStep):
@@ -243,12 +243,12 @@ class _Explainer:
             conclusion = self._split(argument.end, assumed)
         return ArgumentView(lemmas=tuple(lemmas), conclusion=conclusion)
 
-    def _split(self, split: Split, assumed: frozenset[Signed]) -> SplitView:
+    def _split(self, split: CaseSplit, assumed: frozenset[Signed]) -> SplitView:
         cases = []
         for literal, against in split.cases:
             saved = dict(self._numbers)
             view = self._view(against, assumed | {literal})
-            # Lemmas of one case say nothing in the next; their numbers are not used again.
+            # Lemmas of a case do not hold in the next one; their numbers are not reused.
             self._numbers = saved
             txns, ops = self._mention_literal(literal[1])
             assumption = self._words.literal(*literal)
@@ -257,7 +257,7 @@ class _Explainer:
             )
         return SplitView(text=self._question(split), cases=tuple(cases))
 
-    def _question(self, split: Split) -> str:
+    def _question(self, split: CaseSplit) -> str:
         words = self._words
         if split.choice is not None:
             reader = words.txn(self._facts.txn_of[split.choice.op])
@@ -291,7 +291,7 @@ class _Explainer:
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
     ) -> CycleView | PlainReason:
-        """Why a clause holds, when all its literals but one are false."""
+        """Return the reason of a clause whose literals, except perhaps ``but``, are false."""
         if isinstance(clause.step, CycleStep):
             return self._cycle(clause.step, assumed)
         because = tuple(
@@ -300,10 +300,10 @@ class _Explainer:
         match clause.step:
             case ChoiceStep(op):
                 self._mention(self._facts.txn_of[op], op)
-                left = "the only source left"
+                reason = "the only source left"
                 if but is None or not isinstance(but[1], Source):
-                    left = f"the read of {self._words.seen(op)} has no source left"
-                return PlainReason(text=left, because=because, operations=self._whole([op]))
+                    reason = f"the read of {self._words.seen(op)} has no source left"
+                return PlainReason(text=reason, because=because, operations=self._whole([op]))
             case OrderStep(key):
                 text = f"the versions of {self._words.key(key)} are in an order"
                 return PlainReason(text=text, because=because)
@@ -348,7 +348,7 @@ class _Explainer:
         return CycleView(check=step.check, anomaly=self._name(step), edges=tuple(views))
 
     def _mention_edge(self, edge: Edge) -> list[int]:
-        """Show the transactions of an edge, and the operations it is about; give these."""
+        """Show the transactions and operations of an edge, and return the operations."""
         ops = self._words.operations_of_edge(edge)
         if (shown := self._premises.shown_by(edge)) is not None:
             ops.append(shown)
@@ -356,14 +356,14 @@ class _Explainer:
         self._relations.add(edge.relation)
         self._mention(edge.a)
         self._mention(edge.b)
-        if edge.relation == "rw":  # a lost update is one by what the reader itself wrote
+        if edge.relation == "rw":  # a lost update needs the write of the reader
             self._mention(edge.a, self._words.write_of(edge.a, edge.key))
         for op in ops:
             self._mention(self._facts.txn_of[op], op)
         return ops
 
     def _mention_literal(self, literal: Literal) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Show what a sentence about a literal speaks of; give its transactions and operations."""
+        """Show the transactions and operations that a literal mentions, and return them."""
         about: list[tuple[int, int | None]]
         match literal:
             case Before(key, a, b):
@@ -379,7 +379,7 @@ class _Explainer:
         return txns, self._whole(op for _, op in about if op is not None)
 
     def _whole(self, ops: Iterable[int]) -> tuple[int, ...]:
-        """Operations of the part, each once, by their numbers in the whole history."""
+        """Return operations of the part with their numbers in the whole history, each once."""
         return tuple(dict.fromkeys(self._part.ops[op] for op in ops))
 
     def _evidence_of(self, edge: Edge) -> str:
@@ -399,7 +399,7 @@ class _Explainer:
             self._matters.add(op)
 
     def _unargued(self) -> tuple[ArgumentView, str]:
-        """What to say when the reasons are too many: how many, and the simplest of the cycles."""
+        """Return an argument too long to show: its size, and the simplest of its cycles."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
         weakest = names.weakest([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]
@@ -421,7 +421,7 @@ class _Explainer:
 
 
 def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """Let a cycle end with an anti-dependency: a story that ends in what was missed."""
+    """Return a cycle that ends with an anti-dependency: the missed write comes last."""
     last = [i for i, edge in enumerate(edges) if edge.relation == "rw"]
     at = last[-1] + 1 if last else min(range(len(edges)), key=lambda i: edges[i].a)
     return edges[at:] + edges[:at]

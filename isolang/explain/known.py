@@ -1,9 +1,9 @@
 """The edges that a history shows by itself, and the short cycles among them.
 
-A read with one candidate reads from it; what reads a version and writes the key comes right after
-it; list reads show orders. That is what Elle infers, and less than the engine knows; but a cycle of
-such edges is a few lines to read, where the engine's first refutation may go around half of the
-history. The cycles are guesses about where to look: the engine, and the checker, have the word.
+A read with one candidate reads from it; a transaction that reads a version and writes the key comes
+right after it; list reads show orders. Elle infers the same, and the engine knows more; but a cycle
+of such edges is a few lines to read, while the engine's first refutation may go around half of the
+history. The cycles only suggest where to look: the engine and the checker decide.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
     """A cycle of known edges.
 
     Attributes:
-        edges: in order; the first one closes it.
-        shown: the reads of those who overwrote what they had read, which show the orders of its
-            ``ww`` and ``rw``.
-        component: the number of the strongly connected component that it lies in.
+        edges: in order; the first one closes the cycle.
+        shown: reads of transactions that overwrote the version they had read, which show the orders
+            of the ``ww`` and ``rw`` edges.
+        component: the number of its strongly connected component.
     """
 
     edges: tuple[Edge, ...]
@@ -45,8 +45,9 @@ class KnownGraph:
 
         Args:
             problem: of the history; reads with intrinsic anomalies give no edge.
-            effort: how many reads are looked at; the rest is left out.
-            among: only those of transactions from the first of these to before the second.
+            effort: the most reads to visit; the rest give no edge.
+            among: the range of transactions to consider, as its first one and its end; all by
+                default.
         """
         from isolang._native import KnownGraph as Native
 
@@ -62,20 +63,20 @@ class KnownGraph:
         most: int,
         effort: int,
     ) -> tuple[list[KnownCycle], bool]:
-        """Give cycles of known edges, those of two edges first, and then longer and longer ones.
+        """Return cycles of known edges, shorter ones first.
 
-        Of those of two edges the simpler come first; of the longer ones there is a shortest one for
-        each edge that closes some.
+        Cycles of two edges come with the simpler ones first. Of the longer ones, each closing edge
+        has a shortest cycle.
 
         Args:
-            relations: those that may be used.
-            closing: those of the edge that closes a cycle, if it is not one of these.
+            relations: the relations that edges may have.
+            closing: the relations that the closing edge may have; by default ``relations``.
             longest: the most edges of a cycle.
             most: the most cycles.
-            effort: how many edges may be looked at for the longer ones.
+            effort: the most edges to visit for the longer ones.
 
         Returns:
-            The cycles, and whether these are all.
+            The cycles, and whether the search was complete.
         """
         rows, complete = self._native.short_cycles(
             relations, relations if closing is None else closing, longest, most, effort

@@ -1,4 +1,4 @@
-"""The name of an anomaly: a function of its cycle alone, by the table of ``docs/anomalies.md``."""
+"""Names of anomalies: functions of the cycle alone, by the table of ``docs/anomalies.md``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ INTRINSIC: Final = {
 }
 
 MEANING: Final = {
-    "thin-air read": "a transaction read a value that nobody wrote",
+    "thin-air read": "a transaction read a value that no transaction wrote",
     "G1a": "aborted read: a transaction read what only aborted ones wrote",
     "G1b": "intermediate read: a transaction read a value that its writer replaced before it ended",
     "future read": "a transaction read its own write before making it",
-    "not my own write": "a transaction read something else than what it had just written itself",
-    "not my last write": "a transaction read an own write that it had replaced",
+    "not my own write": "a transaction read something other than what it had just written itself",
+    "not my last write": "a transaction read a write of its own that it had replaced",
     "incompatible order": "two reads show a list in orders that contradict each other",
     "duplicate element": "a list shows an element more often than it was appended",
     "two values": "one version was read with two values, or with another than was written",
@@ -50,15 +50,15 @@ MEANING: Final = {
     "long fork": "readers saw writes in orders that contradict each other",
     "no order": "no order of the transactions explains what they read (no cycle shows it)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
-    "no model": "a solver found no model, which nobody has proved",
+    "no model": "a solver found no model, and there is no proof of that",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }
-"""What each name says, in a line; suffixes add *by a predicate read*, *across a session*, and *in
-real time*."""
+"""The meaning of each name, in a line; suffixes add *by a predicate read*, *counting the order of
+its session*, and *counting real time*."""
 
-# From the weakest promise broken to the strongest. Where an argument has several cycles, of its
-# cases or its lemmas, at least the anomaly that stands last here happened, whichever is the true
-# one: it names the violation.
+# From the weakest promise broken to the strongest. If an argument has several cycles, in its cases
+# or its lemmas, at least the anomaly that comes last here happened, whichever case is true. It
+# names the violation.
 SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
                    "causality violation", "G-single", "long fork", "write skew",
                    "predicate write skew", "G2")  # fmt: skip
@@ -68,27 +68,27 @@ _SUFFIXES = ("-session", "-realtime")
 
 
 class Reads(Protocol):
-    """What operations are, which an edge names."""
+    """A history, or facts about it, that answers questions about the operations of edges."""
 
     def of_predicate(self, op: int) -> bool:
-        """Return whether it says, for a predicate read, that no matching row was there."""
+        """Return whether an operation states that a predicate read found no matching row."""
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether one operation precedes another one of its transaction."""
+        """Return whether an operation precedes another operation of its transaction."""
 
 
 def name_of_step(step: AnomalyStep) -> str:
-    """The name of an intrinsic anomaly."""
+    """Return the name of an intrinsic anomaly."""
     return INTRINSIC[AnomalyKind(step.kind)]
 
 
 def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], reads: Reads) -> str:
-    """The name of a cycle.
+    """Return the name of a cycle.
 
     Args:
         edges: the cycle.
         writes: whether a transaction writes a key.
-        reads: what the operations are.
+        reads: the history, or facts about it.
 
     >>> from isolang import History, Transaction
     >>> from isolang.certify.steps import Edge
@@ -115,22 +115,22 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
 
 
 _INSIDE: Final = ("po", "tx")
-"""Steps inside a transaction: where a walk by statements meets it, and where it leaves it."""
+"""Steps inside a transaction, between its begin, its statements and its commit."""
 
 
 def suffix(relations: Collection[str]) -> str:
-    """``-realtime`` if there is an edge by time, else ``-session`` if there is an so edge."""
+    """Return ``-realtime`` if an edge compares times, else ``-session`` if one is ``so``."""
     if set(relations) & COMPARING_TIMES:
         return "-realtime"
     return "-session" if "so" in relations else ""
 
 
 _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate write skew"}
-"""Names of their own, where an anti-dependency is of a predicate read."""
+"""Names of cycles with an anti-dependency of a predicate read."""
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Return whether one predicate read saw a transaction, and missed it, which no phantom does."""
+    """Return whether one predicate read both saw and missed a transaction: not a phantom."""
     (first, second) = (edge for edge in edges if edge.relation in ("wr", "rw"))
     saw = {first.relation, second.relation} == {"wr", "rw"}
     return saw and not any(
@@ -170,14 +170,14 @@ def _one_rw(
         return "non-monotonic read" if reads.reads_first(seen.op, missed.op) else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
-    # A way back by way of others is one that levels forbid which allow lost updates.
+    # Levels that allow lost updates may forbid a way back through other transactions.
     if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", *COMPARING_TIMES}):
         return "lost update"
     return "G-single"
 
 
 def weakest(names: Sequence[str]) -> str:
-    """The name of a violation whose cases have these names: what happened at least."""
+    """Return the name of a violation whose cases have these names: what at least happened."""
 
     def rank(name: str) -> tuple[int, bool, int]:
         timeless = strip_suffix(name)
@@ -189,19 +189,19 @@ def weakest(names: Sequence[str]) -> str:
 
 
 def strip_suffix(name: str) -> str:
-    """The name without ``-session`` or ``-realtime``."""
+    """Return the name without ``-session`` or ``-realtime``."""
     for end in _SUFFIXES:
         name = name.removesuffix(end)
     return name
 
 
 def base(name: str) -> str:
-    """The name without any suffix."""
+    """Return the name without any suffix."""
     return strip_suffix(name).removesuffix(_PREDICATE)
 
 
 def meaning(name: str) -> str:
-    """What a name says, in a line."""
+    """Return the meaning of a name, in a line."""
     timeless = strip_suffix(name)
     more = {"-session": ", counting the order of its session", "-realtime": ", counting real time"}
     rows = ", by a predicate read" if timeless != base(name) else ""

@@ -1,8 +1,8 @@
-"""What a name says of a log of operations: linearizability and its kin.
+"""The meanings of anomalies in a log of operations: linearizability and its kin.
 
-Each of its transactions is one operation, which reads, writes, or compares and sets one key. Of a
-cycle of such the field says that the operations have no linearization (M. Herlihy, J. Wing, TOPLAS
-12(3), 1990), or that they are not sequentially consistent (L. Lamport, 1979).
+Each transaction of such a log is one operation, which reads, writes, or compares and sets one key.
+If operations form a cycle, they have no linearization (M. Herlihy, J. Wing, TOPLAS 12(3), 1990), or
+are not sequentially consistent (L. Lamport, 1979).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 MEANING: Final = {
-    "thin-air read": "an operation read a value that nobody wrote",
+    "thin-air read": "an operation read a value that no operation wrote",
     "G1a": "an operation read what only failed ones wrote",
     "G0": "writes are ordered in a circle",
     "G1c": "operations are ordered in a circle by what they read",
@@ -34,11 +34,11 @@ MEANING: Final = {
 
 
 _LOGS: Final = ("registers", "workload")
-"""The formats that record operations."""
+"""The formats that record single operations."""
 
 
 def are_operations(history: History) -> bool:
-    """Return whether a log has each operation on one key: a read, a write, or both in turn."""
+    """Return whether each transaction is one operation: a read, a write, or both in turn."""
     import numpy as np
 
     columns = history.columns
@@ -58,11 +58,11 @@ def are_operations(history: History) -> bool:
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
-    """Of what an argument shows, the comparisons that failed and are taken to have run.
+    """Return the failed comparisons that an argument takes to have run.
 
     Args:
-        history: a log of operations has set-reads for these alone.
-        shown: the transactions of the argument; if none, it is about all of the history.
+        history: a history; in a log of operations only failed comparisons have set-reads.
+        shown: the transactions of the argument; if empty, it is about the whole history.
     """
     if history.format != "registers":
         return ()
@@ -76,13 +76,13 @@ def failed_comparisons(history: History, shown: Collection[TransactionView]) -> 
 
 
 def meaning(name: str, history: History, relations: Collection[str] = (), key: str = "") -> str:
-    """What a name says, in a line: of operations where the history is a log of them.
+    """Return the meaning of a name, in a line; in terms of operations for a log of operations.
 
     Args:
-        name: of the anomaly.
-        history: that it is in.
-        relations: what orders the cycles that the refutation ends in.
-        key: of all operations in them, if that is one.
+        name: the name of the anomaly.
+        history: the history that has it.
+        relations: the relations of the argument's edges.
+        key: the key of all operations in the argument, if they share one.
     """
     what = MEANING.get(names.base(name))
     if what is None or not set(relations) <= {"so", "rt", *DEPENDENCIES}:

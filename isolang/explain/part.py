@@ -1,4 +1,4 @@
-"""The part of a history that an argument is about, and how its numbers map to the whole's."""
+"""Parts of a history, and how their numbers map to those of the whole."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.history.history import History
 
-# Reads that show what a session knew of a key: the last ones count.
-_KNOWN = 8
+# The most reads that show which versions a session knew of a key; the last ones count.
+_SESSION_READS = 8
 
 
-class Part(Struct, frozen=True):
+class HistoryPart(Struct, frozen=True):
     """A sub-history and how its numbers map to those of the whole.
 
     Attributes:
-        whole: the history it is a part of.
-        history: the part.
-        ops: per operation of the part, its number in the whole.
-        txns: per transaction of the part, its number in the whole; one entry more, for T0.
+        whole: the history that it is a part of.
+        history: the part, as a history.
+        ops: for each operation of the part, its number in the whole.
+        txns: for each transaction of the part, its number in the whole; and last, that of T0.
     """
 
     whole: History
@@ -52,12 +52,12 @@ class Part(Struct, frozen=True):
     txns: tuple[int, ...]
 
     def to_whole(self, steps: Iterable[Step]) -> list[Step]:
-        """Steps about the part, in the numbers of the whole."""
+        """Return steps about the part with the numbers of the whole."""
         ops, txns, keys = dict(enumerate(self.ops)), dict(enumerate(self.txns)), self._keys()
         return [_renumbered(step, ops, txns, keys) for step in steps]
 
     def to_part(self, steps: Iterable[Step]) -> list[Step]:
-        """Steps about the whole, in the numbers of the part, which must have all they speak of."""
+        """Return steps about the whole with the numbers of the part, which must have them."""
         ops = {old: new for new, old in enumerate(self.ops)}
         txns = {old: new for new, old in enumerate(self.txns)}
         keys = {old: new for new, old in self._keys().items()}
@@ -67,8 +67,8 @@ class Part(Struct, frozen=True):
         old, new = self.whole.columns.op_key, self.history.columns.op_key
         return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
 
-    def narrowed(self, kept: Sequence[int], txns: Iterable[int] = ()) -> Part:
-        """The part of this part that has only some of its operations.
+    def narrowed(self, kept: Sequence[int], txns: Iterable[int] = ()) -> HistoryPart:
+        """Return the part of this part that has only some of its operations.
 
         Args:
             kept: operations of this part, in ascending order.
@@ -81,19 +81,19 @@ class Part(Struct, frozen=True):
         return _part(self.whole, smaller, [self.ops[i] for i in kept], [self.txns[t] for t in txns])
 
     def without_operations(self) -> list[int]:
-        """The transactions that have none; what is before or after them may still matter."""
+        """Return the transactions without operations, whose place in orders may still matter."""
         import numpy as np
 
         found: list[int] = np.flatnonzero(np.diff(self.history.columns.op_start) == 0).tolist()
         return found
 
 
-def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> Part:
-    """The part that has only the given operations.
+def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> HistoryPart:
+    """Return the part that has only some operations.
 
     Args:
         history: the whole.
-        ops: its operations.
+        ops: the operations of the part.
         txns: transactions that are kept also without an operation.
     """
     from isolang.history import sub_history
@@ -102,13 +102,13 @@ def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> P
     return _part(history, sub_history(history, kept, txns), kept, txns)
 
 
-def whole_part(history: History) -> Part:
-    """The part that is the whole."""
+def whole_part(history: History) -> HistoryPart:
+    """Return the whole history as a part."""
     return part_of(history, range(history.columns.operations()), range(history.t0))
 
 
-def same_transactions(whole: History, history: History) -> Part:
-    """A history of the same transactions and keys, of which other set-reads are operations.
+def same_transactions(whole: History, history: History) -> HistoryPart:
+    """Return a history as a part of another one that differs only in its set-reads.
 
     Args:
         whole: has all the set-reads of predicate reads that ``history`` has as operations.
@@ -116,8 +116,10 @@ def same_transactions(whole: History, history: History) -> Part:
     """
     import numpy as np
 
-    def told(columns: Columns) -> tuple[NDArray[np.int64], dict[tuple[int, int], int]]:
-        """The operations that are no such set-reads, and these by predicate read and key."""
+    def split_by_set_reads(
+        columns: Columns,
+    ) -> tuple[NDArray[np.int64], dict[tuple[int, int], int]]:
+        """Return the operations except set-reads, and the set-reads by predicate read and key."""
         ops = np.arange(columns.operations())
         statement = np.searchsorted(columns.statement_start, ops, side="right") - 1
         inside = np.append(columns.statement_end, -1)[statement] > ops
@@ -125,29 +127,30 @@ def same_transactions(whole: History, history: History) -> Part:
         of = zip(statement[missed].tolist(), columns.op_key[missed].tolist(), strict=True)
         return ops[~missed], dict(zip(of, ops[missed].tolist(), strict=True))
 
-    (kept, missed), (kept_there, missed_there) = told(history.columns), told(whole.columns)
+    kept, missed = split_by_set_reads(history.columns)
+    kept_there, missed_there = split_by_set_reads(whole.columns)
     place = np.empty(history.columns.operations(), np.int64)
     place[kept] = kept_there
     for which, op in missed.items():
         place[op] = missed_there[which]
-    return Part(whole, history, tuple(place.tolist()), tuple(range(whole.t0 + 1)))
+    return HistoryPart(whole, history, tuple(place.tolist()), tuple(range(whole.t0 + 1)))
 
 
-def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> Part:
+def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> HistoryPart:
     import numpy as np
 
     of_ops = np.searchsorted(whole.columns.op_start, ops, side="right") - 1
     txns = sorted({*of_ops.tolist(), *kept})
-    return Part(whole, history, tuple(ops), (*txns, whole.columns.transactions()))
+    return HistoryPart(whole, history, tuple(ops), (*txns, whole.columns.transactions()))
 
 
 def operations_of(history: History, txns: Iterable[int]) -> list[int]:
-    """All operations of some transactions; T0 has none."""
+    """Return all operations of some transactions; T0 has none."""
     return [op for txn in set(txns) for op in history.operations_of(txn)]
 
 
 def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
-    """The transactions that steps speak of, T0 left out."""
+    """Return the transactions that steps mention, except T0."""
     found: set[int] = set()
     for step in steps:
         match step:
@@ -173,7 +176,7 @@ def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
 
 
 def reads_of(steps: Iterable[Step]) -> set[int]:
-    """The reads that steps speak of."""
+    """Return the reads that steps mention."""
     found: set[int] = set()
     for step in steps:
         match step:
@@ -187,7 +190,7 @@ def reads_of(steps: Iterable[Step]) -> set[int]:
 
 
 class Sources:
-    """The candidates of reads, and the list reads that show orders, looked up in the problem."""
+    """Looks up candidates of reads, and list reads that show orders, in a problem."""
 
     def __init__(self, problem: Problem) -> None:
         """Take the problem of the whole history."""
@@ -196,7 +199,7 @@ class Sources:
         self._candidates: dict[int, list[int]] = {}
 
     def candidates(self, op: int) -> list[int]:
-        """The transactions that a read of the problem may read from, T0 included."""
+        """Return the transactions that a read may read from, T0 included."""
         known = self._candidates.get(op)
         if known is None:
             native, i, known = self._native, self._row(op), []
@@ -207,7 +210,7 @@ class Sources:
         return known
 
     def _row(self, op: int) -> int:
-        """The read of the problem that an operation is, or is one with; -1 if there is none."""
+        """Return the read of the problem that stands for an operation; -1 if there is none."""
         import numpy as np
 
         reads, columns = self._native.read_op, self._history.columns
@@ -225,7 +228,7 @@ class Sources:
         return -1
 
     def keeps_candidates(
-        self, part: Part, reads: Iterable[int] | None = None, problem: Problem | None = None
+        self, part: HistoryPart, reads: Iterable[int] | None = None, problem: Problem | None = None
     ) -> bool:
         """Return whether reads of a part have all the candidates that they have in this history.
 
@@ -234,7 +237,7 @@ class Sources:
         Args:
             part: of this history.
             reads: operations of the part; ``None`` for all its reads.
-            problem: of the part, if it is there already.
+            problem: of the part, if it was built before.
         """
         inner = Sources(problem or build_problem(part.history))
         if reads is None:
@@ -242,7 +245,7 @@ class Sources:
         return all(len(inner.candidates(r)) == len(self.candidates(part.ops[r])) for r in reads)
 
     def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
-        """A read whose only candidate is ``writer``, and its key; (-1, -1) if there is none."""
+        """Return a read whose only candidate is ``writer``, and its key; else (-1, -1)."""
         import numpy as np
 
         native = self._native
@@ -252,14 +255,15 @@ class Sources:
                 return int(native.read_op[i]), int(native.read_key[i])
         return -1, -1
 
-    def around(self, op: int, *, every_write: bool = True) -> Part:
-        """The part that has a read, its candidates, and the versions that its session knew.
+    def around(self, op: int, *, every_write: bool = True) -> HistoryPart:
+        """Return the part with a read, its candidates, and the versions that its session knew.
 
-        Those are of the last reads of a transaction that wrote the key, and its own last write.
+        A session knows versions of the key from its last reads of a writer of the key, and from its
+        own last write.
 
         Args:
             op: a read of the problem.
-            every_write: as for `relevant`.
+            every_write: see `relevant`.
         """
         import numpy as np
 
@@ -275,19 +279,19 @@ class Sources:
         own = native.writer_op[first + 1 : last][
             (native.session[writers] == session) & (writers < reader)
         ]
-        reads = {op, *shown[-_KNOWN:].tolist()}
+        reads = {op, *shown[-_SESSION_READS:].tolist()}
         steps = [ChoiceStep(r) for r in sorted(reads)]
         ops = self.relevant(steps, every_write=every_write)
         return part_of(self._history, ops.union(own[-1:].tolist()))
 
     def filtering(self, steps: Iterable[Step]) -> set[int]:
-        """The reads by which transactions are ends of steps between those that read some key."""
+        """Return the reads by which transactions are the ends of ``rt[W,R]`` and similar steps."""
         import numpy as np
 
         native = self._native
 
         def accesses(txn: int, test: str) -> dict[int, int]:
-            """Per key the read; -1 for a write."""
+            """Return the read of each key that it accesses; -1 for a write."""
             if test == "W":
                 (written,) = np.nonzero(native.writer_txn == txn)
                 keys = np.searchsorted(native.key_start, written, side="right") - 1
@@ -311,7 +315,7 @@ class Sources:
         return bool(len(self._native.vo_op))
 
     def showing(self, keys: Iterable[int]) -> set[int]:
-        """The list reads that show the version orders of keys."""
+        """Return the list reads that show the version orders of keys."""
         import numpy as np
 
         native = self._native
@@ -321,7 +325,7 @@ class Sources:
         return set(native.vo_op[np.isin(key_of, list(keys))].tolist()) - {-1}
 
     def appenders(self, op: int) -> set[int]:
-        """The transactions that appended the elements of a list read."""
+        """Return the transactions that appended the elements of a list read."""
         import numpy as np
 
         columns = self._history.columns
@@ -334,15 +338,15 @@ class Sources:
         return {self._history.transaction_of(int(i)) for i in found}
 
     def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
-        """The operations that steps are about: their reads, and the writes of their transactions.
+        """Return the operations that steps are about: reads, and writes of their transactions.
 
-        Whatever else these transactions read would be a thin-air read in a part with these only.
+        Other reads of these transactions would be thin-air reads in the part.
 
         Args:
-            steps: of this history.
-            every_write: also the writes of keys that the steps do not speak of. Nobody reads those
-                in the part, so that any version order will do there, and no cycle needs them; but
-                a test whether a transaction writes would see them.
+            steps: steps about this history.
+            every_write: whether to include writes of keys that the steps do not mention. The part
+                has no read of these, so that any version order will do, and no cycle needs them;
+                but a test whether a transaction writes depends on them.
         """
         import numpy as np
 
@@ -361,20 +365,20 @@ class Sources:
             found.update(op for op, key in of_keys if key in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
-                # What a transaction itself does to the key belongs to the anomaly.
+                # The anomaly includes all accesses of these transactions to the key.
                 key = columns.op_key[step.op]
                 both = operations_of(history, transactions_of([step], history))
                 found.update(op for op in both if columns.op_key[op] == key)
         return found
 
-    def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> Part:
-        """The part that has only what steps are about; the arguments are those of `relevant`."""
+    def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> HistoryPart:
+        """Return the part with the operations that steps are about; arguments as for `relevant`."""
         txns = self.closed(steps)
         empty = [t for t in txns if not self._history.operations_of(t)]
         return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
 
     def closed(self, steps: Sequence[Step]) -> set[int]:
-        """The transactions of steps, all candidates of their reads, and what shows their orders."""
+        """Return the transactions of steps, of candidates, and of reads that show their orders."""
         txns = transactions_of(steps, self._history)
         for op in reads_of(steps) | self.filtering(steps):
             txns.update(self.candidates(op))
@@ -385,7 +389,7 @@ class Sources:
 
 
 def keys_of(steps: Iterable[Step]) -> set[int]:
-    """The keys whose version order steps speak of."""
+    """Return the keys whose version orders steps mention."""
     found: set[int] = set()
     for step in steps:
         match step:

@@ -1,7 +1,6 @@
-"""What an argument starts from: clauses, and literals that the history itself decides.
+"""The premises of arguments: clauses, and literals that the history itself decides.
 
-The clauses are those of a refutation's steps, and those that hold by the meaning of their literals
-alone.
+The clauses are those of a refutation's steps, and those that hold by the meaning of their literals.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source, Step
 from isolang.certify.versions import stated_before
 from isolang.explain.argument import Clause, clause_of, signed
-from isolang.explain.words import Words
+from isolang.explain.words import Phrases
 
 
 class Premises:
     """The premises of arguments about a history."""
 
-    def __init__(self, facts: Facts, words: Words) -> None:
+    def __init__(self, facts: Facts, words: Phrases) -> None:
         self._facts = facts
         self._words = words
         self._longest: dict[int, int] = {}
 
     def clauses(self, steps: Sequence[Step]) -> list[Clause]:
-        """The clauses of the steps, and those that their literals imply."""
+        """Return the clauses of the steps, and those that their literals imply."""
         facts = self._facts
         clauses: list[Clause] = []
         for step in steps:
@@ -36,7 +35,7 @@ class Premises:
         return clauses + self._implied(clauses)
 
     def fact(self, literal: Literal) -> bool | None:
-        """What the history says of a literal by itself."""
+        """Return whether the history itself decides a literal, and how; ``None`` if it does not."""
         facts = self._facts
         match literal:
             case Before(key, a, b):
@@ -55,7 +54,7 @@ class Premises:
         return None
 
     def shown_by(self, edge: Edge) -> int | None:
-        """The list read that shows the order of two writers, if one does and it needs one."""
+        """Return the list read that shows the order of a ``ww`` edge, if there is one."""
         if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
             return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))
@@ -63,7 +62,7 @@ class Premises:
         return longest if fact and longest >= 0 else None
 
     def stated_by(self, edge: Edge) -> tuple[int, int] | None:
-        """The writes whose stated versions say the order that an edge needs, if they do."""
+        """Return the two writes whose stated versions show the order of an edge, if they do."""
         facts, key = self._facts, edge.key
         before = {"ww": edge.a, "rw": edge.writer}.get(edge.relation, facts.n)
         if facts.n in (before, edge.b) or not stated_before(facts, key, before, edge.b):
@@ -71,7 +70,7 @@ class Premises:
         return facts.last[before][key], facts.last[edge.b][key]
 
     def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """Clauses that hold by the meaning of their literals alone."""
+        """Return clauses that hold by the meaning of their literals alone."""
         facts, words = self._facts, self._words
         literals = {literal for clause in clauses for _, literal in clause.literals}
         found = []

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 
-from isolang.explain.part import Part
+from isolang.explain.part import HistoryPart
 
 
 def shrink(
-    part: Part,
-    accept: Callable[[Part], bool],
+    part: HistoryPart,
+    accept: Callable[[HistoryPart], bool],
     *,
     by_transaction: bool,
     enough: Callable[[], bool],
     share: float = 1 / 2,
     keep: Set[int] = frozenset(),
-) -> Part:
-    """Leave out transactions, or single operations, as long as the rest is accepted.
+) -> HistoryPart:
+    """Remove transactions, or single operations, as long as the rest is accepted.
 
-    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*),
-    ending in a part from which no single element can be left out, unless it is stopped before.
+    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*). It
+    returns a part from which no single element can be removed, unless it is stopped before.
 
     Args:
         part: a part that is accepted.
-        accept: called with smaller and smaller parts; the last one it accepts is returned.
+        accept: decides about smaller and smaller parts; the last accepted one is returned.
         by_transaction: the elements are transactions; else operations.
-        enough: asked before each attempt: whether to stop with what there is.
-        share: of the elements, left out at once to begin with.
-        keep: transactions of the whole that no part is accepted without.
+        enough: decides before each attempt whether to stop.
+        share: the share of the elements that the first attempts remove at once.
+        keep: transactions of the whole that every accepted part has.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)
     chunk = max(1, int(size * share))
     start = 0
-    refused = 0  # elements in a row that cannot be left out alone
+    refused = 0  # elements in a row that cannot be removed alone
     while refused < size:
         if start >= size:
             chunk, start = max(1, chunk // 2), 0
@@ -51,17 +51,17 @@ def shrink(
     return part
 
 
-def _size(part: Part, by_transaction: bool) -> int:
+def _size(part: HistoryPart, by_transaction: bool) -> int:
     return part.history.t0 if by_transaction else len(part.ops)
 
 
-def _without_transactions(part: Part, first: int, last: int) -> Part:
+def _without_transactions(part: HistoryPart, first: int, last: int) -> HistoryPart:
     start = part.history.columns.op_start.tolist()
     kept = [*range(start[first]), *range(start[last], start[-1])]
     return part.narrowed(kept, [t for t in part.without_operations() if not first <= t < last])
 
 
-def _without_operations(part: Part, first: int, last: int) -> Part:
-    """Transactions that lose all their operations vanish; those that had none stay."""
+def _without_operations(part: HistoryPart, first: int, last: int) -> HistoryPart:
+    """Remove operations, and transactions that lose all of theirs; those that had none stay."""
     kept = [*range(first), *range(last, len(part.ops))]
     return part.narrowed(kept, part.without_operations())

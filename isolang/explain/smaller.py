@@ -1,4 +1,4 @@
-"""Simpler violations than the first one found: of fewer relations, in a smaller part."""
+"""Simpler refutations than the first one found: with fewer relations, in a smaller part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, ExhaustionStep, Step
 from isolang.explain.derivation import LARGEST, edges_in
 from isolang.explain.known import KnownCycle, KnownGraph
-from isolang.explain.part import Part, Sources, reads_of, transactions_of
+from isolang.explain.part import HistoryPart, Sources, reads_of, transactions_of
 from isolang.explain.shrink import shrink
 from isolang.language.classify.automaton import Automaton
 from isolang.language.vocabulary import FILTERED, TESTS, relation_of, whole_letter
@@ -23,57 +23,56 @@ if TYPE_CHECKING:
 Engine: TypeAlias = Callable[
     [Problem, Sequence[Automaton], int, str], tuple[Sequence[Step] | None, int]
 ]
-"""Problem, automata, work, strategy -> a refutation, or ``None`` if there is a model; and the work.
+"""(problem, automata, work, strategy) -> (a refutation, ``None`` if there is a model; work done).
 
-Work is counted as the engine polls: some millions are a second. Raises ``TimeoutError`` after it.
+A second is some millions of work. The engine raises ``TimeoutError`` when the work runs out.
 """
 
-# All attempts together may take this much work, and building the part of an attempt counts as some.
+# The work of all attempts together, and the work that building the part of an attempt counts as.
 EFFORT, _ATTEMPT = 4_000_000, 2_500
-# The whole history is searched without rw for a short while only. Its verdict without a relation is
-# part of what is told, and costs as much as the verdict itself: of a history with more operations
-# than this, who wants to know asks for the other level.
+# The work of searching the whole history without rw; and without sessions or real time. The latter
+# costs as much as the verdict itself, so that histories with more operations than this get none.
 _WITHOUT_RW = 250_000
 _RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 
-# People follow as many cycles.
+# People can follow this many cycles.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# How many short cycles of known edges are tried, and how many of those that violate no check by
-# themselves; and how many of their edges, and reads, are looked at.
-_TRIED, _OTHERS, _LOOKED, _LONGEST_CYCLE = 24, 4, 500_000, 8
-# And this many transactions before and after the middle one of the refutation are looked at.
-_AROUND = 400
-# What is looked for nothing shorter than: one cycle, of two edges and one rw.
-_SHORT = (1, 1 + _RW_WEIGHT)
-# Of a read with more candidates than this it is asked first whether it is needed.
-_MANY = 8
-# A part with more transactions than this is not searched for a smaller one.
+# The most short cycles of known edges to try, the most of these that violate no check by
+# themselves, the most edges and reads to visit, and the most edges of such a cycle.
+_TRIED, _OTHERS, _VISITED, _LONGEST_CYCLE = 24, 4, 500_000, 8
+# Known edges come from this many transactions before and after the middle of the refutation.
+_NEIGHBOURHOOD = 400
+# The cost of one cycle with two edges, one of them rw: nothing is shorter.
+_SHORTEST = (1, 1 + _RW_WEIGHT)
+# A read with more candidates than this is removed first, if the refutation does without it.
+_MANY_CANDIDATES = 8
+# The most transactions of a part in which to search for a smaller one.
 _LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
 def cost(steps: Sequence[Step]) -> tuple[int, ...]:
-    """How hard a refutation is to follow, and how much it takes for granted.
+    """Return how hard a refutation is to follow, and how much it presupposes; less is better.
 
-    Fewer cycles than people can follow, where half as many more make no difference; then without
-    real time, and without sessions: only what needs them is told by them. Then fewer cycles, and
-    fewer edges, of which an rw counts as two: people follow reads-from more easily, but not around
-    half of the history. That a transaction wrote after the one it read from is easy to see, and
-    counts last.
+    First counts by how much (in powers of two) the cycles exceed what people can follow; then
+    whether real time and sessions are needed. Then come the number of cycles and of edges, of which
+    an rw counts as two: people follow reads-from more easily, but not around half of the history. A
+    cycle of ``wr`` and ``ww``, by which a transaction wrote after the one it read from, is easy to
+    see and counts last.
     """
     relations = _relations(steps)
     cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
-    told = [edges for edges in cycles if len(edges) > 2 or {e.relation for e in edges} != _OBVIOUS]
+    long = [edges for edges in cycles if len(edges) > 2 or {e.relation for e in edges} != _OBVIOUS]
     return (
-        max(0, len(told) - _FOLLOWED).bit_length(),
+        max(0, len(long) - _FOLLOWED).bit_length(),
         "rt" in relations,
         "so" in relations,
-        len(told),
-        sum(map(_weight, told)),
-        sum(map(len, told)),
-        sum(edge.relation in ("so", "rt") for edges in told for edge in edges),
+        len(long),
+        sum(map(_weight, long)),
+        sum(map(len, long)),
+        sum(edge.relation in ("so", "rt") for edges in long for edge in edges),
         sum(map(len, cycles)),
     )
 
@@ -83,12 +82,12 @@ def _weight(edges: Sequence[Edge]) -> int:
 
 
 class Finder:
-    """Looks for a simpler violation, with a limited amount of work.
+    """Looks for a simpler refutation, with a limited amount of work.
 
-    These steps are about a few transactions, and looking at those costs little, however large
-    the history is. To look at the whole history again, without some relations, costs as much as its
-    refutation did, or more: that has a limit of its own. No limit is a time, so that equal
-    histories have equal explanations, however busy the machine is.
+    A refutation is about a few transactions, and searching these costs little, however large the
+    history is. To search the whole history again, without some relations, costs as much as its
+    refutation did, or more: that has its own limit. No limit is a time, so that equal histories
+    have equal explanations, however busy the machine is.
     """
 
     def __init__(
@@ -100,45 +99,45 @@ class Finder:
         stopped: Callable[[], bool] = lambda: False,
         work: int = EFFORT,
     ) -> None:
-        """Take what was refuted.
+        """Prepare the search.
 
         Args:
-            problem: of the history.
+            problem: the refuted problem.
             plan: of the specification.
-            engine: what refutes.
-            stopped: whether the time is up that the user allows.
-            work: how much all attempts at parts may take.
+            engine: the function that refutes problems.
+            stopped: whether the time that the user allows has passed.
+            work: the work of all attempts at parts.
         """
         self._problem = problem
         self._plan = plan
         self._engine = engine
         self._sources = Sources(problem)
         self._stopped = stopped
-        self._left = work
+        self._work = work
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
-        self._outcomes: dict[str, str] = {}  # relation -> of the whole history without it
+        self._outcomes: dict[str, str] = {}  # relation -> outcome of the whole history without it
         self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation without it
 
     @property
-    def left(self) -> int:
-        """The work that attempts at parts may still take."""
-        return max(0, self._left)
+    def remaining_work(self) -> int:
+        """The remaining work of attempts at parts."""
+        return max(0, self._work)
 
-    def _enough(self) -> bool:
-        return self._left <= 0 or self._stopped()
+    def _out_of_effort(self) -> bool:
+        return self._work <= 0 or self._stopped()
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """The simplest refutation found; never a worse one than ``steps``."""
+        """Return the simplest refutation found, which is at least as simple as ``steps``."""
         best = steps
         attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (self._short,)
         if edges_in(steps) <= LARGEST:
             # Small parts first: a whole history without its sessions may take long.
             attempts += (self.without_rw, self._in_a_part, self._relaxed_steps)
         for attempt in attempts:
-            # Around a short cycle that is no whole argument there may be nothing simpler.
-            for start in (best,) if best is steps or cost(best)[3:] <= _SHORT else (best, steps):
-                if self._enough():
+            # A short cycle that is not a whole argument may lead to nothing simpler.
+            for start in (best,) if best is steps or cost(best)[3:] <= _SHORTEST else (best, steps):
+                if self._out_of_effort():
                     return best
                 found = attempt(start)
                 if found is not None and cost(found) < cost(best):
@@ -146,11 +145,11 @@ class Finder:
         return best
 
     def shortened(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """The same cycles in fewer words.
+        """Return the steps with shorter cycles.
 
-        One ``so`` in place of a run of them, ``rt`` likewise; ``wr`` in place of ``so`` or ``rt``
-        where the later one reads from the earlier one. The words of a check need not allow that:
-        the result must be checked.
+        One ``so`` or ``rt`` replaces a run of them; ``wr`` replaces ``so`` or ``rt`` if the later
+        transaction reads from the earlier one. A check need not forbid the shorter cycles: the
+        checker must verify the result.
         """
         choices: dict[Step, None] = {}
 
@@ -172,7 +171,7 @@ class Finder:
         return [*choices, *changed]
 
     def relaxed(self, steps: Sequence[Step]) -> dict[str, str]:
-        """The outcome without sessions, and without real time, if the steps have such edges."""
+        """Return the outcomes without sessions and without real time, if the steps use them."""
         relations = _relations(steps)
         found = {}
         for relation, name in _RELAXED.items():
@@ -184,7 +183,7 @@ class Finder:
         return found
 
     def without_rw(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """A refutation without ``rw``: a cycle of the smaller automaton is one of the whole."""
+        """Return a refutation without ``rw``: a cycle of the smaller automaton is one of all."""
         if "rw" not in _relations(steps):
             return None
         if "rw" in self._of_whole:
@@ -210,11 +209,11 @@ class Finder:
             return None
 
     def of_cycle(self, cycle: KnownCycle, plan: Plan | None = None) -> Sequence[Step] | None:
-        """A refutation of the few transactions that a cycle is about.
+        """Return a refutation of the few transactions of a cycle, if the engine finds one.
 
         Args:
-            cycle: of known edges.
-            plan: of another specification than that of the refutation.
+            cycle: a cycle of known edges.
+            plan: the plan to refute by; by default that of the specification.
         """
         automata = (plan or self._plan).automata
         about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
@@ -226,10 +225,10 @@ class Finder:
         return None if found is None else part.to_whole(found)
 
     def around(self, op: int) -> Sequence[Step] | None:
-        """A refutation of a read's candidates by what its session knew of the key.
+        """Return a refutation of all candidates of a read by the versions that its session knew.
 
         Args:
-            op: a read of many candidates, such as one that says that no matching row was there.
+            op: a read of many candidates, such as a set-read of a row that was not returned.
         """
         part = self._sources.around(op, every_write=any(map(_is_of_accesses, self._plan.automata)))
         # Without sessions more levels are violated by the same steps.
@@ -241,39 +240,39 @@ class Finder:
         return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
-        """Return whether there are checks of sessions that are event graphs without them."""
+        """Return whether checks use sessions and would be event graphs without them."""
         of_sessions = any("so" in a.relations for a in self._plan.automata)
         return of_sessions and self._can_do_without("so")
 
     # --- attempts ---
 
     def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """A refutation of the few transactions of a short cycle of known edges.
+        """Return a refutation of the few transactions of a short cycle of known edges.
 
         Args:
-            steps: a refutation; nothing is looked for if it is as short.
-            relaxed: a relation to do without.
+            steps: a refutation; if none can be shorter, the result is ``None``.
+            relaxed: a relation to drop.
         """
-        if cost(steps)[3:] <= _SHORT and not relaxed:
+        if cost(steps)[3:] <= _SHORTEST and not relaxed:
             return None
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         relations = frozenset(r for a in plan.automata for r in a.relations) | {"rw"}
         if self._known is None:
             among = self._around(steps)
-            self._known = KnownGraph(self._problem, effort=_LOOKED, among=among)
+            self._known = KnownGraph(self._problem, effort=_VISITED, among=among)
         best: Sequence[Step] | None = None
-        given = cost(steps)
-        least = given[4] if given[3] == 1 and not relaxed else sys.maxsize
+        current = cost(steps)
+        least = current[4] if current[3] == 1 and not relaxed else sys.maxsize
         cycles, _ = self._known.short_cycles(
-            relations, longest=min(_LONGEST_CYCLE, least - 1), most=_TRIED, effort=_LOOKED
+            relations, longest=min(_LONGEST_CYCLE, least - 1), most=_TRIED, effort=_VISITED
         )
         walks = [tuple(edge.relation for edge in cycle.edges) for cycle in cycles]
         may = {w: any(a.may_forbid(w) for a in plan.automata) for w in dict.fromkeys(walks)}
-        # What may violate a check by itself comes first; around a few others may be a violation.
+        # Cycles that may violate a check by themselves come first, then a few others.
         alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
         others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
         for cycle in alone if relaxed else (*alone, *others[:_OTHERS]):
-            if self._enough() or _weight(cycle.edges) >= least:
+            if self._out_of_effort() or _weight(cycle.edges) >= least:
                 continue
             found = self.of_cycle(cycle, plan)
             if found is not None and (best is None or cost(found) < cost(best)):
@@ -281,18 +280,18 @@ class Finder:
         return best
 
     def _around(self, steps: Sequence[Step]) -> tuple[int, int]:
-        """Of a large history, the transactions around those of a refutation, from and before."""
+        """Return a range of transactions around the middle of a refutation, as first and end."""
         n = self._problem.native.n
         middle = sorted(transactions_of(steps, self._problem.history)) or [0]
-        low = max(0, min(middle[len(middle) // 2] - _AROUND, n - 2 * _AROUND))
-        return low, min(n, low + 2 * _AROUND)
+        low = max(0, min(middle[len(middle) // 2] - _NEIGHBOURHOOD, n - 2 * _NEIGHBOURHOOD))
+        return low, min(n, low + 2 * _NEIGHBOURHOOD)
 
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:
-        """Return whether one line of all transactions shows that no refutation does without ``rw``.
+        """Return whether one total order shows that every refutation needs ``rw``.
 
         SOUND BECAUSE where all relations but ``ww`` and ``rw`` together have no cycle, every
         version order may follow one linear extension of them; then all but ``rw`` go forward, and
-        no cycle of any automaton is without it. Not so where list reads show version orders.
+        every cycle of any automaton needs it. Where list reads show version orders this may fail.
         """
         if self._sources.show_orders():
             return False
@@ -300,7 +299,7 @@ class Finder:
         return self._problem.fits_one_total_order(sessions="so" in used, real_time="rt" in used)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """A refutation without session or real-time order, where the current one has them."""
+        """Return a refutation without session or real-time order, if the current one uses them."""
         best: Sequence[Step] | None = None
         for relation in ("rt", "so"):
             if relation not in _relations(best or steps) or not self._can_do_without(relation):
@@ -316,7 +315,7 @@ class Finder:
         return best
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
-        """A refutation of the whole history without a relation; notes the outcome."""
+        """Return a refutation of the whole history without a relation, and record the outcome."""
         if relation in self._of_whole:
             return self._of_whole[relation]
         self._of_whole[relation] = None
@@ -338,10 +337,10 @@ class Finder:
     def _refute_whole(
         self, automata: Sequence[Automaton], work: int, strategy: str = "cdcl"
     ) -> Sequence[Step] | None:
-        """A refutation of the whole history; ``None`` if there is none.
+        """Return a refutation of the whole history; ``None`` if there is none.
 
         Raises:
-            TimeoutError: the work is done, or the user's time is up.
+            TimeoutError: the work, or the time that the user allows, ran out.
         """
         if self._stopped():
             raise TimeoutError
@@ -349,7 +348,7 @@ class Finder:
         return found
 
     def _relaxed_plan(self, relation: str) -> Plan:
-        """The plan without a relation."""
+        """Return the plan without a relation."""
         from isolang.language.classify.route import without_real_time, without_sessions
 
         if relation not in self._relaxed:
@@ -368,11 +367,11 @@ class Finder:
         return True
 
     def _in_a_part(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """A refutation of a part of the history from which nothing more can be left out.
+        """Return a refutation of a minimal part of the history.
 
         Args:
-            steps: a refutation, whose transactions are the part to begin with.
-            relaxed: a relation to do without.
+            steps: a refutation; the search begins with its transactions.
+            relaxed: a relation to drop.
         """
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         txns = self._sources.closed(steps)
@@ -380,7 +379,7 @@ class Finder:
             return None
         found: Sequence[Step] | None = None
 
-        def refuted(part: Part) -> bool:
+        def refuted(part: HistoryPart) -> bool:
             nonlocal found
             steps = self._refute(part, plan.automata)
             found = steps or found
@@ -390,7 +389,7 @@ class Finder:
         part = self._sources.relevant_part(steps, every_write=tests)
         if not refuted(part):
             return None
-        # What a refutation of the part speaks of may be less than the part.
+        # A refutation of the part may mention fewer operations than the part has.
         while found is not None:
             inner = Sources(build_problem(part.history))
             kept = sorted(inner.relevant(found, every_write=tests))
@@ -400,13 +399,17 @@ class Finder:
             if not refuted(smaller):
                 break
             part = smaller
-        # What cannot do without a read cannot do without its candidates.
+        # If the refutation needs a read, it needs the candidates of the read, too.
         needed: set[int] = set()
         tried: set[int] = set()
-        while found is not None and not self._enough():
+        while found is not None and not self._out_of_effort():
             inner = Sources(build_problem(part.history))
-            many = {op: inner.candidates(op) for op in reads_of(found)}
-            many = {o: c for o, c in many.items() if len(c) > _MANY and part.ops[o] not in tried}
+            many = {
+                op: candidates
+                for op in reads_of(found)
+                if part.ops[op] not in tried
+                and len(candidates := inner.candidates(op)) > _MANY_CANDIDATES
+            }
             if not many:
                 break
             op, candidates = many.popitem()
@@ -416,18 +419,22 @@ class Finder:
                 part = smaller
             else:
                 needed.update(part.txns[txn] for txn in candidates)
-        # All of it is needed for something by now: large steps would be in vain.
+        # By now most transactions are needed: removing many at once would fail.
         part = shrink(
-            part, refuted, by_transaction=True, enough=self._enough, share=1 / 16, keep=needed
+            part,
+            refuted,
+            by_transaction=True,
+            enough=self._out_of_effort,
+            share=1 / 16,
+            keep=needed,
         )
         return None if found is None else part.to_whole(found)
 
-    def _refute(self, part: Part, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """A refutation of a part by cycles.
+    def _refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
+        """Return a refutation of a part by cycles, which refutes the whole, too.
 
-        One by an intrinsic anomaly is not wanted: leaving a writer out makes its readers thin-air
-        reads, which is true of the part, not of the whole. Nor is one that makes use of a source
-        having been left out.
+        A part without a writer has thin-air reads that the whole does not have: such a refutation
+        does not count. Nor does one that uses a read whose candidates the part does not all have.
         """
         problem = build_problem(part.history)
         if problem.anomalies(limit=1):
@@ -438,22 +445,22 @@ class Finder:
         return steps
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """A refutation; ``None`` if there is none, or if the work is done."""
-        self._left -= _ATTEMPT
-        if self._enough():
+        """Return a refutation; ``None`` if there is none, or if the work ran out."""
+        self._work -= _ATTEMPT
+        if self._out_of_effort():
             return None
-        allowed = self._left
-        self._left = 0  # unless it ends before
-        try:  # the search that leaves proofs by cycles
+        allowed = self._work
+        self._work = 0  # unless the search ends before
+        try:  # the strategy whose proofs consist of cycles
             found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:
             return None
-        self._left = allowed - work
+        self._work = allowed - work
         return found
 
 
 def _joined(edges: Sequence[Edge]) -> list[Edge]:
-    """A cycle with one edge in place of each run of ``so``, and of ``rt``."""
+    """Return a cycle with one edge in place of each run of ``so``, and of ``rt``."""
     joined: list[Edge] = []
     for edge in edges:
         last = joined[-1] if joined else None
@@ -468,13 +475,13 @@ def _joined(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:
-    """The relations of the cycles."""
+    """Return the relations of the cycles."""
     cycles = (step.edges for step in steps if isinstance(step, CycleStep))
     return {relation_of(edge.relation) for edges in cycles for edge in edges}
 
 
 def _with_init_as(relation: str, step: Step) -> Step:
-    """A step about a relaxed spec as one about the spec itself, where ``init`` was the relation."""
+    """Return a step about a relaxed spec for the spec itself, with ``init`` as the relation."""
     if not isinstance(step, CycleStep):
         return step
     edges = tuple(
@@ -484,5 +491,5 @@ def _with_init_as(relation: str, step: Step) -> Step:
 
 
 def _is_of_accesses(automaton: Automaton) -> bool:
-    """Return whether it asks what transactions access besides what its steps say."""
+    """Return whether an automaton tests which keys transactions access."""
     return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isolang.explain.part import Part
+from isolang.explain.part import HistoryPart
 from isolang.explain.violation import OperationView, Place, TransactionView
-from isolang.explain.words import Words
+from isolang.explain.words import Phrases
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
 
 def show_transactions(
-    part: Part, words: Words, txns: Sequence[int], matters: set[int]
+    part: HistoryPart, words: Phrases, txns: Sequence[int], matters: set[int]
 ) -> tuple[TransactionView, ...]:
-    """Show transactions with the operations that matter, in the order of the history.
+    """Return views of transactions with the operations that matter, in the order of the history.
 
     Args:
-        part: what the numbers are of; the views have those of the whole.
-        words: of the part.
-        txns: what to show; T0 and -1 are left out.
+        part: the part that the numbers refer to; the views have those of the whole.
+        words: phrases about the part.
+        txns: the transactions to show; T0 and -1 are skipped.
         matters: the operations that an edge is about.
     """
     history = part.history

@@ -1,7 +1,7 @@
-"""A violation as people see it: transactions, cycles with their reasons, and the anomaly's name.
+"""Violations as people see them: transactions, cycles with their reasons, and a name.
 
-Sentences are for people; what draws a violation needs none of them: each step says by numbers of
-the whole history which transactions and operations it speaks of, and places are in parts.
+Sentences are for people. Programs that draw a violation need none of them: each step has the
+numbers of its transactions and operations in the whole history, and places are split into fields.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
-_NAMED: Final = 4  # of the comparisons on which a violation rests
+_NAMED: Final = 4  # the most failed comparisons to name
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where something stands in the input.
+    """A place in the input.
 
     Attributes:
-        file: the file, or what the history is called.
-        unit: what is counted: lines, bytes, or transactions and, of an operation, its place in
-            its transaction.
+        file: the file, or the name of the history.
+        unit: the unit of ``position``: lines, bytes, or records. Records are transactions and, for
+            an operation, its index in its transaction.
         position: the line, byte or number.
     """
 
@@ -33,15 +33,15 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class OperationView(Struct, frozen=True, kw_only=True):
-    """One operation of a shown transaction.
+    """One operation of a transaction of a violation.
 
     Attributes:
         number: its number in the whole history.
-        text: ``r(x, 5)``; of the row of a watched application ``w(user/7 {age: 4 → 5})``.
+        text: ``r(x, 5)``; for a row of a watched application ``w(user/7 {age: 4 → 5})``.
         key: the key, as in the text.
         where: its place in the input, as text.
-        place: the same in parts.
-        caller: the ``file:line`` of the application that it comes from; empty if not recorded.
+        place: its place in the input, as a record.
+        caller: the ``file:line`` of the application that ran it; empty if not recorded.
     """
 
     number: int
@@ -57,15 +57,15 @@ class TransactionView(Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: its number in the whole history.
-        name: what messages call it: ``T914``.
+        name: its name in messages: ``T914``.
         status: ``committed``, ``maybe`` or ``aborted``.
         session: the name of its session.
         where: its place in the input, as text.
-        place: the same in parts.
-        labels: what its author calls it.
-        level: the level that it was asked to run at; empty if none is known.
-        operations: those that an edge is about, and what the reader of an ``rw`` wrote itself.
-        omitted: how many more operations it has.
+        place: its place in the input, as a record.
+        labels: the labels that the history gives it.
+        level: the level that it requested; empty if unknown.
+        operations: those that an edge is about, and the reader's own write of the key of an ``rw``.
+        omitted: how many other operations it has.
     """
 
     number: int
@@ -85,15 +85,15 @@ class EdgeView(Struct, frozen=True, kw_only=True):
 
     Attributes:
         relation: ``so rt init wr ww rw``.
-        source: the transaction it begins at.
-        target: the transaction it ends at.
+        source: the name of the transaction that it leaves.
+        target: the name of the transaction that it enters.
         ends: the numbers of both; T0, the initial state, has the number after the last one.
-        key: the key, of ``wr ww rw``; else empty.
-        text: why it is there, in words.
+        key: the key of ``wr``, ``ww`` or ``rw``; else empty.
+        text: the reason of the edge, in words.
         operations: the numbers of the operations that show it.
-        where: their places.
-        because: the numbers of the lemmas it rests on.
-        assumed: whether it rests on the assumption of a case.
+        where: the places of these operations.
+        because: the numbers of the lemmas that it uses.
+        assumed: whether it uses the assumption of a case.
     """
 
     relation: str
@@ -123,12 +123,12 @@ class CycleView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="cycle"
 
 
 class PlainReason(Struct, frozen=True, kw_only=True, tag_field="kind", tag="sentence"):
-    """A reason that is a sentence and no cycle.
+    """A reason given as a sentence.
 
     Attributes:
         text: the sentence.
-        because: the numbers of the lemmas it rests on.
-        operations: the numbers of the operations it speaks of.
+        because: the numbers of the lemmas that it uses.
+        operations: the numbers of the operations that it mentions.
     """
 
     text: str
@@ -137,14 +137,14 @@ class PlainReason(Struct, frozen=True, kw_only=True, tag_field="kind", tag="sent
 
 
 class LemmaView(Struct, frozen=True, kw_only=True):
-    """Something that must be so.
+    """A fact that follows from the history and the level.
 
     Attributes:
-        number: edges and later lemmas refer to it.
-        text: what must be so.
-        transactions: the numbers of the transactions that the text speaks of.
-        operations: those of the operations.
-        reason: a cycle that there would be otherwise, an argument against the opposite, or a
+        number: the number by which edges and later lemmas refer to it.
+        text: the fact, in words.
+        transactions: the numbers of the transactions that the text mentions.
+        operations: the numbers of the operations that the text mentions.
+        reason: the cycle that would exist otherwise, an argument against the opposite, or a
             sentence.
     """
 
@@ -156,13 +156,13 @@ class LemmaView(Struct, frozen=True, kw_only=True):
 
 
 class CaseView(Struct, frozen=True, kw_only=True):
-    """One case of a split: what is assumed, and the argument against it.
+    """One case of a split: an assumption, and the argument against it.
 
     Attributes:
-        assumption: what is assumed.
-        transactions: the numbers of the transactions that it speaks of.
-        operations: those of the operations.
-        argument: why it cannot be.
+        assumption: the assumption, in words.
+        transactions: the numbers of the transactions that it mentions.
+        operations: the numbers of the operations that it mentions.
+        argument: the argument that refutes it.
     """
 
     assumption: str
@@ -172,7 +172,7 @@ class CaseView(Struct, frozen=True, kw_only=True):
 
 
 class SplitView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="split"):
-    """Cases, one of which must be so, and none of which can be."""
+    """Cases of which one must hold, while each is refuted."""
 
     text: str
     cases: tuple[CaseView, ...]
@@ -182,29 +182,29 @@ Conclusion: TypeAlias = CycleView | SplitView | PlainReason
 
 
 class ArgumentView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="argument"):
-    """Lemmas, each from the ones before it, and what contradicts them."""
+    """Lemmas, each from the ones before it, and a contradiction as the conclusion."""
 
     lemmas: tuple[LemmaView, ...]
     conclusion: Conclusion
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """Why a history violates a spec.
+    """An explanation why a history violates a spec.
 
     Attributes:
         anomaly: the name, by the closed table of ``docs/anomalies.md``.
-        meaning: what the name says, in a line.
-        check: the check of the spec that fails (of several, the first one shown); empty for an
-            anomaly that is no cycle.
-        transactions: those that the argument is about, T0 left out.
+        meaning: the meaning of the name, in a line.
+        check: the check of the spec that fails (the first one shown, if there are several); empty
+            for an anomaly without a cycle.
+        transactions: the transactions that the argument is about, except T0.
         argument: the cycle, or the tree of cycles.
         relaxed: the outcome without sessions (``without sessions``), without real time (``without
             real time``) or ``without the versions that it states``, where the violation uses them:
             ``valid``, ``invalid`` or ``unknown``.
-        of_transactions: how many transactions the shown part of the history has, those that only
-            serve as sources included.
-        failed_comparisons: the transactions on which it rests though they failed: comparisons that
-            are taken to have run, and to have seen another value (``--failed-cas``).
+        of_transactions: how many transactions the part of the history has, including those that
+            only serve as sources.
+        failed_comparisons: failed comparisons on which it depends: they are taken to have run, and
+            to have seen another value (``--failed-cas``).
     """
 
     anomaly: str
@@ -217,11 +217,11 @@ class Violation(Struct, frozen=True, kw_only=True):
     failed_comparisons: tuple[str, ...] = ()
 
     def about(self) -> str:
-        """What the name says, after what it rests on."""
+        """Return the meaning, after the failed comparisons on which it depends."""
         return self._provided() + self.meaning
 
     def headline(self) -> str:
-        """The name and what it says, after what it rests on."""
+        """Return the name and its meaning, after the failed comparisons on which it depends."""
         return f"{self._provided()}{self.anomaly}: {self.meaning}"
 
     def _provided(self) -> str:
@@ -233,23 +233,23 @@ class Violation(Struct, frozen=True, kw_only=True):
         return f"provided that {which} that failed ({names}) did run, and saw another value: "
 
     def cycles(self) -> Iterator[tuple[str, CycleView]]:
-        """Give all cycles of the argument, in its order, each with where it stands.
+        """Yield all cycles of the argument in order, each with its step in the argument.
 
-        A step is ``conclusion``, ``lemma 2``, or ``case 1``; inside another one it follows that,
+        A step is ``conclusion``, ``lemma 2``, or ``case 1``; a step inside another one follows it
         after a slash: ``lemma 2/case 1/conclusion``.
         """
         yield from _cycles(self.argument, "")
 
     def graph(self) -> MultiDiGraph[int]:
-        """Give the cycles of the argument as one graph.
+        """Return the cycles of the argument as one graph.
 
         Returns:
             A ``networkx.MultiDiGraph`` whose nodes are numbers of transactions, with ``label``,
             ``session``, ``status``, ``operations`` (as text), ``where``, ``file``, ``unit`` and
             ``position``; and whose edges have ``relation``, ``key``, ``reason``, ``where``,
-            ``assumed``, ``because`` (numbers of lemmas) and ``step``: where in the argument the
-            edge stands. All attributes are text, numbers or truth values, so that every format of
-            networkx can hold them. The graph has no edges if no cycle is to blame.
+            ``assumed``, ``because`` (numbers of lemmas) and ``step``, its step in the argument. All
+            attributes are text, numbers or truth values, so that every format of networkx can hold
+            them. The graph has no edges if no cycle is to blame.
         """
         import networkx as nx
 
@@ -269,7 +269,7 @@ class Violation(Struct, frozen=True, kw_only=True):
         for step, cycle in self.cycles():
             for edge in cycle.edges:
                 for number, name in zip(edge.ends, (edge.source, edge.target), strict=True):
-                    if number not in graph:  # T0 stands nowhere
+                    if number not in graph:  # T0 has no place in the input
                         graph.add_node(number, label=name, session="", status="initial")
                 number = graph.add_edge(
                     *edge.ends,
@@ -293,9 +293,9 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     Attributes:
         anomaly: its name, by the table of ``docs/anomalies.md``.
-        count: how often it was seen.
-        counted: what was counted: ``reads`` that show it; strongly connected ``components`` of the
-            known dependencies with such a cycle; or ``levels`` that were found violated so.
+        count: how often it occurs.
+        counted: the unit of ``count``: ``reads`` that show it; strongly connected ``components`` of
+            the known dependencies with such a cycle; or ``levels`` that it violates.
         level: the weakest level of the library that forbids the example.
         certified: whether an independent checker accepted the example.
         violation: the example.
@@ -310,16 +310,16 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Findings(Struct, frozen=True, kw_only=True):
-    """What is wrong with a history, all of it.
+    """All anomalies of a history.
 
     Attributes:
         anomalies: one of each kind.
         weakest_violated: the violated levels that imply no other violated one: Elle's ``:not``.
         also_violated: the other violated levels: Elle's ``:also-not``.
-        not_finished: why there may be more; empty if all was looked for.
-        behind: what is wrong besides thin-air reads, if they show rows that were there before
-            (``--unwritten-initial``): kinds that setting the reads aside hides, and those that are
-            then seen more often. Certified for the history as it is read so.
+        not_finished: why there may be more; empty if the search was complete.
+        behind: further anomalies if thin-air reads show the initial state
+            (``--unwritten-initial``): kinds that occur only then, and kinds that then occur more
+            often. Certified for that reading of the history.
     """
 
     anomalies: tuple[Finding, ...] = ()
@@ -345,7 +345,7 @@ def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleVie
 
 
 def plain(violation: Violation) -> dict[str, Any]:
-    """Give a violation as dicts, lists, strings and numbers: the object of ``docs/output.md``."""
+    """Return a violation as dicts, lists, strings and numbers: the object of ``docs/output.md``."""
     from msgspec import json
 
     value: dict[str, Any] = json.decode(json.encode(violation))

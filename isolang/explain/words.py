@@ -17,29 +17,29 @@ _LONGEST = 44  # characters of a value in a sentence
 
 
 def counted(number: int, what: str) -> str:
-    """``1 cycle``, ``2 cycles``."""
+    """Return a number with a noun: ``1 cycle``, ``2 cycles``."""
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-class Words:
-    """Turns numbers of a history into sentences."""
+class Phrases:
+    """Phrases about operations, edges and literals, from their numbers."""
 
     def __init__(self, history: History, facts: Facts) -> None:
-        """Take the history and what it says by itself."""
+        """Prepare phrases about a history, with facts about it."""
         self.history = history
         self.facts = facts
 
     def txn(self, txn: int) -> str:
-        """Name a transaction."""
+        """Return the name of a transaction."""
         return "the initial state" if txn == self.facts.n else self.history.name_of(txn)
 
     def key(self, key: int) -> str:
-        """Name a key; a number alone would read as a value."""
+        """Return the name of a key; a number alone would read as a value."""
         text = self.history.key(key)
         return f"key {text}" if text[:1].isdigit() or text[:1] == "-" else text
 
     def value(self, op: int) -> str:
-        """What an operation read or wrote, shortened."""
+        """Return the value that an operation read or wrote, shortened."""
         text = self.history.op_value(op)
         if len(text) <= _LONGEST:
             return text
@@ -48,19 +48,19 @@ class Words:
         return text[: _LONGEST - 1] + "…"
 
     def operation(self, op: int) -> str:
-        """An operation, as in a list of a transaction's operations."""
+        """Return an operation as in a list of operations: ``r(x, 5)``."""
         return self.history.describe_op(op)
 
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
-        """Where operations stand, each place once."""
+        """Return the places of operations in the input, each once."""
         return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))
 
     def write_of(self, txn: int, key: int) -> int | None:
-        """The last write of a key by a transaction, if it writes it; T0 has no operations."""
+        """Return the last write of a key by a transaction; ``None`` if it has none, as T0."""
         return None if txn == self.facts.n else self.facts.last[txn].get(key)
 
     def wrote(self, txn: int, key: int) -> str:
-        """What a transaction did to a key: ``wrote x = 5``, ``appended 5 to x``."""
+        """Return a clause about a write: ``wrote x = 5``, ``appended 5 to x``."""
         op = self.write_of(txn, key)
         if op is None:
             return f"wrote {self.key(key)}"
@@ -72,18 +72,18 @@ class Words:
         return f"wrote {self.key(key)} = {value}"
 
     def seen(self, op: int) -> str:
-        """What a read returned: ``x = 5``; of a set-read ``x, not in {5}``."""
+        """Return the result of a read: ``x = 5``; of a set-read ``x, not in {5}``."""
         if int(self.history.columns.op_kind[op]) in SET_READS:
             return f"{self.key(self.facts.key[op])}, {self.value(op)}"
         return f"{self.key(self.facts.key[op])} = {self.value(op)}"
 
     def is_missed(self, op: int) -> bool:
-        """Return whether an operation says that a predicate read did not find a row."""
+        """Return whether an operation states that a predicate read did not find a row."""
         kind = int(self.history.columns.op_kind[op])
         return kind == READ_NONE_OF and self.history.statement_of(op) >= 0
 
     def not_found(self, op: int) -> str:
-        """``T5 did not find k7 under [:= :c 3]``."""
+        """Return ``T5 did not find k7 under [:= :c 3]``."""
         columns = self.history.columns
         number = int(columns.statement_predicate[self.history.statement_of(op)])
         under = ""
@@ -95,7 +95,7 @@ class Words:
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
 
     def read_from(self, op: int, writer: int) -> str:
-        """``T914 read x = 5 from T904``."""
+        """Return ``T914 read x = 5 from T904``."""
         reader = self.txn(self.facts.txn_of[op])
         if self.is_missed(op):
             where = (
@@ -109,37 +109,38 @@ class Words:
         return f"{reader} read {self.seen(op)} from {self.txn(writer)}"
 
     def only_if(self, source: Source, txn: int) -> str:
-        """``T2 can read x = 1 from T1 only if T1 took effect``."""
+        """Return ``T2 can read x = 1 from T1 only if T1 took effect``."""
         reader, writer = self.txn(self.facts.txn_of[source.op]), self.txn(source.txn)
         read = f"{reader} can read {self.seen(source.op)} from {writer}"
         return f"{read} only if {self.txn(txn)} took effect"
 
     def before(self, key: int, a: int, b: int) -> str:
-        """``T1 wrote x = 1 before T2 wrote x = 2``."""
+        """Return ``T1 wrote x = 1 before T2 wrote x = 2``."""
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
     def locked_key(self, a: int, b: int) -> int:
-        """The key of which the first one's write was answered first."""
+        """Return the key that both write and whose write by ``a`` was answered first."""
         facts = self.facts
         common = facts.last[a].keys() & facts.last[b].keys()
         return min(common, key=lambda key: (facts.write_answered(a, key), key))
 
     def locked(self, a: int, b: int) -> str:
-        """Which write it was that the second one's COMMIT came after."""
+        """Return which write of ``a`` was answered before ``b`` sent its COMMIT, in words."""
         key = self.locked_key(a, b)
         written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
         return f"{written} was answered before {self.txn(b)} sent its COMMIT"
 
     def statement(self, op: int) -> str:
-        """``read of x``."""
+        """Return ``read of x``."""
         return f"read of {self.key(self.facts.key[op])}"
 
     def edge(self, edge: Edge, only_rw: bool) -> str:
-        """Why an edge is there.
+        """Return the reason of an edge, in words.
 
         Args:
             edge: the edge.
-            only_rw: it is the one anti-dependency of its cycle, so that what it misses is wrong.
+            only_rw: whether it is the only anti-dependency of its cycle, whose miss is then the
+                mistake.
         """
         a, b = self.txn(edge.a), self.txn(edge.b)
         if ends := ends_of(edge.relation):
@@ -180,7 +181,7 @@ class Words:
         return ROWS[edge.relation].between(a, b)
 
     def overwritten(self, edge: Edge, only_rw: bool) -> str:
-        """Why an anti-dependency is there; the arguments are those of :meth:`edge`."""
+        """Return the reason of an anti-dependency; the arguments are those of :meth:`edge`."""
         a, b = self.txn(edge.a), self.txn(edge.b)
         if self.is_missed(edge.op):
             writer = self.txn(edge.b)
@@ -196,7 +197,7 @@ class Words:
         return f"{self.read_from(edge.op, edge.writer)}, {past}"
 
     def operations_of_edge(self, edge: Edge) -> list[int]:
-        """The operations that an edge is about."""
+        """Return the operations that an edge is about."""
         match edge.relation:
             case "wr":
                 read, writers = [edge.op], [edge.a]
@@ -216,7 +217,7 @@ class Words:
         return [*read, *(op for op in writes if op is not None)]
 
     def literal(self, positive: bool, literal: Literal) -> str:
-        """What a literal says."""
+        """Return a literal in words."""
         match literal:
             case Before(key, a, b):
                 if not positive:

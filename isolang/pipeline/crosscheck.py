@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from isolang.certify.proofs import Relations, Witness
 from isolang.errors import IsolangError, SolverError
-from isolang.explain.part import Part, whole_part
+from isolang.explain.part import HistoryPart, whole_part
 from isolang.explain.shrink import shrink
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
@@ -263,7 +263,7 @@ def _smallest(
             return True
         return not work.left
 
-    def disagree_on(part: Part) -> bool:
+    def disagree_on(part: HistoryPart) -> bool:
         work.spend(_ATTEMPT)
         if late():
             return False
@@ -295,7 +295,7 @@ def _smallest(
     return shrink(part, disagree_on, by_transaction=False, enough=late).history
 
 
-def _without_session(part: Part, session: int) -> Part:
+def _without_session(part: HistoryPart, session: int) -> HistoryPart:
     """Return a part without the transactions of a session of the whole."""
     session_of = part.whole.columns.txn_session
     txns = [i for i, t in enumerate(part.txns[:-1]) if session_of[t] != session]

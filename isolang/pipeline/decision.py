@@ -354,10 +354,10 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
-            allowed = finder.left
+            allowed = finder.remaining_work
             simpler = finder.simplest(first.steps)
             if run.work is not None:
-                run.work.spend(allowed - finder.left)
+                run.work.spend(allowed - finder.remaining_work)
             found = [finder.shortened(simpler), simpler, first.steps]
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
     certification = UNCERTIFIED

@@ -20,7 +20,7 @@ from isolang.errors import IsolangError, UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
 from isolang.explain.known import KnownCycle, KnownGraph
-from isolang.explain.part import Part, same_transactions
+from isolang.explain.part import HistoryPart, same_transactions
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
 from isolang.language.classify.event_graph import Plan
@@ -223,7 +223,7 @@ class _Collector:
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
-    def _without_wrong_reads(self) -> tuple[Part, Problem]:
+    def _without_wrong_reads(self) -> tuple[HistoryPart, Problem]:
         """Return the history without the reads that have an intrinsic anomaly, as a part."""
         history, problem = self._history, self._problem
         while wrong := sorted({a.op for a in problem.anomalies()}):
@@ -234,7 +234,7 @@ class _Collector:
 
     # --- cycles ---
 
-    def _cycles(self, part: Part, problem: Problem, graph: KnownGraph) -> bool:
+    def _cycles(self, part: HistoryPart, problem: Problem, graph: KnownGraph) -> bool:
         """Add a cycle of each name, and return whether the search was complete."""
         seen: dict[str, list[KnownCycle]] = {}
         all_seen = True
@@ -263,7 +263,7 @@ class _Collector:
                 self._try(part, problem, cycle, count)
         return all_seen
 
-    def _try(self, part: Part, problem: Problem, cycle: KnownCycle, count: int) -> None:
+    def _try(self, part: HistoryPart, problem: Problem, cycle: KnownCycle, count: int) -> None:
         """Add a cycle as a finding of the weakest level that refutes its few transactions."""
         for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
@@ -273,7 +273,7 @@ class _Collector:
             engine = refuter(self._options.seed, self._deadline.remaining)
             finder = Finder(problem, plan, engine, work=allowed)
             steps = finder.of_cycle(cycle)
-            self._work.spend(allowed - finder.left)
+            self._work.spend(allowed - finder.remaining_work)
             if steps is not None:
                 whole = part.to_whole(finder.shortened(steps))
                 found, certified = self._certified(whole, (level,))
@@ -286,7 +286,7 @@ class _Collector:
 
     # --- levels ---
 
-    def _levels(self, part: Part, problem: Problem) -> Levels:
+    def _levels(self, part: HistoryPart, problem: Problem) -> Levels:
         """Judge all levels, and add the violations whose kind no known edges showed."""
         standing = self._levels_of(self._history)
         clean = standing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.proofs import Exhaustion
 from isolang.errors import IsolangError
-from isolang.explain.part import Part, Sources, operations_of, part_of, whole_part
+from isolang.explain.part import HistoryPart, Sources, operations_of, part_of, whole_part
 from isolang.explain.shrink import shrink
 from isolang.limits import Deadline, Work
 from isolang.options import Options
@@ -79,7 +79,7 @@ class _Minimiser:
         part = shrink(part, self._violates, by_transaction=True, enough=self._enough)
         return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
 
-    def _beginnings(self) -> Iterator[Part]:
+    def _beginnings(self) -> Iterator[HistoryPart]:
         """Yield the parts that the proof mentions, the smaller first."""
         history, proof = self._verdict.history, self._verdict.refutation
         if isinstance(proof, Exhaustion):
@@ -105,7 +105,7 @@ class _Minimiser:
         late = self._end is not None and time.perf_counter() > self._end
         return late or self._parts <= 0 or self._operations <= 0
 
-    def _violates(self, part: Part) -> bool:
+    def _violates(self, part: HistoryPart) -> bool:
         self._parts -= 1
         self._operations -= len(part.ops)
         if not self._sources.keeps_candidates(part) or self._makes_wrong(part):
@@ -120,7 +120,7 @@ class _Minimiser:
             return False  # without its times, say, a part cannot be judged
         return isinstance(found, Invalid)
 
-    def _makes_wrong(self, part: Part) -> bool:
+    def _makes_wrong(self, part: HistoryPart) -> bool:
         """Return whether removing operations made a read an intrinsic anomaly."""
         found = build_problem(part.history).anomalies()
         return any((one.kind, part.ops[one.op]) not in self._wrong for one in found)

@@ -13,8 +13,8 @@ from isolang.encodings.relational.formula import formula_of
 from isolang.language.classify.relational import Relational
 from isolang.language.meaning.core import Check
 from isolang.limits import Work
-from isolang.problem import Inclusion, Problem
-from isolang.problem.until import seconds_left
+from isolang.problem import InclusionStatus, Problem
+from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import work_of
 from isolang.solvers.registry import NATIVE, SOLVERS
 
@@ -77,7 +77,7 @@ class _Search:
 
     def found(self) -> UnsatCore:
         inclusion = self._problem.native.inclusion[:-1].tolist()
-        members = [t for t, i in enumerate(inclusion) if i != Inclusion.OUT]
+        members = [t for t, i in enumerate(inclusion) if i != InclusionStatus.OUT]
         if not self._route.not_closed:
             members = self._fewer_transactions(members)
             self._fewer_checks(members)
@@ -117,7 +117,7 @@ class _Search:
                 self._route.spec,
                 checks=checks,
                 only=transactions,
-                tick=lambda: seconds_left(self._until),
+                tick=lambda: remaining_seconds(self._until),
             )
             formula = formula_of(encoding)
             self._work.spend(_PER_CLAUSE * formula.clause_count)

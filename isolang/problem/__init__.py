@@ -1,15 +1,15 @@
-"""The neutral problem: what a history settles by itself, and what must be chosen."""
+"""The neutral problem: the facts of a history, and the choices that it leaves open."""
 
 from __future__ import annotations
 
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.order import find_order_contradiction
-from isolang.problem.problem import Inclusion, Problem, build_problem
+from isolang.problem.problem import InclusionStatus, Problem, build_problem
 
 __all__ = [
     "Anomaly",
     "AnomalyKind",
-    "Inclusion",
+    "InclusionStatus",
     "Problem",
     "build_problem",
     "find_order_contradiction",

@@ -1,4 +1,4 @@
-"""Intrinsic anomalies: what a read shows to be wrong by itself, in the words of the input."""
+"""Intrinsic anomalies: reads that are wrong whatever the order, in the words of the input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class AnomalyKind(IntEnum):
-    """The kinds, numbered as in ``native/core/problem.hpp`` and in certificates."""
+    """The kinds of anomalies, numbered as in ``native/core/problem.hpp`` and in certificates."""
 
     THIN_AIR_READ = 0
     ABORTED_READ = 1
@@ -45,7 +45,7 @@ class AnomalyKind(IntEnum):
 
     @property
     def title(self) -> str:
-        """What the literature, or else this project, calls it."""
+        """The name in the literature, or else in this project."""
         return TITLES[self]
 
 
@@ -70,14 +70,13 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     """One intrinsic anomaly.
 
     Attributes:
-        kind: what it is.
-        txn: the reader; of contradicting versions, it may be a writer.
-        op: its read, or write.
-        other_txn: the transaction that the read contradicts (the reader itself where it contradicts
-            an own write).
-        other_op: the operation that it contradicts. A split append has none where it is the order
-            of the transactions that the list contradicts; ``other_txn`` is then the one that stands
-            in it twice.
+        kind: the kind of anomaly.
+        txn: the reader; for contradicting versions, it may be a writer.
+        op: the read, or write.
+        other_txn: the transaction that the read contradicts (the reader itself if the read
+            contradicts an own write).
+        other_op: the operation that the read contradicts. A split append has none if the list shows
+            a transaction twice with another one between; ``other_txn`` is then that transaction.
     """
 
     kind: AnomalyKind
@@ -87,34 +86,34 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     other_op: int | None = None
 
     def evidence(self, history: History) -> str:
-        """Say in one sentence what was read, where, and what it contradicts."""
+        """Return a sentence: what was read, where, and what it contradicts."""
         reader, place = history.name_of(self.txn), history.where_op(self.op)
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
             return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
         reason = _REASONS[self.kind](self, history)
-        return f"{reader} read {_seen(history, self.op)} ({place}), {reason}"
+        return f"{reader} read {_key_and_value(history, self.op)} ({place}), {reason}"
 
     def operations(self, history: History) -> tuple[int, ...]:
-        """Give the operations that the evidence speaks of, the read first."""
+        """Return the operations that the evidence mentions, the read first."""
         if self.other_op is not None:
             return self.op, self.other_op
         if self.kind is AnomalyKind.SPLIT_APPEND:
-            return self.op, *_torn(self, history)
+            return self.op, *_split_block(self, history)
         return (self.op,)
 
 
 def anomaly_of_row(row: Sequence[int]) -> Anomaly:
-    """Make an anomaly of the five numbers that the native core gives: -1 stands for nothing."""
+    """Return the anomaly for five numbers of the native core, in which -1 means ``None``."""
     kind, txn, op, *others = row
     other_txn, other_op = (None if i < 0 else i for i in others)
     return Anomaly(kind=AnomalyKind(kind), txn=txn, op=op, other_txn=other_txn, other_op=other_op)
 
 
 def shown_order(history: History, op: int) -> list[int]:
-    """Give appends of the transactions whose elements a list read shows, in order: one for a block.
+    """Return appends whose elements a list read shows, in order, one per block of a transaction.
 
-    A transaction with an append that the list lacks comes again at the end, with that one, unless
-    it is the last: what is missing was appended after all that is shown. Empty for other reads.
+    If a transaction other than the last has an append that the list lacks, that append comes at the
+    end: it was made after all appends that the list shows. Empty for other reads.
     """
     columns = history.columns
     number = int(columns.op_value[op])
@@ -139,8 +138,8 @@ def shown_order(history: History, op: int) -> list[int]:
     return blocks
 
 
-def _torn(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
-    """An append of the transaction that stands twice, one of another, and its own after that."""
+def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
+    """Return an append of the transaction shown twice, one between, and a later one of its own."""
     order = shown_order(history, anomaly.op)
     first, last, *_ = (
         i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn
@@ -148,7 +147,7 @@ def _torn(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
     return order[first], order[first + 1], order[last]
 
 
-def _seen(history: History, op: int) -> str:
+def _key_and_value(history: History, op: int) -> str:
     is_set = int(history.columns.op_kind[op]) in SET_READS
     between = ", " if is_set else " = "
     return f"{history.key(int(history.columns.op_key[op]))}{between}{_value(history, op)}"
@@ -170,7 +169,7 @@ def _is_list(history: History, op: int) -> bool:
 
 
 def _contradicted(anomaly: Anomaly) -> int:
-    """The other operation, of a kind that has one."""
+    """Return the other operation, for a kind that has one."""
     assert anomaly.other_op is not None, f"a {anomaly.kind.title} without a second operation"
     return anomaly.other_op
 
@@ -189,7 +188,7 @@ def _verb(anomaly: Anomaly, history: History) -> str:
 
 
 def _object(anomaly: Anomaly, history: History) -> str:
-    """What the other operation wrote, as a part of the sentence: of a list, the element."""
+    """Return the object of the sentence: the element of a list, or ``which``."""
     if _is_append(anomaly, history):
         return f"whose element {history.op_value(_contradicted(anomaly))}"
     return "which"
@@ -201,18 +200,18 @@ def _is_append(anomaly: Anomaly, history: History) -> bool:
 
 def _thin_air(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is not None:
-        return f"and names as its source {_other(anomaly, history)}, which is no write of that key"
+        return f"and names as its source {_other(anomaly, history)}, which does not write that key"
     if int(history.columns.op_source[anomaly.op]) == SOURCE_MISSING:
         return "from a write that the input names but does not hold"
     if _is_list(history, anomaly.op):
         if history.op_value(anomaly.op).startswith("[#without-what-was-there"):
-            return "which lacks what the list began with"
-        return f"whose element {_unwritten(anomaly, history)} nobody appended"
+            return "which lacks the initial elements of the list"
+        return f"whose element {_unwritten(anomaly, history)} no transaction appended"
     if int(history.columns.op_kind[anomaly.op]) == READ_ONE_OF:
-        return "none of which anybody wrote"
+        return "none of which any transaction wrote"
     if int(history.columns.op_kind[anomaly.op]) == READ_NONE_OF:
-        return "but no other version of it can have been there"
-    return "which nobody wrote"
+        return "but there was no other version that it could read"
+    return "which no transaction wrote"
 
 
 def _unwritten(anomaly: Anomaly, history: History) -> str:
@@ -280,11 +279,11 @@ def _split(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is None:
         first, between, last = (
             f"{history.describe_op(op)} of {history.name_of(history.transaction_of(op))}"
-            for op in _torn(anomaly, history)
+            for op in _split_block(anomaly, history)
         )
         return f"which puts the {between} after the {first} and before the {last}"
     return (
-        f"where the appends of {_writer(anomaly, history)} do not stand together, all of them, "
+        f"where the appends of {_writer(anomaly, history)} do not appear together, all of them, "
         f"in the order in which it made them ({_other(anomaly, history)})"
     )
 
@@ -294,8 +293,8 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
         key = int(history.columns.op_key[anomaly.op])
         initial = history.columns.initial_value[key]
         if history.columns.initial_alone[key : key + 1].any():
-            held = f"{history.key(key)} held {history.value(int(initial))}"
-            return f"which nobody wrote, but {held} before"
+            initially = f"{history.key(key)} held {history.value(int(initial))}"
+            return f"which no transaction wrote, but {initially} before"
         return f"though it names the initial version, which is {history.value(int(initial))}"
     who, value = _writer(anomaly, history), _value(history, anomaly.other_op)
     verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"
@@ -304,34 +303,34 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
 
 
 def _stated(history: History, op: int) -> str:
-    """Who read or wrote what, and which version that was."""
+    """Return a clause: which transaction read or wrote what, and as which version."""
     reads = int(history.columns.op_kind[op]) == READ
     who = history.name_of(history.transaction_of(op))
     deletes = history.is_delete(op)
     verb = "read" if reads else "deleted" if deletes else "wrote"
-    what = history.key(int(history.columns.op_key[op])) if deletes else _seen(history, op)
+    what = history.key(int(history.columns.op_key[op])) if deletes else _key_and_value(history, op)
     return f"{who} {verb} {what} as version {shown(history.version(op))}"
 
 
 def _contradicting(anomaly: Anomaly, history: History) -> str:
-    """Why the versions cannot be as they are stated."""
+    """Return how the stated versions contradict each other, or the values."""
     if anomaly.other_op is None:
-        return "a version that nobody wrote"
+        return "a version that no transaction wrote"
     op, other, columns = anomaly.op, anomaly.other_op, history.columns
-    beside = f"{_stated(history, other)} ({history.where_op(other)})"
+    conflicting = f"{_stated(history, other)} ({history.where_op(other)})"
     reads = [int(columns.op_kind[o]) == READ for o in (op, other)]
     if int(columns.op_version[op]) == int(columns.op_version[other]):
         if any(reads):
-            return f"but {beside}: one version has one value"
-        return f"and {beside}: a version is written once"
+            return f"but {conflicting}: one version has one value"
+        return f"and {conflicting}: a version is written once"
     if all(reads):
-        return f"and {beside}: nobody wrote either, and there was one version at first"
+        return f"and {conflicting}: no transaction wrote either, and there was one initial version"
     if any(reads):
-        return f"but {beside}, which comes before it, and nobody wrote what was read"
+        return f"but {conflicting}, which comes before it, and no transaction wrote the one read"
     first, last = sorted((op, other))
     return (
         f"but {history.describe_op(first)} came before {history.describe_op(last)} in it, and its "
-        f"version comes later: {beside}"
+        f"version comes later: {conflicting}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Chains of combined writes (Cobra, OSDI 2020): writers that must follow each other.
+"""Chains of combined writes (Cobra, OSDI 2020): writers that follow each other directly.
 
 If S reads x from T and writes x itself, and both are in, then nothing comes between the two in the
 version order of x: ``T → S`` is a link, and a maximal path of links is a chain. Only the order of
@@ -18,7 +18,7 @@ from msgspec import Struct
 from isolang.language.vocabulary import OVERWRITING
 from isolang.problem.distinct import among, distinct
 from isolang.problem.event_graph import Ints, reached_inside
-from isolang.problem.problem import Inclusion
+from isolang.problem.problem import InclusionStatus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class Chains(Struct, frozen=True, kw_only=True):
-    """The chains of a polygraph; all arrays speak of writers.
+    """The chains of a polygraph; the elements of all arrays are writers.
 
     Attributes:
         next: int32[writers]; the writer that follows directly, or -1.
-        head: int32[writers]; the first one of each one's chain.
-        tail: int32[writers]; the last one.
+        head: int32[writers]; the first writer of the chain.
+        tail: int32[writers]; the last writer of the chain.
         open: int32[p, 2]; heads of chains of one key, in either order.
-        settled: int32[s, 2]; heads of chains, the first one before the second; those of T0's chain,
-            which is before all others of its key, included.
+        settled: int32[s, 2]; heads of chains, the first one before the second. T0's chain, which
+            precedes all others of its key, is among them.
     """
 
     next: Ints
@@ -51,10 +51,10 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
 
     Three conditions. (1) ``ww ; rw`` and (2) ``ww ; wr`` close a loop, so that neither can U come
     between T and its reader S that also writes (T ww U ww S, S rw U), nor S come before T. The
-    second matters: under ``acyclic ww | rw`` S may read from T and still come before T. (3) Each
-    ``ww`` step can be made by two, and each ``rw`` step, or step of a part of it, by itself and a
-    ``ww`` step, so that the edges of the pairs between are implied. PC fails (1): its ``ww`` ends
-    where no ``rw`` begins.
+    second matters: under ``acyclic ww | rw`` S may read from T and still come before T. (3) Two
+    ``ww`` steps make a ``ww`` step, and an ``rw`` step (or one of a part of it) with a ``ww`` step
+    makes an ``rw`` step, so that the edges of the pairs between are implied. PC fails (1): its
+    ``ww`` ends where no ``rw`` begins.
     """
     if any(a.restricted for a in automata):
         return False
@@ -66,7 +66,7 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
 
 
 def _closes(a: Automaton, first: str, second: str) -> bool:
-    """Whether a pair of steps, with moves inside transactions, comes back to where it began."""
+    """Return whether two steps, with moves inside transactions, return to their first state."""
     return any(
         q2 in reached_inside(a, r1) and q1 in reached_inside(a, r2)
         for q1, r1 in a.steps.get(first, ())
@@ -75,7 +75,7 @@ def _closes(a: Automaton, first: str, second: str) -> bool:
 
 
 def _repeats(a: Automaton, relation: str) -> bool:
-    """Whether each step of a relation is also that relation's step and then a ``ww`` step."""
+    """Return whether each step of a relation is also one followed by a ``ww`` step."""
     steps = a.steps.get(relation, ())
     return all(
         any(
@@ -88,7 +88,7 @@ def _repeats(a: Automaton, relation: str) -> bool:
 
 
 def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
-    """Combine the writers of a polygraph; if not ``allowed``, each one is a chain of its own."""
+    """Combine the writers of a polygraph; unless ``allowed``, each one is its own chain."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
     follows = _links(polygraph) if allowed else np.full(count, -1, np.int32)
@@ -106,14 +106,14 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
-    beside = among(open_pairs, initial).any(axis=1)  # T0's chain is first
-    # Of two chains of one writer each, T0's left out, the pair is what it was.
+    of_initial = among(open_pairs, initial).any(axis=1)  # T0's chain is first
+    # A pair of two chains of one writer each stays as it is, except for T0's.
     several = head != tail
     several[head[initial]] = True
     settled, same = _split(np.concatenate([settled, initial_first]), several)
     code = _codes(settled, count)
     settled = np.concatenate([same, _pairs(code, count)])
-    open_pairs, same = _split(np.sort(open_pairs[~beside], axis=1), several)
+    open_pairs, same = _split(np.sort(open_pairs[~of_initial], axis=1), several)
     open_pairs = _pairs(_codes(open_pairs, count), count)
     taken = among(_code(open_pairs, count), code) | among(_code(open_pairs[:, ::-1], count), code)
     open_pairs = np.concatenate([same, open_pairs[~taken]])
@@ -121,7 +121,7 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
 
 
 def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """The pairs of which one side is marked, and the others."""
+    """Return the pairs with a marked side, and the others."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 
@@ -131,7 +131,7 @@ def _code(pairs: Ints, count: int) -> NDArray[np.int64]:
 
 
 def _codes(pairs: Ints, count: int) -> NDArray[np.int64]:
-    """The pairs of two different writers as numbers, each once, ascending."""
+    """Return the pairs of two different writers as numbers, each once, ascending."""
     return distinct(_code(pairs[pairs[:, 0] != pairs[:, 1]], count))
 
 
@@ -140,16 +140,16 @@ def _pairs(code: NDArray[np.int64], count: int) -> Ints:
 
 
 def _links(polygraph: Polygraph) -> Ints:
-    """Per writer the one that follows it directly, or -1; paths only, no cycle."""
+    """Return for each writer the one that follows it directly, or -1; these form paths."""
     native = polygraph.problem.native
     follows = np.full(len(native.writer_txn), -1, np.int32)
-    certain = polygraph.inclusion == int(Inclusion.IN)
+    certain = polygraph.inclusion == int(InclusionStatus.IN)
     own = own_writers(polygraph)
     reads = np.flatnonzero((polygraph.source >= 0) & (own >= 0) & certain[native.read_txn])
     seen = np.zeros(len(native.writer_txn), bool)
     for read in reads.tolist():
         before, after = int(polygraph.source[read]), int(own[read])
-        # A second follower contradicts the first one, which the edges show by themselves.
+        # A second follower contradicts the first one; the edges show that.
         if follows[before] >= 0 or seen[after]:
             continue
         here = after
@@ -162,14 +162,14 @@ def _links(polygraph: Polygraph) -> Ints:
 
 
 def own_writers(polygraph: Polygraph) -> Ints:
-    """Per read: the reader's own writer of the key, or -1."""
+    """Return for each read the reader's own writer of the key, or -1."""
     native = polygraph.problem.native
     key = np.repeat(np.arange(native.keys), np.diff(native.key_start)).astype(np.int64)
     code = key * (native.n + 1) + native.writer_txn
     order = np.argsort(code)
-    wanted = native.read_key.astype(np.int64) * (native.n + 1) + native.read_txn
-    place = np.minimum(np.searchsorted(code[order], wanted), max(len(order) - 1, 0))
+    code_of_read = native.read_key.astype(np.int64) * (native.n + 1) + native.read_txn
+    place = np.minimum(np.searchsorted(code[order], code_of_read), max(len(order) - 1, 0))
     if not len(order):
-        return np.full(len(wanted), -1, np.int32)
+        return np.full(len(code_of_read), -1, np.int32)
     found = order[place]
-    return np.where(code[found] == wanted, found, -1).astype(np.int32)
+    return np.where(code[found] == code_of_read, found, -1).astype(np.int32)

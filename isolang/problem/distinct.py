@@ -1,7 +1,7 @@
 """Sets of whole numbers in arrays, by sorting.
 
 Since numpy 2.3 ``unique`` and ``isin`` of integers hash them, which takes a hundred times as long
-where many numbers are close to each other, as those of pairs are.
+if many numbers are close to each other, as the codes of pairs are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _N = TypeVar("_N", bound=np.integer[Any])
 
 
 def distinct(numbers: NDArray[_N]) -> NDArray[_N]:
-    """The numbers, each once, ascending."""
+    """Return the numbers, each once, ascending."""
     found = np.sort(numbers)
     first = np.ones(len(found), bool)
     first[1:] = found[1:] != found[:-1]
@@ -25,7 +25,7 @@ def distinct(numbers: NDArray[_N]) -> NDArray[_N]:
 
 
 def among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
-    """For each number whether it is one of some."""
+    """Return for each number whether ``some`` contains it."""
     ascending = np.sort(some)
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
@@ -35,7 +35,7 @@ def among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
 
 
 def distinct_rows(rows: NDArray[_N]) -> NDArray[_N]:
-    """The rows, each once, ascending by their first numbers, then the others."""
+    """Return the rows, each once, in lexicographic order."""
     if not rows.size:
         return rows
     least = rows.min(axis=0)

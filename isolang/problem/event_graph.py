@@ -1,7 +1,7 @@
-"""The event graph in numpy: nodes, the edges that are facts, and the product of a relation's pairs.
+"""The event graph in numpy: nodes, edges that are facts, and products of a relation's pairs.
 
-A second construction, beside ``native/engine/graph/event_graph.cpp``, from the same definition:
-what the encodings say without pruning shares nothing with the engine but the problem itself.
+``native/engine/graph/event_graph.cpp`` implements the same definition a second time: an encoding
+without pruning shares nothing with the engine but the problem itself.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 Ints: TypeAlias = NDArray[np.int32]
 Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
-"""From, to, and for each edge which of the given pairs it comes from."""
+"""Sources, targets, and for each edge the index of the pair that it comes from."""
 
 Step: TypeAlias = tuple[int, int]
 
 
 class EventGraph(Struct, frozen=True, kw_only=True):
-    """The product of a history with automata, several as a disjoint union.
+    """The product of a history with each automaton, as a disjoint union.
 
     Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +
     state``; auxiliary nodes, and version nodes where no automaton orders the versions, follow.
@@ -52,14 +52,14 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     Attributes:
         problem: of the history.
         automata: one per check.
-        nodes: how many there are.
-        facts: int32[m, 2]; edges that no choice can take away.
-        base: per check its first node.
+        nodes: the number of nodes.
+        facts: int32[m, 2]; edges that every choice has.
+        base: the first node of each check.
         order_node: int32[writers]; the node whose place in a topological order of all edges is the
             writer's place in the version order of its key.
         version_base: the first version node, or -1.
         uses_reads: whether some step is ``wr`` or ``rw``, or a part of one.
-        uses_orders: whether some step is ``ww`` or ``rw``, or a part of it.
+        uses_orders: whether some step is ``ww`` or ``rw``, or a part of ``rw``.
     """
 
     problem: Problem
@@ -73,12 +73,12 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     uses_orders: bool
 
     def wr(self, writer: Ints, read: Ints) -> Edges:
-        """The edges of reads-from pairs: of writers to reads (indices, both)."""
+        """Return the edges of reads-from pairs: from writers to reads (both are indices)."""
         native = self.problem.native
         return self._of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
 
     def ww(self, first: Ints, second: Ints) -> Edges:
-        """The edges of pairs of writers (indices), the first before the second."""
+        """Return the edges of pairs of writers (indices), the first before the second."""
         writer_txn = self.problem.native.writer_txn
         u, v, origin = self._product("ww", writer_txn[first], writer_txn[second], self._key[first])
         if self.version_base < 0:
@@ -91,9 +91,9 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         )
 
     def rw(self, read: Ints, writer: Ints) -> Edges:
-        r"""The edges of anti-dependencies: of reads to writers (indices, both).
+        r"""Return the edges of anti-dependencies: from reads to writers (both are indices).
 
-        None from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
+        There is none from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
         """
         native = self.problem.native
         reader, overwriter = native.read_txn[read], native.writer_txn[writer]
@@ -102,7 +102,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         return u, v, other[origin]
 
     def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
-        """The edges of pairs that reads make, and of those of its kind where a step asks for it."""
+        """Return the edges of pairs that reads make, by all steps or by those of their kind."""
         key = self.problem.native.read_key[read]
         found = [self._product(relation, a, b, key)]
         by_predicate = self.problem.native.read_predicate
@@ -134,7 +134,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
 
 def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restriction | None]]:
-    """The steps of a letter, each with what names in quotes restrict it to."""
+    """Yield the steps of a letter, each with the restriction that names in quotes make."""
     for own, steps in automaton.steps.items():
         if whole_letter(own) == letter:
             for step in steps:
@@ -142,7 +142,7 @@ def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restrict
 
 
 def keys_of(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
-    """Which keys a restriction leaves."""
+    """Return for each key whether a restriction admits it."""
     names = range(problem.native.keys)
     if restriction is None:
         return np.ones(len(names), bool)
@@ -158,7 +158,7 @@ def _expression(pattern: str) -> str:
 
 
 def passing(problem: Problem, test: str, restriction: Restriction | None) -> NDArray[np.int64]:
-    """The transactions that pass a test."""
+    """Return the transactions that pass a test."""
     native = problem.native
     if test in ("W", "R"):
         keys = keys_of(problem, restriction)
@@ -179,7 +179,7 @@ def passing(problem: Problem, test: str, restriction: Restriction | None) -> NDA
 
 
 def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventGraph:
-    """Build the event graph of a problem."""
+    """Return the event graph of a problem."""
     native = problem.native
     n = native.n
     (present,) = np.nonzero(native.inclusion[:n])
@@ -263,7 +263,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
-    """Whether an answer to ``a`` came before what ``b`` sent: in one session by its own clock."""
+    """Return whether ``a``'s answer precedes ``b``'s request; in one session by its clock."""
     if answered == UNKNOWN_END or sent == UNKNOWN_BEGIN:
         return False
     if answered < sent:
@@ -275,7 +275,7 @@ def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) 
 
 
 def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
-    """The pairs of ``done``, ``late`` or ``locked`` among transactions that may be included."""
+    """Return the pairs of ``done``, ``late`` or ``locked`` among includable transactions."""
     sent = native.commit_begin.tolist()
     present = [t for t in range(native.n) if native.inclusion[t]] if sent else []
     if name == "locked":
@@ -306,7 +306,7 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
 
 
 def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
-    """The pairs of ``rt[W,R]``, say, of some keys, T0 left out, which no cycle passes."""
+    """Return the pairs of a letter such as ``rt[W,R]`` on some keys. T0 is on no cycle."""
     relation = relation_of(letter)
     writers, readers = _accesses(native)
     first, last = ({"W": writers, "R": readers}[end] for end in ends_of(letter))
@@ -330,7 +330,7 @@ def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> li
 
 
 def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """Per key the transactions that write it, and those that read it from outside."""
+    """Return for each key its writers, and its external readers."""
     writers: dict[int, set[int]] = {}
     for key, (low, high) in enumerate(pairwise(native.key_start.tolist())):
         writers[key] = set(native.writer_txn[low:high].tolist()) - {native.n}
@@ -344,14 +344,14 @@ def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, s
 
 
 def orders_versions(automaton: Automaton) -> bool:
-    """Whether a ``ww`` pair leads from the initial state to itself, whose nodes order versions."""
+    """Return whether ``ww`` leads from state 0 to itself, so that its nodes order versions."""
     return any(
         q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
     )
 
 
 def reached_inside(automaton: Automaton, state: int) -> set[int]:
-    """The states that moves inside one transaction reach from a state, itself included."""
+    """Return the states reachable from a state by moves inside one transaction."""
     found, todo = {state}, [state]
     while todo:
         here = todo.pop()
@@ -362,7 +362,7 @@ def reached_inside(automaton: Automaton, state: int) -> set[int]:
 
 
 class _Chunks:
-    """Edges under construction, and fresh nodes."""
+    """Collects edges, and creates nodes."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -384,7 +384,7 @@ class _Chunks:
 
 
 def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The transactions of each session in order."""
+    """Return the transactions of each session in order."""
     session = problem.native.session[present]
     order = np.argsort(session, kind="stable")
     (cuts,) = np.nonzero(np.diff(session[order]))
@@ -392,7 +392,7 @@ def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.i
 
 
 def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each member the place of the last finished one before it, or -1 (then T0)."""
+    """Return for each member the index of the last finished one before it, or -1 for T0."""
     finished = problem.native.unfinished[members] == 0
     places = np.where(finished, np.arange(len(members)), -1)
     return np.concatenate([[-1], np.maximum.accumulate(places)[:-1]])
@@ -401,7 +401,7 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _immediate(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Edges between neighbours alone suffice, as the automaton can repeat its session step."""
+    """Add session edges between neighbours only: the automaton can repeat the step."""
     q, r = step
     last = _last_finished(problem, members)
     before = np.where(last < 0, problem.native.n, members[last])
@@ -411,7 +411,7 @@ def _immediate(
 def _chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """All pairs in linear size: each enters a chain at its place, and each later one leaves it."""
+    """Add all session pairs in linear size: earlier members enter a chain, later ones leave it."""
     q, r = step
     entry = chunks.fresh(len(members)) + np.arange(len(members))
     chunks.add([problem.native.n * states + q], entry[:1])
@@ -424,17 +424,17 @@ def _chain(
 def _end_times(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Real time in linear size: a chain of the times at which transactions end."""
+    """Add the pairs of real time in linear size: a chain of the times when transactions end."""
     native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
     ends = native.end[ended]
     session = native.session[present]
-    if len(native.slack) and len(set(session.tolist())) == 1:  # which has one clock
+    if len(native.slack) and len(set(session.tolist())) == 1:  # one session, one clock
         ends = np.where(ends == UNKNOWN_END, ends, ends - native.slack[session[0]])
     times, place = np.unique(ends, return_inverse=True)
-    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first one is T0's
+    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first node is T0's
     chunks.add(chain[:-1], chain[1:])
     chunks.add([native.n * states + q], chain[:1])
     chunks.add(ended * states + q, chain[place + 1])
-    left = np.searchsorted(times, native.begin[present], side="left")  # ends strictly before
-    chunks.add(chain[left], present * states + r)
+    entry = np.searchsorted(times, native.begin[present], side="left")  # ends strictly before
+    chunks.add(chain[entry], present * states + r)

@@ -1,4 +1,4 @@
-"""Version orders that no order contains: list anomalies that are violations even without ``rf``."""
+"""List anomalies that contradict every version order, and so violate even specs without ``rf``."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from isolang.problem.problem import Problem
 
 
 def find_order_contradiction(problem: Problem) -> Anomaly | None:
-    """Give the first anomaly by which ``vo`` is no order, so that no ``ww`` contains it.
+    """Return the first anomaly that makes ``vo`` contradictory, so that no ``ww`` contains it.
 
-    It violates every spec that uses ``ww``, also one that judges no reads (PL-1). Weaker than the
-    anomalies themselves: in which order one transaction's own elements stand is no matter of
-    ``ww``. Where a single list read shows the contradiction, it is a split append, whatever else is
-    wrong with that read.
+    It violates every spec that uses ``ww``, also one that judges no reads (PL-1). Not every list
+    anomaly does: ``ww`` does not depend on the order of one transaction's own elements. If a single
+    list read shows the contradiction, it is a split append, whatever else is wrong with that read.
     """
     history = problem.history
     keys = history.columns.op_key
-    most: dict[int, tuple[int, list[int]]] = {}  # key -> the read that shows most, and its order
+    longest: dict[int, tuple[int, list[int]]] = {}  # key -> the longest list read, and its order
     for op in _list_reads(problem.anomalies()):
         order = [history.transaction_of(append) for append in shown_order(history, op)]
         txn = history.transaction_of(op)
-        torn = next((u for i, u in enumerate(order) if u in order[:i]), None)
-        if torn is not None:
-            return Anomaly(kind=AnomalyKind.SPLIT_APPEND, txn=txn, op=op, other_txn=torn)
-        other_op, other = most.setdefault(int(keys[op]), (op, order))
+        repeated = next((u for i, u in enumerate(order) if u in order[:i]), None)
+        if repeated is not None:
+            return Anomaly(kind=AnomalyKind.SPLIT_APPEND, txn=txn, op=op, other_txn=repeated)
+        other_op, other = longest.setdefault(int(keys[op]), (op, order))
         shorter = min(len(order), len(other))
         if order[:shorter] != other[:shorter]:
             return Anomaly(
@@ -36,14 +35,14 @@ def find_order_contradiction(problem: Problem) -> Anomaly | None:
                 other_op=other_op,
             )
         if len(order) > len(other):
-            most[int(keys[op])] = op, order
+            longest[int(keys[op])] = op, order
     return None
 
 
 def _list_reads(anomalies: Iterable[Anomaly]) -> Iterator[int]:
-    """Give every read that may contradict another one, or itself, once.
+    """Yield each read that may contradict another one, or itself, once.
 
-    All others are prefixes of the longest list of their key, with which some of these are compared.
+    All other lists are prefixes of the longest list of their key, which is among these if any is.
     """
     seen: set[int] = set()
     for anomaly in anomalies:

@@ -1,11 +1,12 @@
-"""The hyper-polygraph of a history: known edges, and the choices that are left, after pruning.
+"""The hyper-polygraph of a history: known edges, and open choices, after a stage of pruning.
 
-Every encoding starts from it. How much pruning has been done is a stage of its own:
+Every encoding starts from it. The stages are:
 
 * ``none``: the facts of the history alone. Each external read chooses among its candidates, even a
   single one; each pair of writers of a key may come in either order.
-* ``known``: the facts, and their consequences once. A read with one candidate reads from it, orders
-  that list reads show are closed, and anti-dependencies follow.
+* ``known``: the facts, and their direct consequences. A read with one candidate reads from it,
+orders
+  that list reads show are closed transitively, and anti-dependencies follow.
 * ``fixpoint``: every conclusion of the native engine from paths of known edges.
 """
 
@@ -22,8 +23,8 @@ from msgspec.structs import replace
 
 from isolang.problem.distinct import among, distinct
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
-from isolang.problem.problem import Inclusion, Problem
-from isolang.problem.until import seconds_left
+from isolang.problem.problem import InclusionStatus, Problem
+from isolang.problem.until import remaining_seconds
 from isolang.rows import bits
 
 if TYPE_CHECKING:
@@ -36,20 +37,21 @@ PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")
 
 
 class Polygraph(Struct, frozen=True, kw_only=True):
-    """What every encoding starts from. Writers are indices into ``Problem.native.writer_*``.
+    """The input of every encoding. Writers are indices into ``Problem.native.writer_*``.
 
     Attributes:
         graph: the event graph, for the edges that choices add.
         prune: the stage of pruning.
-        contradiction: pruning found that nothing satisfies the axioms; the rest is then unused.
-        known: int32[m, 2]; edges that hold whatever is chosen.
-        source: int32[reads]; the writer that a read certainly takes, or -1.
-        choice_read: int32[k]; with ``choice_writer`` the candidates of the other reads, by read.
-        choice_writer: int32[k].
-        settled: int32[s, 2]; pairs (before, after) of writers of one key, T0's left out (they are
-            first).
+        contradiction: whether pruning found that no choice satisfies the axioms; the other fields
+            are then unused.
+        known: int32[m, 2]; edges of every choice.
+        source: int32[reads]; the source of a read if it is settled, or -1.
+        choice_read: int32[k]; the other reads, each repeated for its candidates.
+        choice_writer: int32[k]; the candidates of these reads.
+        settled: int32[s, 2]; pairs (before, after) of writers of one key, without T0's, which are
+            first.
         open: int32[p, 2]; the other pairs, which may come in either order.
-        inclusion: uint8[n + 1]; as in the problem, optional transactions may have come in.
+        inclusion: uint8[n + 1]; as in the problem, but pruning may include optional ones.
     """
 
     graph: EventGraph
@@ -65,17 +67,17 @@ class Polygraph(Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> Problem:
-        """The problem it was made of."""
+        """The problem that it was built from."""
         return self.graph.problem
 
     def reduced(self, edges: Ints) -> Ints:
-        """Edges that reach the same, without most of those that others replace."""
+        """Return edges with the same reachability, without most redundant ones."""
         from isolang import _native
 
         return _native.reduced_edges(self.graph.nodes, edges)
 
     def choosing_reads(self) -> NDArray[np.intp]:
-        """The reads without a settled source, whether or not they have candidates."""
+        """Return the reads without a settled source, whether or not they have candidates."""
         if not self.graph.uses_reads:
             return np.zeros(0, np.intp)
         (reads,) = np.nonzero(self.source < 0)
@@ -89,10 +91,10 @@ def build_polygraph(
     *,
     until: float | None = None,
 ) -> Polygraph:
-    """Build the polygraph of a problem after a stage of pruning.
+    """Return the polygraph of a problem after a stage of pruning.
 
     Args:
-        problem: without intrinsic anomalies (the caller has dealt with them).
+        problem: one without intrinsic anomalies, which the caller handles.
         automata: one per check.
         prune: the stage.
         until: a moment of ``time.perf_counter`` at which to give up.
@@ -114,7 +116,7 @@ def build_polygraph(
             alive = ~among(native.writer_txn[native.candidate], native.impossible)
             source = _only_candidates(problem, alive)
             taken = native.writer_txn[source[source >= 0]]
-            inclusion[taken] = int(Inclusion.IN)
+            inclusion[taken] = int(InclusionStatus.IN)
         if graph.uses_orders:
             settled = shown_orders(problem)
             u, v, _ = graph.ww(settled[:, 0], settled[:, 1])
@@ -133,15 +135,15 @@ def build_polygraph(
 
 
 def pairs_of(problem: Problem) -> int:
-    """How many pairs of writers of one key there are."""
+    """Return the number of pairs of writers of one key."""
     writers = np.diff(problem.native.key_start).astype(np.int64)
     return int((writers * (writers - 1) // 2).sum())
 
 
 def clauses_of(polygraph: Polygraph) -> int:
-    """How many clauses an encoding makes, about.
+    """Estimate the number of clauses of an encoding.
 
-    For each open pair, and for each source that a read may have, and each other writer of its key.
+    One for each open pair, and one for each candidate of a read and each other writer of its key.
     """
     native = polygraph.problem.native
     writers = np.diff(native.key_start).astype(np.int64)
@@ -151,19 +153,19 @@ def clauses_of(polygraph: Polygraph) -> int:
 
 
 def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
-    """Per read of a transaction that is in: its only candidate, or -1."""
+    """Return for each read its only candidate, or -1; -1 unless its transaction is included."""
     native = problem.native
     reads = len(native.read_txn)
     of_read = np.repeat(np.arange(reads), np.diff(native.candidate_start))[alive]
     count = np.bincount(of_read, minlength=reads)
     only = np.full(reads, -1, np.int32)
     only[of_read] = native.candidate[alive]
-    reader_in = native.inclusion[native.read_txn] == int(Inclusion.IN)
+    reader_in = native.inclusion[native.read_txn] == int(InclusionStatus.IN)
     return np.where((count == 1) & reader_in, only, np.int32(-1))
 
 
 def shown_orders(problem: Problem) -> Ints:
-    """The transitive closure of the orders that list reads show, T0 left out."""
+    """Return the transitive closure of the orders that list reads show, without T0."""
     native = problem.native
     after: dict[int, set[int]] = defaultdict(set)
     for a, b in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
@@ -183,7 +185,7 @@ def shown_orders(problem: Problem) -> Ints:
 
 
 def _latest_first(after: dict[int, set[int]]) -> list[int]:
-    """The writers that precede others, each one after all that it precedes."""
+    """Return the writers that precede others, each one after all that it precedes."""
     done: dict[int, None] = {}
     for start in after:
         stack = [start]
@@ -198,7 +200,7 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
 
 
 def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
-    """The edges of reads whose source is settled: wr, and rw to all that certainly comes later."""
+    """Return the edges of settled reads: wr, and rw to all writers that certainly come later."""
     reads = np.flatnonzero(source >= 0).astype(np.int32)
     u, v, _ = graph.wr(source[reads], reads)
     edges = [np.stack((u, v), axis=1)]
@@ -212,9 +214,9 @@ def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[In
 def later_writers(
     problem: Problem, writers: Ints, settled: Ints
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """For each of some writers, all that certainly come later: (place in ``writers``, later one).
+    """Return the writers that certainly come later than some: (index in ``writers``, later one).
 
-    T0's writer is before all others of its key.
+    T0's writer precedes all others of its key.
     """
     native = problem.native
     order = np.argsort(settled[:, 0], kind="stable")
@@ -234,7 +236,7 @@ def later_writers(
 def spread(
     start: NDArray[np.integer], end: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All numbers of some ranges, each with the place of its range."""
+    """Return the index of its range and the number, for each number of some ranges."""
     length = (end - start).astype(np.int64)
     place = np.repeat(np.arange(len(length)), length)
     offset = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
@@ -256,7 +258,7 @@ def _assembled(
     of_read = _read_of_candidates(graph.problem)
     chosen = alive & (source[of_read] < 0) & graph.uses_reads
     without_candidates = np.bincount(of_read[alive], minlength=len(source)) == 0
-    without_candidates &= inclusion[native.read_txn] == int(Inclusion.IN)
+    without_candidates &= inclusion[native.read_txn] == int(InclusionStatus.IN)
     return Polygraph(
         graph=graph,
         prune=prune,
@@ -278,14 +280,14 @@ def _read_of_candidates(problem: Problem) -> Ints:
 
 
 def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
-    """The pairs of writers of one key, T0's left out, that are not settled."""
+    """Return the pairs of writers of one key, without T0's, that are not settled."""
     native = problem.native
     count = len(native.writer_txn)
     known = distinct(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
     pairs = [np.zeros((0, 2), np.int32)]
     starts = native.key_start.tolist()
     for first, last in pairwise(starts):
-        seconds_left(until)
+        remaining_seconds(until)
         i, j = np.triu_indices(last - first - 1, 1)
         a, b = first + 1 + i, first + 1 + j
         if len(known):
@@ -300,34 +302,34 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
 
     native = graph.problem.native
     columns = graph.problem.history.columns
-    left = _native.prune(columns, native, list(graph.automata), seconds_left(until) or 0.0)
-    graph = _with_nodes_of(graph, left["nodes"], left["version_base"])
-    source: Ints = left["source"]
-    settled: Ints = left["settled"].reshape(-1, 2)
-    known = [left["edges"].reshape(-1, 2)]
+    pruned = _native.prune(columns, native, list(graph.automata), remaining_seconds(until) or 0.0)
+    graph = _with_nodes_of(graph, pruned["nodes"], pruned["version_base"])
+    source: Ints = pruned["source"]
+    settled: Ints = pruned["settled"].reshape(-1, 2)
+    known = [pruned["edges"].reshape(-1, 2)]
     if not graph.uses_orders:
         u, v, _ = graph.ww(native.vo_before, native.vo_after)
         known.append(np.stack((u, v), axis=1))
-    if left["consistent"] and not left["fixpoint"]:
+    if pruned["consistent"] and not pruned["fixpoint"]:
         known += _of_settled_reads(graph, source, settled)
     of_read = _read_of_candidates(graph.problem)
-    chosen = left["alive"].astype(bool) & (source[of_read] < 0) & graph.uses_reads
+    chosen = pruned["alive"].astype(bool) & (source[of_read] < 0) & graph.uses_reads
     return Polygraph(
         graph=graph,
         prune="fixpoint",
-        contradiction=not left["consistent"],
+        contradiction=not pruned["consistent"],
         known=np.concatenate(known),
         source=source,
         choice_read=of_read[chosen],
         choice_writer=native.candidate[chosen],
         settled=settled,
-        open=left["open"].reshape(-1, 2),
-        inclusion=left["inclusion"],
+        open=pruned["open"].reshape(-1, 2),
+        inclusion=pruned["inclusion"],
     )
 
 
 def _with_nodes_of(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
-    """The graph with the engine's numbers for auxiliary and version nodes; the others agree."""
+    """Return the graph with the engine's numbers of auxiliary and version nodes."""
     if graph.version_base < 0:
         return replace(graph, nodes=nodes)
     writers = len(graph.order_node)

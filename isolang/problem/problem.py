@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-class Inclusion(IntEnum):
-    """Whether a transaction is part of what the axioms judge: ``Problem.native.inclusion``."""
+class InclusionStatus(IntEnum):
+    """The status of a transaction in ``Problem.native.inclusion``: do the axioms judge it?"""
 
     OUT = 0
     IN = 1
@@ -25,10 +25,10 @@ class Inclusion(IntEnum):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """The facts of a history, and the choices it leaves; no level and no encoding enters here.
+    """The facts of a history, and the choices that it leaves open, for every level and encoding.
 
     Attributes:
-        history: what it was built from.
+        history: the history.
         native: the columns, as read-only numpy views; ``native/core/problem.hpp`` describes each.
     """
 
@@ -36,11 +36,11 @@ class Problem(Struct, frozen=True, kw_only=True):
     native: _native.Problem
 
     def anomalies(self, kind: AnomalyKind | None = None, limit: int | None = None) -> list[Anomaly]:
-        """Give the intrinsic anomalies of included transactions, in the order of the history.
+        """Return the intrinsic anomalies of included transactions, in the order of the history.
 
         Args:
-            kind: only these.
-            limit: the most anomalies to give.
+            kind: the kind to return; ``None`` for all kinds.
+            limit: the most anomalies to return.
         """
         rows = self.native.anomalies
         if kind is not None:
@@ -48,7 +48,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return [anomaly_of_row(row) for row in rows[:limit].tolist()]
 
     def anomaly_counts(self) -> dict[AnomalyKind, int]:
-        """Count the anomalies of included transactions; kinds that do not occur are left out."""
+        """Return the number of anomalies of included transactions, for each kind that occurs."""
         import numpy as np
 
         counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))
@@ -57,19 +57,19 @@ class Problem(Struct, frozen=True, kw_only=True):
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
         """Return whether the included transactions fit in a total order, for some version orders.
 
-        Each external read comes after one of its candidates in it. Linear but for sorting by time;
-        releases the GIL.
+        In that order each external read comes after one of its candidates. Linear except for
+        sorting by time; releases the GIL.
 
         Args:
-            sessions: each transaction also comes after those before it in its session.
-            real_time: and after those that ended before it began.
+            sessions: whether the order extends session order.
+            real_time: whether the order extends real time.
         """
         from isolang._native import fits_one_total_order
 
         return fits_one_total_order(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
-        """Say what was read but constrains nothing, one phrase each, with counts."""
+        """Return phrases, with counts, about what was read but constrains nothing."""
         phrases = []
         if count := self.native.ignored_failed_ops:
             one, many = "operation that failed itself", "operations that failed themselves"
@@ -79,26 +79,26 @@ class Problem(Struct, frozen=True, kw_only=True):
         unread = int(((self.native.inclusion == 0) & (self.native.unfinished == 1)).sum())
         if unread:
             who = counted(unread, "transaction")
-            phrases.append(f"{who} of unknown outcome that nobody read from")
+            phrases.append(f"{who} of unknown outcome that no transaction read from")
         return tuple(phrases)
 
 
 def build_problem(history: History, *, unread: bool = False, each_read: bool = False) -> Problem:
-    """Run the pre-pass over a history, and build its neutral problem. Linear; releases the GIL.
+    """Run the pre-pass over a history and return its neutral problem. Linear; releases the GIL.
 
     Args:
         history: the history.
-        unread: whether a transaction of unknown outcome that nobody reads from is optional, too.
-            Otherwise it is out, which is right for those closed under sub-histories.
-        each_read: whether each external read chooses its source by itself. Otherwise those of a
-            transaction that say the same of a key are one.
+        unread: whether an unread indeterminate transaction is optional, too. Otherwise it is out,
+            which is right for specifications that are closed under sub-histories.
+        each_read: whether each external read chooses its source by itself. Otherwise reads of a
+            transaction that return the same version of a key share one choice.
 
     Raises:
         HistoryError: the columns do not fit together.
-        UnsupportedError: what the problem cannot express: a key used as a register and as a list; a
-            list element that several transactions appended; a list order that only a transaction of
-            unknown outcome shows. Where the history has anomalies besides, these decide all that
-            judges reads, and ``native.refusal`` says what is missing.
+        UnsupportedError: the problem cannot express the history: a key used as a register and as a
+            list; a list element that several transactions appended; a list order that only an
+            indeterminate transaction shows. If the history has anomalies as well, these decide
+            every spec that judges reads, and ``native.refusal`` has the reason instead.
     """
     from isolang._native import NotExpressible
     from isolang._native import build_problem as build

@@ -1,19 +1,19 @@
-"""The moment at which to give up, which encodings and solvers are given."""
+"""The remaining time of encodings and solvers."""
 
 from __future__ import annotations
 
 import time
 
 
-def seconds_left(until: float | None) -> float | None:
-    """Seconds until a moment of ``time.perf_counter``; ``None`` if there is no limit.
+def remaining_seconds(until: float | None) -> float | None:
+    """Return the seconds until a moment of ``time.perf_counter``; ``None`` without a limit.
 
     Raises:
-        TimeoutError: it has passed.
+        TimeoutError: the moment has passed.
     """
     if until is None:
         return None
-    left = until - time.perf_counter()
-    if left <= 0:
+    remaining = until - time.perf_counter()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution, conflicts_for
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def solve(
     with control.solve(
         on_model=lambda m: found.append(_true(m, formula, atoms)), async_=True
     ) as run:
-        remaining = seconds_left(until)
+        remaining = remaining_seconds(until)
         if remaining is None:
             run.wait()
         elif not run.wait(remaining):

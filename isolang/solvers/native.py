@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution, conflicts_for
 from isolang.solvers.clauses import with_selectors
 
@@ -40,7 +40,7 @@ def solve(
     if graph:
         solver.add_edges(np.ascontiguousarray(formula.edges, np.int32))
     found = solver.solve(
-        seconds=seconds_left(until) or 0.0,
+        seconds=remaining_seconds(until) or 0.0,
         max_conflicts=conflicts_for(work, formula) or _NO_LIMIT,
         assumptions=selectors,
         progress=progress,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.errors import SolverError
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution
 from isolang.solvers.z3 import counts, resources
 
@@ -119,7 +119,7 @@ def solve(
     # the terms of all formulas have the same few hashes, and stay until the process ends.
     with Environment() as environment:
         assertions, symbol = terms(formula, environment)
-        remaining = seconds_left(until)
+        remaining = remaining_seconds(until)
         limit: dict[str, int] = {}
         if name == "z3":
             limit |= {"timeout": max(1, int(remaining * 1000))} if remaining is not None else {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isolang.encodings.formula import split_clauses
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution, conflicts_for
 from isolang.solvers.clauses import with_selectors
 
@@ -86,7 +86,7 @@ def solve(
             found = list(graph.cycles(values))
             if not found:
                 return Solution(satisfiable=True, values=values, statistics=statistics)
-            seconds_left(until)
+            remaining_seconds(until)
             cycles += len(found)
             for clause in found:
                 if not clause:  # a cycle of edges that are always there
@@ -95,7 +95,7 @@ def solve(
 
 
 def _call(solver: Any, assumptions: list[int], until: float | None, conflicts: int) -> bool:
-    remaining = seconds_left(until)
+    remaining = remaining_seconds(until)
     if conflicts:
         try:
             solver.conf_budget(conflicts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def solve(
     try:
         if propagator is not None and propagator.contradiction:
             return Solution(satisfiable=False, core=())
-        remaining = seconds_left(until)
+        remaining = remaining_seconds(until)
         if remaining is not None:
             solver.set("timeout", max(1, int(remaining * 1000)))
         solver.set("rlimit", resources(work))

@@ -82,7 +82,7 @@ def test_what_t0_alone_violates_keeps_its_keys(check):
     verdict = isolang.check(history, load_spec(f'include "operations.iso"\n{check} as c'))
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
     assert verdict.refutation.transactions == ()
-    assert "for T0, which wrote what was there at first, meets `c`" in str(
+    assert "for T0, which wrote the initial state, meets `c`" in str(
         verdict.violation.argument.conclusion
     )
 

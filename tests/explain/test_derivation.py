@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from isolang.certify.steps import Before, ChoiceStep, CycleStep, Edge, Source
 from isolang.explain.argument import (
+    CaseSplit,
     Clause,
     Contradiction,
     Derived,
-    Split,
     negate,
     signed,
 )
@@ -81,7 +81,7 @@ def test_either_order():
     other = cycle_clause([signed(False, Before(0, 2, 1))])
     argument = Reasoner([one, other], lambda literal: None, 50).argue()
     assert argument.lemmas == ()
-    assert isinstance(argument.end, Split)
+    assert isinstance(argument.end, CaseSplit)
     assert {case for case, _ in argument.end.cases} == {
         (True, Before(0, 1, 2)),
         (False, Before(0, 1, 2)),
@@ -93,7 +93,7 @@ def test_one_of_these_sources():
     choice = Clause(tuple((True, Source(5, t)) for t in (1, 2, 3)), ChoiceStep(5), 1.0)
     cycles = [cycle_clause([(False, Source(5, t))]) for t in (1, 2, 3)]
     argument = Reasoner([choice, *cycles], lambda literal: None, 50).argue()
-    assert isinstance(argument.end, Split)
+    assert isinstance(argument.end, CaseSplit)
     assert argument.end.choice == ChoiceStep(5)
     assert [case for case, _ in argument.end.cases] == list(choice.literals)
 

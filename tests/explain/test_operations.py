@@ -33,7 +33,7 @@ def check(path, spec, **options):
         ("linearizable", 0, 1, NOT_SEQUENTIAL),
         ("sequential", 0, 1, NOT_SEQUENTIAL),
         ("coherence", 0, 1, NOT_SEQUENTIAL),
-        ("sequential", 1, 3, "an operation read a value that nobody wrote"),
+        ("sequential", 1, 3, "an operation read a value that no operation wrote"),
     ],
 )
 def test_of_operations(tmp_path, spec, process, value, meaning):

@@ -108,7 +108,7 @@ def test_lists_that_contradict_the_order_of_transactions(text, says):
         ("T1", "T2"),
         ("x = nil", "x = 1"),
         ("x = 2", "x = 1"),
-        ("the initial value", "which nobody wrote"),
+        ("the initial value", "which no transaction wrote"),
         ("operation 1", "operation 2"),
         ("'session': '0'", "'session': '1'"),
         ("'omitted': 0", "'omitted': 1"),

@@ -189,7 +189,7 @@ def test_whether_a_refutation_needs_rw(rows, level):
 
     def engine(problem, automata, work, strategy):
         answer = native_engine.solve(history.columns, problem.native, automata, work=work)
-        return None if answer.outcome == "valid" else answer.says.steps, answer.work
+        return None if answer.outcome == "valid" else answer.result.steps, answer.work
 
     finder = Finder(problem, plan, engine)
     without = [

@@ -8,7 +8,7 @@ import isolang
 from isolang.certify.certificate import verify
 from isolang.errors import UnsupportedError
 from isolang.history import History, Transaction
-from isolang.problem import AnomalyKind, Inclusion, build_problem, find_order_contradiction
+from isolang.problem import AnomalyKind, InclusionStatus, build_problem, find_order_contradiction
 
 
 def txn(*ops, **options):
@@ -36,7 +36,7 @@ CASES = {
     "nobody wrote it": (
         [[(R, "x", 5)]],
         "thin-air read",
-        "T1 read x = 5 (<memory> transaction 1, operation 1), which nobody wrote",
+        "T1 read x = 5 (<memory> transaction 1, operation 1), which no transaction wrote",
     ),
     "a write that is not there": (
         [[(R, "x", 5, "missing")]],
@@ -47,7 +47,8 @@ CASES = {
     "an element nobody appended": (
         [[(A, "x", 1)], [(R, "x", [1, 7])]],
         "thin-air read",
-        "T2 read x = [1 7] (<memory> transaction 2, operation 1), whose element 7 nobody appended",
+        "T2 read x = [1 7] (<memory> transaction 2, operation 1), whose element 7 no transaction "
+        "appended",
     ),
     "G1a": (
         [[(R, "x", 5)], txn((W, "x", 5), **ABORTED)],
@@ -113,7 +114,7 @@ CASES = {
         [[(A, "x", 1), (A, "x", 2)], [(A, "x", 3)], [(R, "x", [1, 3, 2])]],
         "split append (G0)",
         "T3 read x = [1 3 2] (<memory> transaction 3, operation 1), where the appends of T1 do not "
-        "stand together, all of them, in the order in which it made them (append(x, 2) at "
+        "appear together, all of them, in the order in which it made them (append(x, 2) at "
         "<memory> transaction 1, operation 2)",
     ),
     "not what it names": (
@@ -207,7 +208,12 @@ def test_a_declared_initial_transaction_is_t0():
     """Its last writes are the initial values; what it overwrote itself nobody can read."""
     initial = txn((W, "x", 1), (W, "x", 2), status="initial", session="init")
     native = build_problem(history(initial, [(R, "x", 2)], [(R, "x", 1)])).native
-    assert native.inclusion.tolist() == [Inclusion.OUT, Inclusion.IN, Inclusion.IN, Inclusion.IN]
+    assert native.inclusion.tolist() == [
+        InclusionStatus.OUT,
+        InclusionStatus.IN,
+        InclusionStatus.IN,
+        InclusionStatus.IN,
+    ]
     assert native.writer_txn[native.candidate].tolist() == [3]
     assert native.anomalies.tolist() == [[AnomalyKind.INTERMEDIATE_READ, 2, 3, 0, 0]]
 
@@ -224,12 +230,12 @@ def test_a_maybe_transaction_is_in_only_if_read():
     """Unread: out. The only source of a committed read: in. One of two sources: optional."""
     maybe = {"status": "maybe"}
     unread = build_problem(history(txn((W, "x", 1), **maybe)))
-    assert unread.native.inclusion[:-1].tolist().count(Inclusion.OUT) == 1
-    assert unread.ignored() == ("1 transaction of unknown outcome that nobody read from",)
+    assert unread.native.inclusion[:-1].tolist().count(InclusionStatus.OUT) == 1
+    assert unread.ignored() == ("1 transaction of unknown outcome that no transaction read from",)
     read = build_problem(history(txn((W, "x", 1), **maybe), [(R, "x", 1)]))
-    assert read.native.inclusion[:-1].tolist().count(Inclusion.IN) == 2
+    assert read.native.inclusion[:-1].tolist().count(InclusionStatus.IN) == 2
     either = build_problem(history(txn((W, "x", 1), **maybe), [(W, "x", 1)], [(R, "x", 1)]))
-    assert either.native.inclusion[:-1].tolist().count(Inclusion.OPTIONAL) == 1
+    assert either.native.inclusion[:-1].tolist().count(InclusionStatus.OPTIONAL) == 1
 
 
 def test_a_maybe_transaction_has_no_end():
@@ -247,7 +253,7 @@ def test_inclusion_is_followed_through_maybe_transactions():
     maybe = {"status": "maybe"}
     chain = [txn((R, "x", i), (W, "x", i + 1), **maybe, session=i) for i in range(5)]
     problem = build_problem(history(*chain, txn((R, "x", 5), session=9), initial=0))
-    assert problem.native.inclusion[:-1].tolist().count(Inclusion.IN) == 6
+    assert problem.native.inclusion[:-1].tolist().count(InclusionStatus.IN) == 6
 
 
 def test_an_optional_transaction_that_contradicts_itself():

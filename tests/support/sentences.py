@@ -373,7 +373,7 @@ class _Report:
         raise FalseSentenceError(f"what does this say? {says!r}")
 
     def _nobody(self, _at: Any, key: str, value: Any, found: re.Match[str]) -> bool:
-        what = value if found[0] == "which nobody wrote" else int(found[1])
+        what = value if found[0] == "which no transaction wrote" else int(found[1])
         return not list(self._writes(key, what))
 
     def _aborted(self, _at: Any, key: str, value: Any, found: re.Match[str]) -> bool:
@@ -469,8 +469,8 @@ class _Report:
         return found[4] == found[6] != found[2] and first < second < third
 
     _KINDS: ClassVar[dict[str, Callable[..., bool]]] = {
-        r"which nobody wrote": _nobody,
-        r"whose element (-?\d+) nobody appended": _nobody,
+        r"which no transaction wrote": _nobody,
+        r"whose element (-?\d+) no transaction appended": _nobody,
         rf"(?:which|whose element (-?\d+)) only the aborted (T\d+) (?:wrote|appended) "
         rf"\(({_PLACE})\)": _aborted,
         rf"which (T\d+) overwrote before it ended \(({_OP}) at ({_PLACE})\)": _between,
@@ -482,7 +482,7 @@ class _Report:
         rf"but (T\d+) read ({_VALUE}) \(({_PLACE})\): neither is a prefix of the other": _no_prefix,
         rf"which shows the ({_OP}) at ({_PLACE}) of (T\d+) more often than it was made":
             _more_often,
-        rf"where the appends of (T\d+) do not stand together, all of them, in the order in which "
+        rf"where the appends of (T\d+) do not appear together, all of them, in the order in which "
         rf"it made them \(({_OP}) at ({_PLACE})\)": _apart,
         rf"which puts the ({_OP}) of (T\d+) after the ({_OP}) of (T\d+) and before the ({_OP}) of "
         rf"(T\d+)": _torn,

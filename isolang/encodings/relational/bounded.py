@@ -24,7 +24,7 @@ from isolang.encodings.relational.uncertain_lists import UncertainLists
 from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
-from isolang.problem import Inclusion, Problem
+from isolang.problem import InclusionStatus, Problem
 from isolang.rows import bits
 
 if TYPE_CHECKING:
@@ -77,9 +77,11 @@ class Bounded(Interpretation[At]):
         self.keys = range(native.keys)
         inclusion = native.inclusion.tolist()
         kept = range(native.n) if only is None else sorted(only)
-        self.txns = [native.n, *(t for t in kept if inclusion[t] != Inclusion.OUT)]
+        self.txns = [native.n, *(t for t in kept if inclusion[t] != InclusionStatus.OUT)]
         self._element = {t: i for i, t in enumerate(self.txns)}
-        self.included = [TRUE if inclusion[t] == Inclusion.IN else circuit.new() for t in self.txns]
+        self.included = [
+            TRUE if inclusion[t] == InclusionStatus.IN else circuit.new() for t in self.txns
+        ]
         self._number_events()
         self.reads = external_reads(problem, self.txns, self._element, self._ops) if reads else []
         self._sources = {read.op: self._choose_source(read) for read in self.reads}

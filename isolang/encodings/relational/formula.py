@@ -28,7 +28,7 @@ from isolang.encodings.relational.encoding import RelationalEncoding
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.relational import unread_matter
 from isolang.problem import Problem, build_problem
-from isolang.problem.until import seconds_left
+from isolang.problem.until import remaining_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +154,7 @@ def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Re
 
 def _encoded(question: RelationalInput, until: float | None) -> RelationalEncoding:
     def tick() -> None:
-        seconds_left(until)
+        remaining_seconds(until)
 
     if question.cost is None:
         affordable(question.problem, question.spec, tick)

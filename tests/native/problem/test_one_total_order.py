@@ -9,7 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from isolang.history import History, Transaction
-from isolang.problem import Inclusion, build_problem
+from isolang.problem import InclusionStatus, build_problem
 
 
 @st.composite
@@ -63,9 +63,13 @@ def some_line_fits(history: History, sessions: bool, real_time: bool) -> bool:
         return True
 
     inclusion = problem.inclusion.tolist()[: history.t0]
-    must = [t for t, i in enumerate(inclusion) if i == Inclusion.IN]
+    must = [t for t, i in enumerate(inclusion) if i == InclusionStatus.IN]
     contradictory = set(problem.impossible.tolist())
-    may = [t for t, i in enumerate(inclusion) if i == Inclusion.OPTIONAL and t not in contradictory]
+    may = [
+        t
+        for t, i in enumerate(inclusion)
+        if i == InclusionStatus.OPTIONAL and t not in contradictory
+    ]
     return any(
         fits(line)
         for size in range(len(may) + 1)
