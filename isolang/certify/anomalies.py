@@ -77,7 +77,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
-    """Whether the read names a version, and gives it another value than is known of it."""
+    """Return whether the read names a version, and gives it another value than is known of it."""
     if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
         return set()
     of_initial = facts.source[op] == FROM_INITIAL or facts.txn_of[facts.source[op]] == facts.n
@@ -99,7 +99,7 @@ def value_of_initial(facts: Facts, op: int) -> int | None:
 
 
 def disagree(facts: Facts, op: int, other: int) -> bool:
-    """Whether two reads name the initial version of one key, and give it two values."""
+    """Return whether two reads name the initial version of one key, and give it two values."""
     values = value_of_initial(facts, op), value_of_initial(facts, other)
     return facts.key[op] == facts.key[other] and None not in values and values[0] != values[1]
 
@@ -112,7 +112,7 @@ def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
 
 
 def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
-    """Why none of the ``writes`` of what ``op`` read is a candidate."""
+    """Return why no write of the value that ``op`` read is a candidate."""
     found = set()
     for w in writes:
         writer = facts.txn_of[w]
@@ -126,7 +126,7 @@ def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
 
 
 def shows_anomaly(facts: Facts, op: int, kind: int) -> bool:
-    """Whether the read ``op`` shows an anomaly.
+    """Return whether the read ``op`` shows an anomaly.
 
     What its transaction's own appends decide needs no word of who appended the rest.
 
@@ -191,7 +191,7 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def incompatible(facts: Facts, op: int, other: int) -> bool:
-    """Whether two list reads of one key are such that neither is a prefix of the other."""
+    """Return whether two list reads of one key are such that neither is a prefix of the other."""
     if not (facts.is_read(op) and facts.is_read(other)):
         return False
     if not (facts.is_list(op) and facts.is_list(other)) or facts.key[op] != facts.key[other]:
@@ -202,9 +202,9 @@ def incompatible(facts: Facts, op: int, other: int) -> bool:
 
 
 def contradicts_order(facts: Facts, op: int, other: int) -> bool:
-    """Whether no order of transactions contains what two list reads of a key show.
+    """Return whether no order of transactions contains what two list reads of a key show.
 
-    Weaker than an anomaly: the order inside one transaction is no matter of ``ww``.
+    Weaker than an anomaly: ``ww`` does not order the writes of one transaction.
     """
     if not all(facts.is_read(o) and facts.is_list(o) for o in (op, other)):
         return False

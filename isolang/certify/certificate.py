@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FORMAT = 1
-# Of a history whose certificate says nothing of set-reads, at most so many were operations.
+# A certificate without a number of set-reads was made when at most this many became operations.
 _ONCE_WRITTEN_OUT = 100_000
 
 
@@ -70,7 +70,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Literal["valid", "invalid"]:
-        """What the certificate claims."""
+        """The verdict that the certificate claims."""
         return "valid" if isinstance(self.proof, Witness | Relations) else "invalid"
 
     @classmethod
@@ -112,7 +112,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateRejected(f"set_reads: {error}") from None
 
     def _is_of_all(self, history: History) -> bool:
-        """Whether it was made by a version that wrote out so many set-reads as it read a file."""
+        """Return whether the version that made it wrote these set-reads out as it read a file."""
         if not history.columns.implicit:
             return False
         if isinstance(self.proof, Witness):
@@ -180,7 +180,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 suffix = f"-{number}" if number > 1 else ""
                 path = folder / f"{stem}{suffix}.certificate.json"
                 try:
-                    path.open("x").close()  # nobody else takes the name
+                    path.open("x").close()  # reserves the name
                 except FileExistsError:
                     if path.is_file() and path.read_text(encoding="utf-8") == text:
                         return path
@@ -195,7 +195,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """Read a certificate file.
 
         Raises:
-            CertificateError: it cannot be read, is no certificate, or is of another version.
+            CertificateError: it cannot be read, is not a certificate, or has another version.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -208,7 +208,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """The certificate in a file's text; ``where`` names it in messages.
 
         Raises:
-            CertificateError: it is no certificate, or is of another version.
+            CertificateError: it is not a certificate, or has another version.
         """
         try:
             data = json.loads(text)

@@ -1,6 +1,6 @@
-"""What one cycle step of a refutation claims, by the definition of the check that it names.
+"""Evaluates the claim of one cycle step of a refutation, by the definition of its check.
 
-The edges of a step stand in every choice in which its literals hold. So what is evaluated here is a
+The edges of a step are in every choice in which its literals hold. So this module evaluates a
 part of that choice: these transactions, their reads and writes, and no pairs but those of the
 edges. An expression that only grows with its relations has, of the part, at most the pairs that it
 has of the whole.
@@ -41,7 +41,7 @@ _Pairs = Iterable[tuple[int, int]]
 
 
 def only_grows(e: Core) -> bool:
-    r"""Whether an expression can only gain pairs by those that its relations gain.
+    r"""Return whether an expression can only gain pairs by those that its relations gain.
 
     What is taken away may be ``id`` alone, and who bears a name: of elements these have the same to
     say everywhere.
@@ -59,7 +59,7 @@ class Claim(Evaluator):
 
     Args:
         facts: of the history.
-        edges: each of them stands by itself, if its literals hold.
+        edges: each of them is a pair, if its literals hold.
         order: the name of the order on all transactions that ``ww`` edges are of; ``None`` if they
             are of ``ww``.
     """
@@ -157,7 +157,7 @@ class Claim(Evaluator):
 
     # --- names ---
 
-    def _given(self, name: str, key: int | None) -> Rows:
+    def _of_history(self, name: str, key: int | None) -> Rows:
         facts, place = self._facts, self.of_transaction
         if key is None:
             if name not in GIVEN_WHOLE and name not in TESTS:
@@ -222,7 +222,7 @@ class Claim(Evaluator):
             case "same-group" | "same-label" | "label" | "level":
                 return {}  # no letter
             case "vo" | "cand" | "co" | "ar" | "vis" | "conflict":
-                return {}  # the edges say nothing of it
+                return {}  # the edges do not determine it
             case _:
                 assert_never(word)
 

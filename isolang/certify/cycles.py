@@ -36,11 +36,11 @@ class Cycles:
             self._names.add(self._rules.order)
 
     def require(self, name: str, edges: Sequence[Edge]) -> None:
-        """That some edges are there must violate the spec, by the check of that name.
+        """Require that some edges violate the spec, by the check of that name.
 
         Args:
             name: of a check, or of the order of all transactions.
-            edges: a closed walk; each of them stands by itself.
+            edges: a closed walk; each of them is a pair of the history.
 
         Raises:
             CertificateRejected: it does not.
@@ -67,7 +67,7 @@ class Cycles:
     # --- an order of all transactions ---
 
     def _may_be(self, rules: Rules, edges: Sequence[Edge]) -> bool:
-        """Whether the rules leave the edges an order."""
+        """Return whether the rules leave the edges an order."""
         if not self._ordered(rules, edges, ()):
             return False
         cases = list(self._cases(rules, edges))
@@ -80,7 +80,7 @@ class Cycles:
         return True
 
     def _ordered(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
-        """Whether the rules leave edges, and pairs known of the order, without a loop."""
+        """Return whether the rules leave edges, and pairs known of the order, without a loop."""
         claim = Claim(self._facts, edges, rules.order)
         values = at_least(rules, self._exists, claim.t0, claim.everyone)
         place = claim.of_transaction
@@ -89,7 +89,7 @@ class Cycles:
         return rules.extend(claim, values)
 
     def _cases(self, rules: Rules, edges: Sequence[Edge]) -> Iterator[tuple[int, int]]:
-        """What the order must have because it is total: the other way leads to a loop.
+        """Yield the pairs that a total order must have, as the opposite pair leads to a loop.
 
         The pairs that are tried lead along a stretch of the walk that ends in its only ``rw``.
         """

@@ -1,4 +1,4 @@
-"""How a certificate fails: it is wrong, or it is beyond what the checkers can decide."""
+"""The two ways in which a certificate fails: it is wrong, or the checkers cannot decide it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Evaluator(ABC):
         self._kept: dict[int, tuple[Core, tuple[str, ...], frozenset[str]]] = {}
 
     @abstractmethod
-    def _given(self, name: str, key: int | None) -> Rows:
+    def _of_history(self, name: str, key: int | None) -> Rows:
         """The value of a name that was not chosen; without a key that of the union over keys."""
 
     @abstractmethod
@@ -66,7 +66,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def _key_in(self, within: KeyClass, key: int) -> bool:
-        """Whether a key is in a class."""
+        """Return whether a key is in a class."""
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
         """The keys of a class that ``for`` goes over."""
@@ -88,7 +88,7 @@ class Evaluator(ABC):
         if (name, key) in self._chosen:
             return self._chosen[name, key]
         if (name, key) not in self._known:
-            self._known[name, key] = self._given(name, key)
+            self._known[name, key] = self._of_history(name, key)
         return self._known[name, key]
 
     def value(self, e: Core, binding: Mapping[str, int] | None = None) -> Rows:
@@ -129,8 +129,8 @@ class Evaluator(ABC):
             case Seq():
                 return self._sequence([value(part) for part in e.parts])
             case Diff():
-                left, right = value(e.left), value(e.right)
-                return {i: row & ~right.get(i, 0) for i, row in left.items()}
+                kept, right = value(e.left), value(e.right)
+                return {i: row & ~right.get(i, 0) for i, row in kept.items()}
             case Product():
                 row = members_of(value(e.right))
                 return dict.fromkeys(bits(members_of(value(e.left))), row)
@@ -167,7 +167,7 @@ class Evaluator(ABC):
         return parts[0]
 
     def _cheapest(self, parts: list[Rows]) -> int:
-        """For which part and the next one fewest rows are looked up."""
+        """Return the part that, composed with the next one, needs the fewest lookups."""
         at, least = 0, math.inf
         for i in sorted(range(len(parts) - 1), key=lambda i: len(parts[i])):
             if len(parts[i]) < least:
@@ -196,7 +196,7 @@ class Evaluator(ABC):
 
 
 def holds(value_of: Evaluator, check: Check) -> bool:
-    """Whether a check is met."""
+    """Return whether a check is met."""
     value = value_of.value(check.expr)
     match check.kind:
         case "acyclic":
@@ -213,15 +213,15 @@ def holds(value_of: Evaluator, check: Check) -> bool:
 
 
 def cyclic(rows: Rows) -> bool:
-    """Whether a relation has a cycle: nodes without predecessors are taken away, layer by layer."""
+    """Return whether a relation has a cycle, by removing nodes without predecessors."""
     missing = {i: row.bit_count() for i, row in transposed(rows).items()}
-    left = set(missing) | {i for i, row in rows.items() if row}
-    ready = [i for i in left if not missing.get(i)]
+    remaining = set(missing) | {i for i, row in rows.items() if row}
+    ready = [i for i in remaining if not missing.get(i)]
     while ready:
         i = ready.pop()
-        left.discard(i)
+        remaining.discard(i)
         for j in bits(rows.get(i, 0)):
             missing[j] -= 1
             if not missing[j]:
                 ready.append(j)
-    return bool(left)
+    return bool(remaining)

@@ -16,7 +16,7 @@ from isolang.certify.relations import (
     ordered,
     outside_bounds,
 )
-from isolang.certify.world import World
+from isolang.certify.world import ConcreteInterpretation
 from isolang.language.classify.relational import why_not_closed
 from isolang.language.meaning.core import Check, Core, Diff, Exists, Rel, Spec
 from isolang.language.meaning.mentions import (
@@ -91,7 +91,7 @@ class _Search:
         self._declared = [e for e in spec.exists if e.name != "rf"]
         self._stages = self._staged()
         self._keys = self._relevant_keys()
-        self._left = TRIES
+        self._tries = TRIES
         self._end = None if seconds is None else time.perf_counter() + seconds
 
     def _relevant_keys(self) -> list[int]:
@@ -127,7 +127,7 @@ class _Search:
                 raise CertificateRejected(f"a choice for transactions {shown} meets every check")
 
     def _beginnings(self) -> Iterator[tuple[set[int], dict[int, int]]]:
-        """Which transactions are in, and a source, or none, for each of their reads."""
+        """Yield the included transactions, with a source, or none, for each of their reads."""
         facts = self._facts
         certain = {t for t in self._members if facts.certain(t) or t in facts.forced}
         indeterminate = [t for t in self._members if t not in certain]
@@ -152,7 +152,7 @@ class _Search:
                     )
 
     def _shows_what_is_out(self, included: set[int]) -> bool:
-        """Whether a list read shows an element of a transaction that is left out."""
+        """Return whether a list read shows an element of an excluded transaction."""
         facts = self._facts
         return any(
             u in self._members and u not in included
@@ -184,11 +184,13 @@ class _Search:
         included: set[int],
         sources: dict[int, int],
         chosen: dict[tuple[str, int | None], Rows],
-    ) -> World:
-        self._left -= 1
-        if self._left < 0 or (self._end is not None and time.perf_counter() > self._end):
+    ) -> ConcreteInterpretation:
+        self._tries -= 1
+        if self._tries < 0 or (self._end is not None and time.perf_counter() > self._end):
             raise NotCertifiedError("not certified: there is too much to try")
-        world = World(self._facts, included, sources, events=self._events, keys=self._keys)
+        world = ConcreteInterpretation(
+            self._facts, included, sources, events=self._events, keys=self._keys
+        )
         for (name, key), value in chosen.items():
             world.choose(name, key, value)
         return world
@@ -200,7 +202,7 @@ class _Search:
         chosen: dict[tuple[str, int | None], Rows],
         at: int,
     ) -> bool:
-        """Whether some choice of the remaining relations meets every check."""
+        """Return whether some choice of the remaining relations meets every check."""
         world = self._world(included, sources, chosen)
         if not all(holds(world, check) for check in self._stages[at]):
             return False
@@ -209,7 +211,7 @@ class _Search:
         exists = self._declared[at]
         keys: list[int | None] = [None] if exists.key is None else [*self._keys]
 
-        def probe(value: Rows) -> World:
+        def probe(value: Rows) -> ConcreteInterpretation:
             return self._world(included, sources, {**chosen, (exists.name, None): value})
 
         growth = _Growth(exists, self._stages[at + 1], probe)
@@ -225,14 +227,16 @@ class _Search:
 
 
 class _Growth:
-    """What the checks of a relation without a key say of a part of it, whatever else is in it.
+    """The conclusions of the checks of a relation without a key from a part of its pairs.
 
     Attributes:
         rules: the expressions that the relation must contain, and that only grow with it.
         limits: the checks that, once a part of the relation violates them, all of it does.
     """
 
-    def __init__(self, exists: Exists, checks: list[Check], probe: Callable[[Rows], World]) -> None:
+    def __init__(
+        self, exists: Exists, checks: list[Check], probe: Callable[[Rows], ConcreteInterpretation]
+    ) -> None:
         self._probe = probe
         growing = [c for c in checks if not c.negated and _grows(c.expr, exists.name)]
         if exists.key is not None:
@@ -263,7 +267,7 @@ class _Growth:
 
 
 def _grows(e: Core, name: str) -> bool:
-    """Whether an expression can only gain by what a relation gains."""
+    """Return whether an expression can only gain by what a relation gains."""
     if isinstance(e, Diff) and name in names(e.right):
         return False
     return all(_grows(part, name) for part in children(e))
@@ -274,7 +278,9 @@ def _beyond(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
     return ((i, row & ~b.get(i, 0)) for i, row in a.items() if row & ~b.get(i, 0))
 
 
-def _values(world: World, exists: Exists, binding: dict[str, int], growth: _Growth) -> list[Rows]:
+def _values(
+    world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], growth: _Growth
+) -> list[Rows]:
     """All values of a relation that are within its bounds, but those that its checks exclude."""
     over = world.value(exists.over, binding)
     elements = list(bits(members_of(over)))
@@ -322,7 +328,7 @@ def _picks(of: Rows) -> Iterator[Rows]:
 
 
 def _bounds(
-    world: World, exists: Exists, binding: dict[str, int], elements: list[int]
+    world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], elements: list[int]
 ) -> tuple[Rows, Rows]:
     """The least and the greatest relation on some elements that a relation may be."""
     least = world.value(exists.containing, binding) if exists.containing is not None else {}

@@ -1,4 +1,4 @@
-"""What a history says by itself: candidates, so, rt, version order.
+"""Derives what a history determines by itself: candidates, so, rt, version order.
 
 This is the checkers' own reading of the language reference; the engine's problem builder is
 another program. The two agree or a certificate is refused.
@@ -34,7 +34,7 @@ _UNKNOWN_END = 2**63 - 1
 
 
 class _Moments(NamedTuple):
-    """What is known of when a transaction did what it did: docs/times.md.
+    """The known moments of a transaction: docs/times.md.
 
     Attributes:
         of: per place of an operation, since when it was sent, and until when it was answered.
@@ -151,7 +151,7 @@ class Facts:
         return op
 
     def bears(self, t: int, of: Named) -> bool:
-        """Whether a transaction bears a label, or asked for a level, that a name selects."""
+        """Return whether a transaction bears a label or a level that a name selects."""
         if t == self.n or self.status[t] == INITIAL:
             return False
         history = self._history
@@ -160,12 +160,12 @@ class Facts:
         return any(name is not None and _is_called(name, of.name) for name in names)
 
     def share_label(self, a: int, b: int) -> bool:
-        """Whether two transactions have a label in common."""
+        """Return whether two transactions have a label in common."""
         history = self._history
         return any(name in history.labels_of(b) for name in history.labels_of(a))
 
     def key_in(self, key: int, within: KeyClass) -> bool:
-        """Whether the name of a key is of a class."""
+        """Return whether the name of a key is of a class."""
         name = self._history.key_name(key)
         listed = any(_is_called(name, pattern) for pattern in within.patterns)
         return not listed if within.negated else listed
@@ -198,11 +198,11 @@ class Facts:
     # --- transactions ---
 
     def live(self, t: int) -> bool:
-        """Whether ``t`` may be included: T0, committed or indeterminate."""
+        """Return whether ``t`` may be included: T0, committed or indeterminate."""
         return t == self.n or (0 <= t < self.n and self.status[t] in (COMMITTED, INDETERMINATE))
 
     def certain(self, t: int) -> bool:
-        """Whether ``t`` is included whatever is chosen: T0 or committed."""
+        """Return whether ``t`` is included whatever is chosen: T0 or committed."""
         return t == self.n or (0 <= t < self.n and self.status[t] == COMMITTED)
 
     @cached_property
@@ -211,22 +211,22 @@ class Facts:
         return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, INDETERMINATE))
 
     def writes_any(self, t: int) -> bool:
-        """Whether ``t`` writes some key, and may be included."""
+        """Return whether ``t`` writes some key, and may be included."""
         return t == self.n or (self.live(t) and bool(self.last[t]))
 
     def reads_any(self, t: int) -> bool:
-        """Whether ``t`` reads from another transaction, and may be included."""
+        """Return whether ``t`` reads from another transaction, and may be included."""
         if t == self.n or not self.live(t):
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])
         return any(self.is_external(op) and self.has_candidate(op) for op in ops)
 
     def writes_key(self, t: int, key: int) -> bool:
-        """Whether ``t`` writes ``key``, and may be included."""
+        """Return whether ``t`` writes ``key``, and may be included."""
         return t == self.n or (self.live(t) and key in self.last[t])
 
     def reads_key(self, t: int, key: int) -> bool:
-        """Whether ``t`` reads ``key`` from another transaction, and may be included."""
+        """Return whether ``t`` reads ``key`` from another transaction, and may be included."""
         if t == self.n or not self.live(t):
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])
@@ -234,8 +234,8 @@ class Facts:
             self.key[op] == key and self.is_external(op) and self.has_candidate(op) for op in ops
         )
 
-    def given(self, relation: str, a: int, b: int) -> bool:
-        """Whether ``a`` and ``b`` are a pair of a relation between transactions, or ``rt[W,R]``."""
+    def relates(self, relation: str, a: int, b: int) -> bool:
+        """Return whether a relation of transactions, or ``rt[W,R]``, relates ``a`` to ``b``."""
         name, _, ends = relation.partition("[")
         pair = bool(getattr(self, name.replace("-", "_"))(a, b))
         # mutant: python-accesses
@@ -280,15 +280,15 @@ class Facts:
 
     @property
     def has_own_clocks(self) -> bool:
-        """Whether the clocks of sessions may be wrong, each of them by another time."""
+        """Return whether the clocks of sessions may be wrong, each of them by another time."""
         return any(self._slack)
 
     def by_own_clock(self, answered: int, t: int) -> int:
-        """An answer to ``t`` as its own session's clock has it, beside what that session sends."""
+        """Return an answer to ``t`` by its session's clock, to compare with its sendings."""
         return answered if answered == _UNKNOWN_END else answered - self._slack[self.session[t]]
 
     def before(self, answered: int, a: int, sent: int, b: int) -> bool:
-        """Whether an answer to ``a`` came before what ``b`` sent: in one session by its clock."""
+        """Return whether an answer to ``a`` precedes a sending of ``b``, by their clocks."""
         if answered == _UNKNOWN_END or sent == _UNKNOWN_BEGIN:
             return False
         one = self.session[a] == self.session[b]
@@ -297,7 +297,7 @@ class Facts:
 
     @property
     def has_moments(self) -> bool:
-        """Whether anything is known of when transactions did something."""
+        """Return whether anything is known of when transactions did something."""
         return self.has_time or bool(self._commit_begin)
 
     def commit_sent(self, t: int) -> int:
@@ -320,7 +320,7 @@ class Facts:
     def write_answered(self, t: int, key: int) -> int:
         """The first write of ``key`` by ``t`` was answered by then."""
         own = self.writes_by(t, key)
-        return self._told(own[0]) if own else _UNKNOWN_END
+        return self._statement_answered_at(own[0]) if own else _UNKNOWN_END
 
     def _moments_of(self, t: int) -> _Moments:
         if t not in self._moments:
@@ -358,8 +358,8 @@ class Facts:
         }
         # mutant: python-silent-statements
         for s in self._statements[t]:
-            told = (self._statement_sent[s], self._statement_answered[s]) if timed else nothing
-            found[self._statement_start[s], s] = told
+            times = (self._statement_sent[s], self._statement_answered[s]) if timed else nothing
+            found[self._statement_start[s], s] = times
         return sorted(found.items())
 
     def _before_commit(self, answered: int, a: int, b: int) -> bool:
@@ -383,11 +383,11 @@ class Facts:
             for key in self.last[a].keys() & self.last[b].keys()
         )
 
-    def _asked(self, op: int) -> int:
+    def _statement_sent_at(self, op: int) -> int:
         """The statement of ``op`` was sent at that time or later."""
         return self._moments_of(self.txn_of[op]).of[self.place(op)][0]
 
-    def _told(self, op: int) -> int:
+    def _statement_answered_at(self, op: int) -> int:
         """It was answered by then."""
         return self._moments_of(self.txn_of[op]).of[self.place(op)][1]
 
@@ -396,7 +396,7 @@ class Facts:
         owner = self.txn_of[op]
         if not (self._timed(t, owner) and owner != t):
             return False
-        return self.before(self.commit_answered(t), t, self._asked(op), owner)
+        return self.before(self.commit_answered(t), t, self._statement_sent_at(op), owner)
 
     def answered_before(self, op: int, later: int) -> bool:
         """The statement of ``op`` was answered before that of ``later`` was sent."""
@@ -404,7 +404,9 @@ class Facts:
         return (
             self.has_moments
             and self.n not in (first, second)
-            and self.before(self._told(op), first, self._asked(later), second)
+            and self.before(
+                self._statement_answered_at(op), first, self._statement_sent_at(later), second
+            )
         )
 
     def program_order(self, op: int, later: int) -> bool:
@@ -414,23 +416,25 @@ class Facts:
     def committed_after(self, op: int, t: int) -> bool:
         """The statement of the external read ``op`` was answered before ``t`` sent its COMMIT."""
         owner = self.txn_of[op]
-        return self._timed(owner, t) and self._before_commit(self._told(op), owner, t)
+        return self._timed(owner, t) and self._before_commit(
+            self._statement_answered_at(op), owner, t
+        )
 
     def statement_times(self, op: int) -> tuple[int, int]:
         """When the statement of ``op`` was sent, at the earliest, and answered, at the latest."""
-        return self._asked(op), self._told(op)
+        return self._statement_sent_at(op), self._statement_answered_at(op)
 
     def one_statement(self, op: int, other: int) -> bool:
-        """Whether two operations are of one statement."""
+        """Return whether two operations are of one statement."""
         # mutant: python-one-statement
         return self.place(op) == self.place(other)
 
     def begins(self, t: int) -> bool:
-        """Whether it is known when a transaction began."""
+        """Return whether it is known when a transaction began."""
         return self.has_time and self.begin[t] != _UNKNOWN_BEGIN
 
     def ends(self, t: int) -> bool:
-        """Whether it is known when a transaction ended."""
+        """Return whether it is known when a transaction ended."""
         return self.has_time and self.end[t] != _UNKNOWN_END
 
     def init(self, a: int, b: int) -> bool:
@@ -441,7 +445,7 @@ class Facts:
         return self.status[a] == COMMITTED and self.live(b)
 
     def require(self, relations: Collection[str]) -> None:
-        """What these relations compare must be known.
+        """Require that the history has what these relations compare.
 
         Raises:
             NotCertifiedError: otherwise.
@@ -478,13 +482,13 @@ class Facts:
     # --- reads ---
 
     def is_list(self, op: int) -> bool:
-        """Whether ``op`` reads a known list; nil of a key that is appended to is the empty one."""
+        """Return whether ``op`` reads a known list; nil of a list key is the empty list."""
         if self.kind[op] == READ_LIST:
             return self.value[op] != UNKNOWN_VALUE
         return self.kind[op] == READ and self.value[op] == NIL and self.key[op] in self._appended
 
     def is_read(self, op: int) -> bool:
-        """Whether ``op`` is a read that says something, of a transaction that may be included.
+        """Return whether ``op`` is a read with a known result that may be included.
 
         Raises:
             NotCertifiedError: the key is used both as a register and as a list.
@@ -526,7 +530,7 @@ class Facts:
         return [*recorded, *self._implicit[t]] if t in self._implicit else recorded
 
     def is_external(self, op: int) -> bool:
-        """Whether ``op`` is a read that no own write of the key precedes."""
+        """Return whether ``op`` is a read that no own write of the key precedes."""
         return self.is_read(op) and not self.own_before(op)
 
     def candidates(self, op: int) -> list[int]:
@@ -567,7 +571,7 @@ class Facts:
         return sorted(found)
 
     def may_read(self, op: int, u: int) -> bool:
-        """Whether ``u`` is a candidate of an external read."""
+        """Return whether ``u`` is a candidate of an external read."""
         if self.kind[op] not in SET_READS or self.source[op] != BY_VALUE:
             return u in self.candidates(op)
         if u == self.txn_of[op] or not self.live(u):
@@ -577,17 +581,17 @@ class Facts:
         return allowed or (u == self.n and self._may_be_initial(op))
 
     def has_candidate(self, op: int) -> bool:
-        """Whether an external read has one."""
+        """Return whether an external read has one."""
         if self.kind[op] not in SET_READS:
             return bool(self.candidates(op))
         return any(self.may_read(op, u) for u in (self.n, *self.writers[self.key[op]]))
 
     def as_read(self, value: int) -> int:
-        """What a read calls a value: a deleted row is nil."""
+        """Return the value as reads state it: a deleted row is nil."""
         return NIL if value == self.deleted else value
 
     def nil_is_initial(self, key: int) -> bool:
-        """Whether nil names the initial version, whatever it holds: not where that replaces nil."""
+        """Return whether nil names the initial version, whatever value that holds."""
         # mutant: python-replaced-nil
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
@@ -605,7 +609,7 @@ class Facts:
         return self.writes.get((key, self.value[op]), [])
 
     def _may_be_initial(self, op: int) -> bool:
-        """Whether a read may have seen T0's version: nil, or what the history declares."""
+        """Return whether a read may have seen T0's version: nil, or what the history declares."""
         initial = self.initial_value[self.key[op]]
         of_rows = self.kind[op] in SET_READS and self.in_statement(op)
         if of_rows and (self.kind[op] == READ_ONE_OF or initial == NIL):
@@ -620,7 +624,7 @@ class Facts:
         return self.value[op] == initial or (nil and self.value[op] == NIL)
 
     def set_allows(self, op: int, value: int) -> bool:
-        """Whether the version that a set-read saw may hold a value."""
+        """Return whether the version that a set-read saw may hold a value."""
         one_of = self.kind[op] == READ_ONE_OF
         # mutant: python-returned-row
         if self.in_statement(op) and (one_of or value == self.deleted):
@@ -629,7 +633,7 @@ class Facts:
         return (self.as_read(value) in self.set_of(op)) == one_of
 
     def in_statement(self, op: int) -> bool:
-        """Whether an operation is part of a predicate read."""
+        """Return whether an operation is part of a predicate read."""
         return op in self._statement
 
     def statement_of(self, op: int) -> int:
@@ -637,11 +641,11 @@ class Facts:
         return self._statement.get(op, -1)
 
     def of_predicate(self, op: int) -> bool:
-        """Whether the operation says, for a predicate read, that no matching row was there."""
+        """Return whether an operation states that a predicate read found no matching row."""
         return self.kind[op] in SET_READS and self.in_statement(op)
 
     def place(self, op: int) -> tuple[int, int]:
-        """Where an operation stands in its transaction; those of a predicate read in one place."""
+        """Return the place of an operation in its transaction; a predicate read has one place."""
         s = self._statement.get(op)
         return (op, len(self._statement_start)) if s is None else (self._statement_start[s], s)
 
@@ -659,7 +663,7 @@ class Facts:
         return self._sets[number]
 
     def _explains(self, write: int, key: int) -> bool:
-        """Whether ``write`` is the last write of ``key`` by a transaction that may be included."""
+        """Return whether ``write`` is its transaction's last of ``key``, and may be included."""
         t = self.txn_of[write]
         if self.kind[write] not in (WRITE, APPEND) or self.key[write] != key or not self.ok[write]:
             return False
@@ -711,11 +715,11 @@ class Facts:
             return -1
         longest = max(reads, key=lambda op: len(self.list_of(op)))
         elements = self.list_of(longest)
-        beside = [op for op in reads if self.list_of(op) != elements[: len(self.list_of(op))]]
-        return max([longest, *beside], key=lambda op: len(set(self.shown(op))))
+        others = [op for op in reads if self.list_of(op) != elements[: len(self.list_of(op))]]
+        return max([longest, *others], key=lambda op: len(set(self.shown(op))))
 
     def shows(self, op: int, a: int, b: int) -> bool:
-        """Whether the list read ``op`` shows ``a`` before ``b``: b's element comes later or not."""
+        """Return whether list read ``op`` shows ``a`` before ``b``, which it may lack."""
         if op not in self._first_shown:
             first: dict[int, int] = {}
             for i, w in enumerate(self.shown(op)):
@@ -731,8 +735,8 @@ class Facts:
     def shown_order(self, op: int) -> list[int]:
         """The writers that a list read shows, neighbours merged and a leading T0 left out.
 
-        One with an append that the list lacks comes again at the end, unless it is the last: what
-        is missing was appended after all that is shown.
+        One with an append that the list lacks comes again at the end, unless it is the last: the
+        missing elements were appended after all that the list shows.
         """
         merged: list[int] = []
         for w in self.shown(op):
@@ -793,7 +797,7 @@ class Facts:
 
 
 def _is_called(name: str, pattern: str) -> bool:
-    """Whether a name is of a pattern: its parts between ``*`` stand in it, one behind the other."""
+    """Return whether a name matches a pattern: it has the parts between ``*`` in their order."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == first

@@ -25,11 +25,11 @@ class Rules(Struct, frozen=True, kw_only=True):
 
     Attributes:
         order: the order's name.
-        chosen: what is chosen beside ``rf``: the order, and relations within it.
+        chosen: the chosen relations besides ``rf``: the order, and relations within it.
         contains: an expression, and the relation that contains its pairs.
         either: an expression, and the relation that has each of its pairs one way or the other.
         limits: checks that forbid something of what is forced.
-        beyond: why an axiom is no rule; empty if each one is.
+        beyond: why an axiom is not a rule; empty if each one is.
     """
 
     order: str
@@ -148,7 +148,7 @@ def rules_of(spec: Spec) -> Rules | None:
 
 
 def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
-    """Where the chosen relations begin: T0 precedes all others in some of them."""
+    """Return the initial values of the chosen relations: T0 precedes all others in some."""
     first = {t0: everyone & ~(1 << t0)} if everyone & ~(1 << t0) else {}
     over = {e.name for e in exists if e.over == Rel("T")}
     return {
@@ -166,12 +166,12 @@ def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
 
 def total(rows: Rows, elements: int) -> list[int]:
     """A total order of the elements that contains an acyclic relation."""
-    last_first, path, left = list[int](), list[int](), elements
-    while left or path:
-        ahead = rows.get(path[-1], 0) & left if path else left
+    last_first, path, remaining = list[int](), list[int](), elements
+    while remaining or path:
+        ahead = rows.get(path[-1], 0) & remaining if path else remaining
         if ahead:
             low = ahead & -ahead
-            left ^= low
+            remaining ^= low
             path.append(low.bit_length() - 1)
         else:
             last_first.append(path.pop())

@@ -15,7 +15,7 @@ from isolang.certify.witness import check_witness
 from isolang.language.meaning.mentions import names
 
 if TYPE_CHECKING:
-    from isolang.certify.world import World
+    from isolang.certify.world import ConcreteInterpretation
     from isolang.history.history import History
     from isolang.language.classify.split import Split
     from isolang.language.meaning.core import Spec
@@ -38,12 +38,14 @@ def check_in_parts(
         NotCertifiedError: the spec or the history is beyond both checkers, or the time is up.
     """
     if not parts.is_all and isinstance(proof, Witness):
-        check_beside(history, spec, parts, proof)
+        check_remaining_checks(history, spec, parts, proof)
     check_natively(history, parts.plan.spec, proof, seconds)
 
 
-def check_beside(history: History, spec: Spec, parts: Split, witness: Witness) -> World:
-    """Check by definition that a witness meets the checks beside the part of the native checker.
+def check_remaining_checks(
+    history: History, spec: Spec, parts: Split, witness: Witness
+) -> ConcreteInterpretation:
+    """Check by definition that a witness meets the checks that the native checker does not cover.
 
     Returns:
         The assignment that the witness is.

@@ -176,10 +176,10 @@ def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
     """``[A[x]] ; r ; [B[x]]``, where A, r and B may each be a union, as labels."""
     if len(parts) != 3:
         return None
-    first, given, last = map(_alternatives, parts)
+    first, middle, last = map(_alternatives, parts)
     names = []
     for a in first:
-        for r in given:
+        for r in middle:
             for b in last:
                 ends = [end.arg if isinstance(end, Lift) else None for end in (a, b)]
                 if not isinstance(r, Rel) or any(
@@ -241,7 +241,7 @@ def prefix_text(expr: Core) -> str:
 
 
 def nullable(expr: Core) -> bool:
-    """Whether the empty word is among those of an expression that can be said."""
+    """Return whether the empty word is among those of an expression that can be said."""
 
     def empty(e: Core) -> bool:
         if _letter(e):

@@ -1,4 +1,4 @@
-"""What proves a verdict: a witness, a refutation, relations, an exhaustion.
+"""The proofs of verdicts: a witness, a refutation, relations, an exhaustion.
 
 Each is plain data, as the engines make it and files hold it; its checker is another module.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Witness(Struct, frozen=True, eq=False):
-    """Why a history is valid: where each read reads from, and the version orders.
+    """The proof that a history is valid: the source of each read, and the version orders.
 
     Attributes:
         source: int32 per operation, the transaction that an external read of an included
@@ -29,7 +29,7 @@ class Witness(Struct, frozen=True, eq=False):
             keys.
         order_txn: int32, the included writers of each key in version order, T0 left out.
         commits: int32, only where set-reads are implicit: the included transactions as they commit.
-        seen: int64 per predicate read, likewise: of so many of them, the first, it sees the writes;
+        seen: int64 per predicate read, only there: it sees the writes of the first so many of them;
             -1 if its rows are not judged.
     """
 
@@ -65,7 +65,7 @@ class Witness(Struct, frozen=True, eq=False):
 
 
 class Refutation(Struct, frozen=True):
-    """Why a history is invalid: clauses that follow one after the other, the last one empty."""
+    """The proof that a history is invalid: clauses, each of which follows; the last is empty."""
 
     steps: tuple[Step, ...]
 
@@ -74,7 +74,7 @@ class Refutation(Struct, frozen=True):
         """A refutation from plain steps.
 
         Raises:
-            CertificateRejected: one of them is no step.
+            CertificateRejected: one of them is not a step.
         """
         from isolang.certify.steps import parse_step
 
@@ -86,7 +86,7 @@ class Refutation(Struct, frozen=True):
 
 
 class Relations(Struct, frozen=True):
-    """Why a history is valid: the relations that a specification asks for.
+    """The proof that a history is valid: the relations over which a specification quantifies.
 
     Attributes:
         included: the transactions that are included, T0 left out.
@@ -98,7 +98,7 @@ class Relations(Struct, frozen=True):
     chosen: Mapping[str, Mapping[int, tuple[tuple[int, int], ...]]]
 
     def plain(self) -> dict[str, Any]:
-        """What files hold."""
+        """The form that files hold."""
         chosen = {
             name: {str(key): [list(pair) for pair in pairs] for key, pairs in by_key.items()}
             for name, by_key in self.chosen.items()
@@ -122,10 +122,10 @@ class Relations(Struct, frozen=True):
 
 
 class Exhaustion(Struct, frozen=True):
-    """Why a history is invalid: nothing that can be chosen for a few transactions does.
+    """The proof that a history is invalid: every choice for a few transactions violates it.
 
     Attributes:
-        transactions: these few; what is chosen for them is what one tries on their part alone.
+        transactions: these few; the checker tries all choices on the part that they form.
     """
 
     transactions: tuple[int, ...]
@@ -172,7 +172,7 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
 
 
 def numbers_of(raw: Any) -> list[int]:
-    """What a file holds, if it is a list of whole numbers.
+    """Return a value of a file, if it is a list of whole numbers.
 
     Raises:
         TypeError: it is something else.
@@ -188,7 +188,7 @@ def _pair(raw: Any) -> tuple[int, int]:
 
 
 def text_of(raw: Any) -> str:
-    """What a file holds, if it is text.
+    """Return a value of a file, if it is text.
 
     Raises:
         TypeError: it is something else.

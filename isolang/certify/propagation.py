@@ -57,7 +57,7 @@ class Propagation:
         self.contradictory |= self._conflict()
 
     def implies(self, clause: Iterable[int]) -> bool:
-        """Whether assuming the opposite of every literal of ``clause`` leads to a conflict."""
+        """Return whether the negation of all literals of ``clause`` leads to a conflict."""
         if self.contradictory:
             return True
         mark = len(self._trail)

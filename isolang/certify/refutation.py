@@ -48,7 +48,7 @@ _UNUSED = -1
 
 
 class Followed(Struct, frozen=True, kw_only=True):
-    """What became of the steps of a refutation whose clauses lead to the empty one.
+    """The outcome of the steps of a refutation whose clauses lead to the empty one.
 
     Attributes:
         cycles: how many cycle steps it has.
@@ -270,7 +270,7 @@ class _Checker:
         if edge.relation not in (*OF_TRANSACTIONS, *FILTERED):
             raise CertificateRejected(f"edge {edge.plain()}: no such relation")
         ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
-        if not ends or not facts.given(edge.relation, edge.a, edge.b):
+        if not ends or not facts.relates(edge.relation, edge.a, edge.b):
             raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
         return []
 
@@ -325,7 +325,7 @@ class _Checker:
         if len(candidates) == 1 and self._included(reader) == TRUE:
             return TRUE
         variable = self._clauses.variable(self._groups[op])
-        # A read by a transaction that is left out has no source, and a source is included.
+        # A read by an excluded transaction has no source, and a source is included.
         self._clauses.add([variable ^ 1, self._included(reader)])
         self._clauses.add([variable ^ 1, self._included(u)])
         return variable
@@ -357,10 +357,10 @@ class _Checker:
         return self._most_telling[key]
 
     def _conditional_order(self, variable: int, literal: Before) -> None:
-        """What holds of ``a before b`` if indeterminate transactions are included, or are not."""
+        """Add clauses of ``a before b`` for included and excluded indeterminate transactions."""
         facts, a, b = self._facts, literal.a, literal.b
         for first, second, holds in ((a, b, variable), (b, a, variable ^ 1)):
-            # One that is left out stands last in every order.
+            # An excluded one is last in every order.
             self._clauses.add([holds ^ 1, self._included(first), self._included(second) ^ 1])
             for op in facts.list_reads(literal.key):
                 if not facts.certain(facts.txn_of[op]) and facts.shows(op, first, second):

@@ -10,7 +10,7 @@ from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
 from isolang.certify.facts import INITIAL, Facts
 from isolang.certify.versions import first_contradiction
-from isolang.certify.world import World
+from isolang.certify.world import ConcreteInterpretation
 from isolang.language.meaning.core import Exists, Spec
 from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
@@ -38,8 +38,8 @@ def check_relations(
         spec: the lowered specification.
         included: the transactions that are included, T0 left out.
         relations: per ``exists`` name and key (-1 if it has none) the chosen pairs. Elements are
-            numbered as in :class:`World`; of an order the pairs are those of neighbours; of ``rf``
-            they are (transaction that is read from, operation that reads).
+            numbered as in :class:`ConcreteInterpretation`; of an order the pairs are those of
+            neighbours; of ``rf`` they are (transaction that is read from, operation that reads).
 
     Raises:
         CertificateRejected: a relation is none of its kind, or a check fails; the message says
@@ -66,7 +66,7 @@ def world_of(
     spec: Spec,
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
-) -> World:
+) -> ConcreteInterpretation:
     """The assignment that chosen relations are, to evaluate other expressions in.
 
     Raises:
@@ -80,7 +80,7 @@ def _world(
     spec: Spec,
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
-) -> World:
+) -> ConcreteInterpretation:
     members = _included(facts, included)
     if wrong := first_contradiction(facts):
         raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
@@ -89,7 +89,7 @@ def _world(
         for contradiction in contradictions(facts, members):
             raise CertificateRejected(contradiction)
     sources = _sources(facts, members, relations.get("rf", {}), judged=judged)
-    world = World(facts, members, sources, events=speaks_of_events(spec))
+    world = ConcreteInterpretation(facts, members, sources, events=speaks_of_events(spec))
     for exists in spec.exists:
         if exists.name != "rf":
             _choose(world, exists, relations.get(exists.name, {}))
@@ -167,13 +167,15 @@ def _sources(
     return sources
 
 
-def _choose(world: World, exists: Exists, given: Mapping[int, Pairs]) -> None:
+def _choose(
+    world: ConcreteInterpretation, exists: Exists, pairs_by_key: Mapping[int, Pairs]
+) -> None:
     keys: Sequence[int] = [-1] if exists.key is None else world.keys
-    if unknown := set(given) - set(keys):
+    if unknown := set(pairs_by_key) - set(keys):
         raise CertificateRejected(f"{exists.name} has no key {min(unknown)}")
     for key in keys:
         binding = {} if exists.key is None else {exists.key: key}
-        pairs = given.get(key, ())
+        pairs = pairs_by_key.get(key, ())
         over = world.value(exists.over, binding)
         make = {"order": _order, "relation": _relation, "choice": _choice}[exists.kind]
         value = make(exists.name, over, pairs)
@@ -183,9 +185,13 @@ def _choose(world: World, exists: Exists, given: Mapping[int, Pairs]) -> None:
 
 
 def outside_bounds(
-    world: World, exists: Exists, binding: Mapping[str, int], over: Rows, value: Rows
+    world: ConcreteInterpretation,
+    exists: Exists,
+    binding: Mapping[str, int],
+    over: Rows,
+    value: Rows,
 ) -> str:
-    """How a value is outside the bounds of an ``exists``; empty if it is within."""
+    """Return how a value violates the bounds of an ``exists``; empty if it does not."""
     if exists.containing is not None:
         least = world.value(exists.containing, binding)
         if any(row & ~value.get(i, 0) for i, row in least.items()):

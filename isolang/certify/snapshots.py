@@ -79,11 +79,11 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
         if columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-        # What an own write decides is no matter of others.
+        # Only own writes decide these.
         # mutant: python-own-decides
-        told = {*facts.key[start:end], *own_rows(history, facts, s)}
+        explained = {*facts.key[start:end], *own_rows(history, facts, s)}
         holds, snapshot = rows.judge(s), int(seen[s])
-        for key in rows.missed(s, told):
+        for key in rows.missed(s, explained):
             op = facts.add_set_read(s, t, key, Matching(holds, key))
             # mutant: python-last-seen
             last = bisect_left(places[key], snapshot)

@@ -74,7 +74,7 @@ class Rows:
         columns = history.columns
         self._keys = [_text(*columns.key(key)) for key in range(facts.keys)]
         self._number: list[int] = columns.statement_predicate.tolist()
-        self.held = sorted(
+        self.versions = sorted(
             {
                 (facts.key[op], facts.value[op])
                 for t in facts.could_be_included
@@ -86,7 +86,7 @@ class Rows:
             | {(k, v) for k, v in enumerate(facts.initial_value) if v != 0}
         )
         self.by_key = {
-            key: [value for _, value in same] for key, same in groupby(self.held, itemgetter(0))
+            key: [value for _, value in same] for key, same in groupby(self.versions, itemgetter(0))
         }
         self._row_of = cache(lambda value: _row(_text(*columns.value(value))))
         self._predicate = cache(lambda number: _predicate(columns.predicates[number]))
@@ -97,7 +97,7 @@ class Rows:
         return _key_in(table, self._keys[key])
 
     def judge(self, s: int) -> Judge:
-        """Whether a row matches what a predicate read asks for; None for one of another table."""
+        """Return the test of a row by a predicate read; it yields None for another table."""
         table, test, _ = self._predicate(self._number[s])
         name_of, row_of = self._name, self._row_of
 
@@ -115,7 +115,7 @@ class Rows:
         """
         table, _, interval = self._predicate(self._number[s])
         if interval is None:
-            return self.held
+            return self.versions
         column, low, high = interval
         numbers, rows, others = self._sorted(table, column)
         # mutant: python-bounds
@@ -128,7 +128,7 @@ class Rows:
     ) -> tuple[list[float], list[tuple[int, int]], list[tuple[int, int]]]:
         """The rows of a table whose column is a number, with that; and those where it is not."""
         numbered, others = list[tuple[float, tuple[int, int]]](), list[tuple[int, int]]()
-        for row in self.held:
+        for row in self.versions:
             name = self._name(table, row[0])
             if name is None:
                 continue
@@ -140,11 +140,11 @@ class Rows:
         numbered.sort()
         return [number for number, _ in numbered], [row for _, row in numbered], others
 
-    def missed(self, s: int, told: Container[int]) -> Iterator[int]:
+    def missed(self, s: int, explained: Container[int]) -> Iterator[int]:
         """The keys that ever held a row which a predicate read matches, without those told of."""
         found, holds = set[int](), self.judge(s)
         for key, value in self.around(s):
-            if key not in found and key not in told and holds(key, value):
+            if key not in found and key not in explained and holds(key, value):
                 found.add(key)
                 yield key
 
@@ -156,7 +156,7 @@ class Matching(Struct, frozen=True):
     key: int
 
     def __contains__(self, value: object) -> bool:
-        """Whether a row is one of these."""
+        """Return whether a row is one of these."""
         assert isinstance(value, int)
         return bool(self.holds(self.key, value))
 
@@ -165,7 +165,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
     """Check that each predicate read has the operations that its predicate and its rows ask for.
 
     Returns:
-        The rows; ``None`` if there are no predicate reads.
+        The rows; ``None`` without predicate reads.
 
     Raises:
         NotCertifiedError: one has not, or it cannot be evaluated.
@@ -194,8 +194,8 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
         own = own_rows(history, facts, s)
         # Where set-reads are implicit, of the keys that it tells of, or its transaction wrote.
         implicit = columns.statement_known[s] == IMPLICIT
-        told = {*missed, *own} & rows.by_key.keys()
-        around = ((k, v) for k in told for v in rows.by_key[k]) if implicit else rows.around(s)
+        explained = {*missed, *own} & rows.by_key.keys()
+        around = ((k, v) for k in explained for v in rows.by_key[k]) if implicit else rows.around(s)
         expected: dict[int, frozenset[int]] = {}
         for key, value in around:
             # mutant: python-own-rows
@@ -211,7 +211,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
 
 
 def own_rows(history: History, facts: Facts, s: int) -> dict[int, int]:
-    """What the transaction of a predicate read had written before it: keys and values."""
+    """Return the keys and values that the transaction of a predicate read wrote before it."""
     txn, start = int(history.columns.statement_txn[s]), int(history.columns.statement_start[s])
     return {
         facts.key[op]: facts.value[op]
@@ -266,7 +266,7 @@ def _row(text: str) -> Row:
 
 
 def _key_in(table: str | None, text: str) -> str | None:
-    """What ``:key`` is for a key, or None if it is of another table."""
+    """Return the value of ``:key`` for a key, or None if it belongs to another table."""
     if table is None:
         return text
     form = _read(text)
@@ -356,36 +356,43 @@ def _whole(number: float | None) -> int | None:
     return int(number)
 
 
-_WANTED: Final = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}
+_ACCEPTED_SIGNS: Final = {
+    "=": (0,),
+    "!=": (-1, 1),
+    "<": (-1,),
+    "<=": (-1, 0),
+    ">": (1,),
+    ">=": (0, 1),
+}
 
 
 def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
-    """Whether a cell compares so; None where databases do not all agree."""
-    wanted = _WANTED[name]
+    """Return whether a cell compares so; None where databases do not all agree."""
+    accepted = _ACCEPTED_SIGNS[name]
 
-    def holds(given: Form) -> bool | None:
-        x = _number(given)
+    def holds(cell: Form) -> bool | None:
+        x = _number(cell)
         y = None if x is None else _number(constant)
         if x is None or y is None:
-            return (given == constant) is (name == "=") if name in ("=", "!=") else None
+            return (cell == constant) is (name == "=") if name in ("=", "!=") else None
         exact = (x > y) - (x < y)
         # One of them is rounded to a float where the other one is such, in some databases.
         if type(x) is not type(y) and (float(x) > float(y)) - (float(x) < float(y)) != exact:
             return None
-        return exact in wanted
+        return exact in accepted
 
     return holds
 
 
 def _remainder(by: Form, rest: Form) -> Callable[[Form], bool | None]:
-    """Whether the rest of a whole number, from 0 up to the modulus, is this one."""
-    modulus, wanted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
-    if modulus is None or modulus < 1 or wanted is None:
+    """Return whether the rest of a whole number, from 0 up to the modulus, is this one."""
+    modulus, accepted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
+    if modulus is None or modulus < 1 or accepted is None:
         raise NotCertifiedError("not certified: a remainder of what is no integer")
 
-    def holds(given: Form) -> bool | None:
-        whole = _whole(_number(given))
-        return None if whole is None else whole % modulus == wanted
+    def holds(cell: Form) -> bool | None:
+        whole = _whole(_number(cell))
+        return None if whole is None else whole % modulus == accepted
 
     return holds
 
@@ -419,27 +426,27 @@ def _test(form: Form) -> Test:
     if name == "null":
 
         def null(row: Row, key: str) -> Between:
-            given = key if of == "key" else row.get(of)
-            return _OPEN if given is None else _exactly(given == "nil")
+            cell = key if of == "key" else row.get(of)
+            return _OPEN if cell is None else _exactly(cell == "nil")
 
         return null
     constant = constants[-1]
     if name == "mod":
         compare = _remainder(*constants)
-    elif name in _WANTED:
+    elif name in _ACCEPTED_SIGNS:
         compare = _comparison(name, constant)
     else:
         raise NotCertifiedError(f"not certified: the predicate {name} is unknown")
 
     def compared(row: Row, key: str) -> Between:
-        given = key if of == "key" else row.get(of)
-        if given is None:
+        cell = key if of == "key" else row.get(of)
+        if cell is None:
             return _OPEN
         # mutant: python-null-compared
-        if "nil" in (given, constant):
+        if "nil" in (cell, constant):
             return UNKNOWN, UNKNOWN
         try:
-            holds = compare(given)
+            holds = compare(cell)
         except _OddError:
             return _OPEN
         return _OPEN if holds is None else _exactly(holds)

@@ -152,7 +152,7 @@ def parse_step(raw: Any) -> Step:
     """The typed form of one plain step; typed steps are returned as they are.
 
     Raises:
-        CertificateRejected: it is no step.
+        CertificateRejected: it is not a step.
     """
     if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep, ExhaustionStep)):
         return raw

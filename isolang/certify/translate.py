@@ -1,8 +1,8 @@
 r"""The checks of a spec for the native checker: cycles of words over version orders and reads.
 
-The native checker knows only what this module makes of a spec; what is checked by definition
-(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) knows nothing of this module. A
-mistake here is seen where the two disagree.
+The native checker knows only what this module makes of a spec; the checker by definition
+(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use this module. A mistake
+here shows where the two disagree.
 
 The proofs speak of ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or ``ar``
 with a visibility relation within it) that means: a precedes b in ``o``, both being writers of the
@@ -123,7 +123,7 @@ def _read(check: Check) -> Check:
 def _turned(e: Core) -> Core:
     """A closed walk read from behind its only ``rw`` on.
 
-    ``wr`` and ``rw`` are still written out where they are not of the library, which is no harm: a
+    ``wr`` and ``rw`` are still written out where they are not of the library, which does no harm: a
     walk that is read from elsewhere is the same.
     """
     if isinstance(e, ForKey):
@@ -165,8 +165,8 @@ def _over_operations(e: Core) -> Core:
     """The words of walks that pass reads and writes.
 
     ``wr`` leads to the statement that reads, and a ``ww`` that goes on inside its transaction to
-    the write; whoever goes on, does so in program order. Between whole transactions, ``wr`` goes on
-    to COMMIT.
+    the write; a walk goes on from there in program order. Between whole transactions, ``wr`` goes
+    on to COMMIT.
     """
     if e == Rel("wr"):
         return Seq((e, Rel("tx")))
@@ -192,7 +192,7 @@ def _over_operations(e: Core) -> Core:
 
 
 def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
-    """What leads to an operation, further on in its transaction, and what leads away."""
+    """Return the walk to an operation, further on in its transaction, and away from there."""
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
         raise NotCertifiedError("not certified: walks that pass operations have no times of those")
@@ -241,7 +241,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 
 def _without_key(e: Core, key: str) -> Core:
-    """The same names without the key, if all are of it that can be."""
+    """Return an expression without the key, if all keyed names in it have that key."""
     keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
         if isinstance(part, ForKey) or (
@@ -255,7 +255,7 @@ def _without_key(e: Core, key: str) -> Core:
 
 
 def _of_class(keyless: Core, of: ForKey) -> Core:
-    """What has no key any more, where ``for`` goes over some keys only: each relation of these."""
+    """Restrict the relations of a keyless expression to the keys over which ``for`` ranges."""
     if of.within is None:
         return keyless
     keyed = (*OF_READS, "ww", *TESTS)
@@ -266,7 +266,7 @@ def _of_class(keyless: Core, of: ForKey) -> Core:
 
 
 def over_one_order(spec: Spec) -> bool:
-    """Whether a spec chooses something beside ``rf`` and ``ww``."""
+    """Return whether a spec chooses something besides ``rf`` and ``ww``."""
     return any(e.name not in _CHOSEN for e in spec.exists)
 
 
@@ -318,7 +318,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
         _need(not nullable(phi), f"check {check.name}: a reader that observes itself")
-        # Whoever passes tests on a walk walks it.
+        # A transaction that passes the tests on a walk is on it.
         within = phi in into_order or _names(phi) - {*TESTS, *NAMED} <= letters
         _need(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))

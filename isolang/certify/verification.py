@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """Who accepts a proof; at least one of the two accepts all of it.
+    """The checkers that accept a proof; at least one of the two accepts all of it.
 
     Attributes:
         natively: whether the native checker does.
@@ -38,7 +38,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     rest_natively: bool = False
 
     def __str__(self) -> str:
-        """Who accepted what, in one line."""
+        """A line that says which checker accepted how much."""
         if self.rest_natively:
             return f"native checker (all but {self.by_definition}), by definition (these)"
         who = ["native checker (all)"] if self.natively else []
@@ -67,7 +67,7 @@ def accept(
     """
     beyond_native = _natively(history, spec, proof, seconds)
     try:
-        said, beyond = _by_definition(history, spec, proof, seconds)
+        accepted, beyond = _by_definition(history, spec, proof, seconds)
     except CertificateRejected as error:
         raise CertificateRejected(f"by definition: {error}") from None
     if beyond_native and beyond:
@@ -79,7 +79,7 @@ def accept(
     return Acceptance(
         natively=not beyond_native,
         beyond_native=beyond_native,
-        by_definition=said,
+        by_definition=accepted,
         beyond_definition=beyond,
     )
 
@@ -116,7 +116,7 @@ _NO_NATIVE = "there is no native checker of such proofs"
 
 
 def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None) -> str:
-    """Why the native checker does not accept a proof; empty if it does."""
+    """Return why the native checker does not accept a proof; empty if it does."""
     from isolang.certify.native import check_natively
 
     if not isinstance(proof, Witness | Refutation):
@@ -146,7 +146,7 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
 def _by_definition(
     history: History, spec: Spec, proof: Proof, seconds: float | None
 ) -> tuple[str, str]:
-    """What is accepted by definition, and why that is not all."""
+    """Return what the checker by definition accepts, and why that is not all."""
     try:
         if not isinstance(proof, Refutation):
             check_proof(history, spec, proof, seconds)
@@ -158,10 +158,10 @@ def _by_definition(
         followed = follow(history, spec if parts is None else parts.part, proof.steps)
     except NotCertifiedError as error:
         return "", _reason(error)
-    said = f"{followed.accepted:,} of {followed.cycles:,} cycle steps"
+    accepted = f"{followed.accepted:,} of {followed.cycles:,} cycle steps"
     if not followed.outside:
-        return f"all: {said}", ""
-    return said if followed.accepted else "", _reason(NotCertifiedError(followed.outside))
+        return f"all: {accepted}", ""
+    return accepted if followed.accepted else "", _reason(NotCertifiedError(followed.outside))
 
 
 def _reason(error: NotCertifiedError) -> str:

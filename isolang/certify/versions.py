@@ -1,4 +1,4 @@
-"""What a history states of versions: an order of writers, and where it contradicts itself.
+"""Derives the order of writers that stated versions give, and their contradictions.
 
 By the definitions of ``docs/versions.md``, over pairs of operations; the engine's pre-pass is
 another program.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def contradict(facts: Facts, op: int, other: int | None) -> bool:
-    """Whether two operations contradict each other, or one by itself, by what they state."""
+    """Return whether two operations contradict each other, or one by itself, by what they state."""
     if not _counts(facts, op):
         return False
     if other is None:
@@ -45,7 +45,7 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
 
 
 def states_another(facts: Facts, read: int, own: int) -> bool:
-    """Whether a read and its transaction's last write before it state two versions."""
+    """Return whether a read and its transaction's last write before it state two versions."""
     if not facts.has_versions:
         return False
     versions = facts.version[read], facts.version[own]
@@ -54,7 +54,7 @@ def states_another(facts: Facts, read: int, own: int) -> bool:
 
 
 def follows(facts: Facts, a: int, b: int) -> bool:
-    """Whether the version of ``a`` comes after that of ``b``, as it is stated."""
+    """Return whether the version of ``a`` comes after that of ``b``, as it is stated."""
     return facts.versions_ordered and facts.version_number(a) > facts.version_number(b)
 
 
@@ -95,7 +95,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
 
 
 def _counts(facts: Facts, op: int) -> bool:
-    """Whether it states a version, and its transaction has taken effect."""
+    """Return whether it states a version, and its transaction has taken effect."""
     return (
         facts.has_versions
         and facts.version[op] >= 0
@@ -112,7 +112,7 @@ def _reads(facts: Facts, op: int) -> bool:
 
 
 def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
-    """Whether the versions say that ``a``'s last write of ``key`` precedes ``b``'s."""
+    """Return whether the versions say that ``a``'s last write of ``key`` precedes ``b``'s."""
     first, second = facts.last[a].get(key), facts.last[b].get(key)
     if not facts.versions_ordered or first is None or second is None:
         return False
@@ -129,7 +129,7 @@ def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]
 
 
 def keeps_stated(facts: Facts, key: int, order: list[int]) -> bool:
-    """Whether an order of writers of a key is that of the versions which they state."""
+    """Return whether an order of writers of a key is that of the versions which they state."""
     if not facts.versions_ordered:
         return True
     stated = [facts.last[t][key] for t in order if _counts(facts, facts.last[t][key])]

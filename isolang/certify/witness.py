@@ -14,7 +14,7 @@ from isolang.certify.relations import LARGEST, ordered, outside_bounds
 from isolang.certify.snapshots import see
 from isolang.certify.statements import check_statements
 from isolang.certify.versions import first_contradiction, keeps_stated
-from isolang.certify.world import World
+from isolang.certify.world import ConcreteInterpretation
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.meaning.core import Check, Spec
 from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
@@ -42,7 +42,7 @@ def check_witness(
     only: Sequence[Check] | None = None,
     commits: Numbers | None = None,
     seen: Numbers | None = None,
-) -> World:
+) -> ConcreteInterpretation:
     """Check that a witness shows the history to meet the spec.
 
     Args:
@@ -57,7 +57,7 @@ def check_witness(
             count.
         commits: where set-reads are implicit, the included transactions in an order of their
             COMMITs.
-        seen: likewise, per predicate read of how many of these it sees the writes.
+        seen: per predicate read, the number of these whose writes it sees.
 
     Returns:
         The assignment that the witness is.
@@ -88,7 +88,7 @@ def check_witness(
     reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     if rows is not None and history.columns.implicit:
         reads |= see(facts, history, rows, included, orders, commits, seen)
-    world = World(facts, included, reads, events=speaks_of_events(spec))
+    world = ConcreteInterpretation(facts, included, reads, events=speaks_of_events(spec))
     for key, order in enumerate(orders):
         world.choose("ww", key, ordered([facts.n, *order]))
     if rules is not None:
@@ -103,7 +103,7 @@ def check_witness(
     return world
 
 
-def _choose(world: World, spec: Spec, rules: Rules) -> None:
+def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
     """Find the order of all transactions that the version orders stand for, and what is within it.
 
     How they are found is a matter of no trust: whether they are what the spec asks for is judged

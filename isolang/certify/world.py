@@ -40,7 +40,7 @@ class _After:
         return self._later[len(self._times) - bisect_right(self._times, time)]
 
 
-class World(Evaluator):
+class ConcreteInterpretation(Evaluator):
     """The given relations over some transactions, sources for their reads, and chosen relations.
 
     Attributes:
@@ -79,7 +79,7 @@ class World(Evaluator):
 
     # --- names ---
 
-    def _given(self, name: str, key: int | None) -> Rows:
+    def _of_history(self, name: str, key: int | None) -> Rows:
         facts, members = self.facts, self._members
         if key is None:
             if name not in GIVEN_WHOLE:  # a text may choose any relation for each key
@@ -183,7 +183,7 @@ class World(Evaluator):
         return rows
 
     def _real_time(self) -> Rows:
-        """``rt``: whoever began after the end; an indeterminate one may have ended at any time."""
+        """``rt`` relates a to b if b began after a ended. An indeterminate a relates to nothing."""
         facts = self.facts
         rows: Rows = {self.t0: bits_of(self._members)}
         begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))
@@ -231,7 +231,7 @@ class World(Evaluator):
 
         Args:
             answers: the time, the transaction and the element of each answer.
-            sends: likewise.
+            sends: the time, the transaction and the element of each sending.
             apart: whether pairs of one transaction are left out.
         """
         facts = self.facts
@@ -298,20 +298,20 @@ class World(Evaluator):
         facts, members = self.facts, self._members
         reads = sorted(op for ops in self._reads.values() for op in ops)
         if name == "statement":
-            beside: dict[tuple[int, int], int] = defaultdict(int)
+            same_statement: dict[tuple[int, int], int] = defaultdict(int)
             for op in reads:
-                beside[facts.place(op)] |= 1 << self._event(op)
-            return {self._event(op): beside[facts.place(op)] for op in reads}
+                same_statement[facts.place(op)] |= 1 << self._event(op)
+            return {self._event(op): same_statement[facts.place(op)] for op in reads}
         if not facts.has_moments:
             return {}
         times = {op: facts.statement_times(op) for op in reads}
-        asked = [(times[op][0], facts.txn_of[op], self._event(op)) for op in reads]
-        told = [(times[op][1], facts.txn_of[op], self._event(op)) for op in reads]
+        sends = [(times[op][0], facts.txn_of[op], self._event(op)) for op in reads]
+        answers = [(times[op][1], facts.txn_of[op], self._event(op)) for op in reads]
         if name == "committed-before":
-            return self._precede([(facts.commit_answered(t), t, t) for t in members], asked)
+            return self._precede([(facts.commit_answered(t), t, t) for t in members], sends)
         if name == "committed-after":
-            return self._precede(told, [(facts.commit_sent(t), t, t) for t in members])
-        return self._precede(told, asked, apart=False)
+            return self._precede(answers, [(facts.commit_sent(t), t, t) for t in members])
+        return self._precede(answers, sends, apart=False)
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:
@@ -345,7 +345,7 @@ class World(Evaluator):
         return rows
 
     def _shown_order(self, key: int) -> Rows:
-        """What the list reads of members show: their elements in order, all others after them."""
+        """Return the order that list reads of members show; writers of other elements come last."""
         facts = self.facts
         if not facts.list_reads(key):
             return {}
@@ -363,7 +363,7 @@ class World(Evaluator):
                 continue
             shown = [t for t in facts.shown(op) if t != self.t0]
             elements = set(facts.list_of(op))
-            # A transaction with an element that is not shown also comes after all that is shown.
+            # A transaction with an element that the list lacks also comes after all shown ones.
             later = writers & ~bits_of(shown)
             later |= bits_of(
                 t for t in shown if any(facts.value[a] not in elements for a in appends.get(t, ()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.parts import check_beside
+from isolang.certify.parts import check_remaining_checks
 from isolang.certify.proofs import Relations, Witness
 from isolang.certify.relations import LARGEST, check_relations
 from isolang.errors import UnsupportedError
@@ -113,7 +113,7 @@ def _meets_other_checks(
     proof: Witness | Relations | None = found.witness
     try:
         if isinstance(proof, Witness) and not _mention(parts.beside, parts.made):
-            world = check_beside(history, route.spec, parts, proof)
+            world = check_remaining_checks(history, route.spec, parts, proof)
             members = [t for t in bits(world.transactions) if t != world.t0]
         else:
             proof = _made(history, parts, found.witness)

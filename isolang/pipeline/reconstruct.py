@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.proofs import Relations
 from isolang.certify.relations import ordered
-from isolang.certify.world import World
+from isolang.certify.world import ConcreteInterpretation
 from isolang.rows import Rows, bits, transposed
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
     return Relations(tuple(members), chosen)
 
 
-def world_of_witness(history: History, witness: Witness, *, events: bool = False) -> World:
+def world_of_witness(
+    history: History, witness: Witness, *, events: bool = False
+) -> ConcreteInterpretation:
     """Return a world with the sources and version orders of a witness, to evaluate expressions in.
 
     Args:
@@ -63,7 +65,7 @@ def world_of_witness(history: History, witness: Witness, *, events: bool = False
     starts, listed = witness.order_start.tolist(), witness.order_txn.tolist()
     members = {t for t in range(facts.n) if facts.certain(t)} | facts.forced
     members |= {u for u in sources.values() if u != facts.n}
-    world = World(facts, members, sources, events=events)
+    world = ConcreteInterpretation(facts, members, sources, events=events)
     for key in range(facts.keys):
         # The order may also contain unread writers that the witness does not include.
         order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]

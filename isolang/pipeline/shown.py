@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
 from isolang.certify.relations import LARGEST, world_of
-from isolang.certify.world import World
+from isolang.certify.world import ConcreteInterpretation
 from isolang.language.meaning.mentions import names, speaks_of_events
 from isolang.pipeline.reconstruct import world_of_witness
 from isolang.rows import bits
@@ -76,7 +76,7 @@ def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
     }
     known = all(len(sources) == 1 for sources in candidates.values())
     sources = {op: found[0] for op, found in candidates.items() if len(found) == 1}
-    world = World(facts, members, sources, events=speaks_of_events(spec))
+    world = ConcreteInterpretation(facts, members, sources, events=speaks_of_events(spec))
     missing = {e.name for e in spec.exists if e.name != "rf"} | {"ww", "rw"}
     if not known:
         missing |= {"rf", "wr"}
@@ -89,7 +89,7 @@ def _too_many(spec: Spec) -> Iterator[str]:
 
 
 def _lines(
-    history: History, spec: Spec, world: World, missing: Set[str], why: str
+    history: History, spec: Spec, world: ConcreteInterpretation, missing: Set[str], why: str
 ) -> Iterator[str]:
     for name, e in spec.shows:
         if used := sorted(names(e) & missing):
@@ -98,7 +98,7 @@ def _lines(
             yield _line(history, world, name, e)
 
 
-def _line(history: History, world: World, name: str, e: Core) -> str:
+def _line(history: History, world: ConcreteInterpretation, name: str, e: Core) -> str:
     value = world.value(e)
     if _is_set(e):
         items = [_name(history, i) for i in bits(value.get(0, 0))]

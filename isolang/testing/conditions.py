@@ -109,7 +109,7 @@ def column_of(tokens: Sequence[str], alias: str) -> str:
 
 
 def _is_value(tokens: Sequence[str]) -> bool:
-    """Whether it is a literal, perhaps with a sign and a cast."""
+    """Return whether it is a literal, perhaps with a sign and a cast."""
     first = int(tokens[:1] == ["-"])
     literal = tokens[first] if len(tokens) > first else ""
     if not (literal[:1] in ("'", *"0123456789") and literal):

@@ -23,7 +23,7 @@ class Hooks:
 
     @property
     def active(self) -> bool:
-        """Whether methods are replaced now."""
+        """Return whether methods are replaced now."""
         return bool(self._replaced)
 
     def around(

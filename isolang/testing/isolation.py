@@ -355,7 +355,7 @@ class Isolation:
 
     @property
     def waiting(self) -> bool:
-        """Whether something was recorded and has not been judged."""
+        """Return whether something was recorded and has not been judged."""
         return bool(self._waiting)
 
     def assert_level(
@@ -424,7 +424,7 @@ class Isolation:
         return into
 
     def _is_own(self, path: Path) -> bool:
-        """Whether it is what the test recorded itself, and no workload."""
+        """Return whether it is what the test recorded itself, and no workload."""
         return self._recorder is not None and path == self._recorder.path
 
     def _require_observations(self, histories: Sequence[History]) -> None:
@@ -454,7 +454,7 @@ class Isolation:
 
 
 def observes(history: History) -> bool:
-    """Whether a transaction that committed, or may have, has an operation."""
+    """Return whether a transaction that committed, or may have, has an operation."""
     from isolang.history.columns import ABORTED
 
     columns = history.columns

@@ -27,7 +27,7 @@ class Sent(Protocol):
 
     @property
     def first_only(self) -> bool:
-        """Whether of several rows the application gets the first one."""
+        """Return whether of several rows the application gets the first one."""
         ...
 
     @property
@@ -95,13 +95,13 @@ class Library(Protocol):
         ...
 
     def begins(self, connection: Any) -> bool:
-        """Whether a statement begins a transaction, where there is none."""
+        """Return whether a statement begins a transaction, where there is none."""
         ...
 
     def pipelined(self, connection: Any) -> bool:
-        """Whether statements are sent before earlier ones are answered."""
+        """Return whether statements are sent before earlier ones are answered."""
         ...
 
     def refused(self, result: Any) -> bool:
-        """Whether what a COMMIT was answered says that it rolled back."""
+        """Return whether what a COMMIT was answered says that it rolled back."""
         ...

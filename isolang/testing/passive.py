@@ -324,7 +324,7 @@ def _seen(target: Any) -> Seen:
 
 
 def _asks(statement: str) -> bool:
-    """Whether a statement asks a table for something."""
+    """Return whether a statement asks a table for something."""
     words = statement.split(None, 1)
     first = words[0].lower() if words else ""
     return first in ("select", "with") and re.search(r"\bfrom\b", statement, re.I) is not None

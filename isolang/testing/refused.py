@@ -33,7 +33,7 @@ class Refused:
                 self._written[repr(key), repr(value)].add(session)
 
     def observed(self) -> bool:
-        """Whether one that was rolled back read, or missed, what another session wrote."""
+        """Return whether one that was rolled back read, or missed, what another session wrote."""
         return any(
             (self._written[key, value] if value else self._writers[key]) - {session}
             for session, key, value in self._reads

@@ -209,7 +209,7 @@ def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
 def _joins(
     cut: _Text, begin: int, end: int, keys: Callable[[str], Collection[frozenset[str]]]
 ) -> bool:
-    """Whether a JOIN looks for one row of its table by a whole key."""
+    """Return whether a JOIN looks for one row of its table by a whole key."""
     words = cut.words
     while end > begin and words[end - 1] in ("left", "inner", "outer"):
         end -= 1  # of the next one

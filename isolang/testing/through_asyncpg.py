@@ -146,7 +146,7 @@ class _Sent(Struct):
 
     @property
     def first_only(self) -> bool:
-        """Whether of several rows the application gets the first one."""
+        """Return whether of several rows the application gets the first one."""
         return self.name in _ONE
 
     @property

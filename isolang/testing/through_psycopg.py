@@ -57,11 +57,11 @@ class Psycopg:
         return _STATES.get(connection.info.transaction_status.name, "unknown")
 
     def begins(self, connection: Any) -> bool:
-        """Whether a statement begins a transaction."""
+        """Return whether a statement begins a transaction."""
         return not connection.autocommit
 
     def pipelined(self, connection: Any) -> bool:
-        """Whether it is in a block ``pipeline()``."""
+        """Return whether it is in a block ``pipeline()``."""
         return bool(connection.pgconn.pipeline_status)
 
     def refused(self, result: Any) -> bool:

@@ -45,11 +45,11 @@ def test_a_step_between_accesses_needs_a_common_key():
             ]
         )
     )
-    assert facts.given("rt", 0, 1)
-    assert facts.given("rt", 0, 2)
-    assert not facts.given("rt[W,R]", 0, 1)
-    assert facts.given("rt[W,R]", 0, 2)
-    assert not facts.given("rt[W,W]", 0, 2)
+    assert facts.relates("rt", 0, 1)
+    assert facts.relates("rt", 0, 2)
+    assert not facts.relates("rt[W,R]", 0, 1)
+    assert facts.relates("rt[W,R]", 0, 2)
+    assert not facts.relates("rt[W,W]", 0, 2)
 
 
 def test_a_read_of_an_own_write_accesses_no_key_of_others():
@@ -62,8 +62,8 @@ def test_a_read_of_an_own_write_accesses_no_key_of_others():
             ]
         )
     )
-    assert facts.given("rt[W,W]", 0, 1)
-    assert not facts.given("rt[W,R]", 0, 1)
+    assert facts.relates("rt[W,W]", 0, 1)
+    assert not facts.relates("rt[W,R]", 0, 1)
 
 
 def test_the_rows_of_one_predicate_read_are_read_at_once():

@@ -6,7 +6,7 @@ import pytest
 from support.certify import history, txn
 
 from isolang.certify.facts import Facts
-from isolang.certify.world import World
+from isolang.certify.world import ConcreteInterpretation
 from isolang.history import History, Transaction
 from isolang.history.clock_error import with_clock_error
 
@@ -42,12 +42,12 @@ def test_rows_of_moments_are_their_pairs(seed, clock_error):
     """Also where the clock of each session may be wrong, and its own moments are compared by it."""
     facts = Facts(timed(random.Random(seed), clock_error))
     assert facts.has_own_clocks == bool(clock_error)
-    world = World(facts, range(facts.n), {}, events=True)
+    world = ConcreteInterpretation(facts, range(facts.n), {}, events=True)
     for name in NAMES:
         rows = world.relation(name)
         for a in range(facts.n):
             for b in range(facts.n):
-                expected = facts.given(name, a, b)
+                expected = facts.relates(name, a, b)
                 assert bool(rows.get(a, 0) >> b & 1) == expected, (name, a, b)
     reads = [op for op in range(facts.operations) if facts.is_external(op) and facts.candidates(op)]
     assert reads
@@ -73,5 +73,5 @@ def test_rows_of_moments_are_their_pairs(seed, clock_error):
 
 def test_t0_and_what_has_no_times_is_in_no_relation_of_moments():
     facts = Facts(history(txn("w(x,1)", 1), txn("r(x,1)", 2)))
-    world = World(facts, range(facts.n), {1: 0})
+    world = ConcreteInterpretation(facts, range(facts.n), {1: 0})
     assert not any(any(world.relation(name).values()) for name in ("done", "late", "locked"))
