@@ -83,7 +83,7 @@ def engine_proof(h, plan):
         a = found[0]
         return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
     strategy = some_strategy(h)
-    return solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy).says
+    return solve(h.columns, problem.native, plan.automata, seconds=20, strategy=strategy).result
 
 
 def run(seed, rounds):

@@ -26,5 +26,5 @@ def test_several_steps_of_the_version_order_are_one(history, presolve):
     given, plan = to_tool(parse(history)), route(load_spec("pl-cs"))
     assert isinstance(plan, Plan)
     native = build_problem(given).native
-    said = engine.solve(given.columns, native, plan.automata, presolve=presolve).says
+    said = engine.solve(given.columns, native, plan.automata, presolve=presolve).result
     assert both(given, plan.spec, said) == ("accepted", "accepted")

@@ -173,8 +173,8 @@ def test_linearizability(path: str, expected: str) -> None:
     problem = build_problem(history)
     if not problem.anomalies():
         answer = solve(history.columns, problem.native, classify(level).automata, seconds=60)
-        assert isinstance(answer.says, Witness if expected == "valid" else Refutation)
-        check_natively(history, level, answer.says, seconds=60)
+        assert isinstance(answer.result, Witness if expected == "valid" else Refutation)
+        check_natively(history, level, answer.result, seconds=60)
         return
     verdict = check(history, level, timeout=60)
     assert (verdict.outcome, verdict.certified) == (expected, True)

@@ -43,9 +43,9 @@ def answered(history, plan, **how):
     answer = solve(history.columns, build_problem(history).native, plan.automata, **how)
     counts = {k: v for k, v in answer.statistics.items() if not k.startswith("seconds")}
     if answer.outcome == "valid":
-        arrays = (answer.says.source, answer.says.order_start, answer.says.order_txn)
+        arrays = (answer.result.source, answer.result.order_start, answer.result.order_txn)
         return answer, ("model", [a.tolist() for a in arrays], counts)
-    return answer, ("refutation", answer.says.plain(), counts)
+    return answer, ("refutation", answer.result.plain(), counts)
 
 
 @pytest.mark.parametrize("level", ["ser", "si", "psi", "pc", "ra", "cc-vis", "cc-adya"])
@@ -56,7 +56,7 @@ def test_threads_change_nothing(histories, level):
     for name, history in histories.items():
         answer, one = answered(history, plan, threads=1)
         kinds.add(one[0])
-        check_natively(history, spec, answer.says)
+        check_natively(history, spec, answer.result)
         for threads in (2, 3, 8):
             assert answered(history, plan, threads=threads)[1] == one, (name, threads)
     if level in ("ser", "si"):
@@ -98,7 +98,7 @@ def test_side_by_side_the_first_in_turn_counts(by):
     answer, one = answered(history, native_plan(spec), threads=1)
     assert answer.statistics["decided_by"] == ("cdcl", "anneal", "states").index(by)
     assert answer.statistics["annealing_moves"] > 1_000_000
-    check_natively(history, spec, answer.says)
+    check_natively(history, spec, answer.result)
     for threads in (3,) if SANITIZED else (2, 3):
         assert answered(history, native_plan(spec), threads=threads)[1] == one, threads
 

@@ -107,7 +107,7 @@ def test_search_by_itself() -> None:
             continue
         for name, verdict in oracle.expected(history).items():
             how = {"strategy": some_strategy(given), "seed": number, "presolve": False}
-            proof = engine.solve(given.columns, problem.native, plans[name].automata, **how).says  # type: ignore[arg-type]
+            proof = engine.solve(given.columns, problem.native, plans[name].automata, **how).result  # type: ignore[arg-type]
             assert isinstance(proof, Witness | Refutation)
             got = "valid" if isinstance(proof, Witness) else "invalid"
             assert got == verdict, f"{name}: {show(history)}"
@@ -158,7 +158,7 @@ def test_no_witness_of_a_weaker_level_passes() -> None:
         problem = build_problem(given)
         if not given.columns.transactions() or problem.anomalies(limit=1):
             continue
-        witness = engine.solve(given.columns, problem.native, weaker.automata).says
+        witness = engine.solve(given.columns, problem.native, weaker.automata).result
         if not isinstance(witness, Witness):
             continue
         for name in LEVELS:

@@ -56,14 +56,14 @@ def plans():
 
 def exhausted(result):
     """Whether an exhaustive search found nothing, which is a claim without steps to check."""
-    return result.outcome == "invalid" and isinstance(result.says.steps[-1], ExhaustionStep)
+    return result.outcome == "invalid" and isinstance(result.result.steps[-1], ExhaustionStep)
 
 
 def accepted(history, spec, result):
     """An exhausted search leaves no proof; every other answer does."""
     if exhausted(result):
         return True
-    return both(history, spec, result.says) == ("accepted", "accepted")
+    return both(history, spec, result.result) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize("strategy", FORCED)
@@ -180,8 +180,8 @@ def test_equal_seeds_give_equal_runs(plans, strategy):
         {k: v for k, v in run.statistics.items() if not k.startswith("seconds")} for run in runs
     ]
     assert counts[0] == counts[1]
-    assert np.array_equal(runs[0].says.source, runs[1].says.source)
-    assert np.array_equal(runs[0].says.order_txn, runs[1].says.order_txn)
+    assert np.array_equal(runs[0].result.source, runs[1].result.source)
+    assert np.array_equal(runs[0].result.order_txn, runs[1].result.order_txn)
 
 
 def test_other_seeds_give_other_runs(plans):
@@ -331,7 +331,7 @@ def test_annealing_stays_within_the_precedences(plans, seed):
     )
     assert result.outcome == "valid"
     assert result.statistics["annealing_moves"] < 500_000
-    check_natively(history, plans["ser"].spec, result.says)
+    check_natively(history, plans["ser"].spec, result.result)
 
 
 def test_precedences_agree_with_brute_force(plans):
@@ -363,7 +363,7 @@ def test_precedences_refute_what_other_searches_drown_in(plans):
         result = answer(history, plans["ser"], strategy="states")
         if result is None or not exhausted(result):
             continue
-        check_natively(history, plans["ser"].spec, result.says)
+        check_natively(history, plans["ser"].spec, result.result)
         refuted += 1
     assert refuted > 0
 
@@ -379,14 +379,14 @@ def test_an_exhausted_search_that_precedences_do_not_confirm_has_no_certificate(
         result = answer(history, plans["si-nosession"], clock_bytes=1, strategy="states")
         if result is None or not exhausted(result):
             continue
-        if natively(history, spec, result.says) == "accepted":
+        if natively(history, spec, result.result) == "accepted":
             continue
         assert answer(history, plans["si-nosession"], strategy="cdcl").outcome == "invalid"
-        refutation = result.says
+        refutation = result.result
         with pytest.raises(NotCertifiedError, match="exhaustive search"):
             check_natively(history, spec, refutation)
         with pytest.raises(NotCertifiedError, match="not certified by definition"):
-            check_refutation(history, spec, result.says.steps)
+            check_refutation(history, spec, result.result.steps)
         violation = explain(build_problem(history), refutation.steps)
         assert violation.anomaly == "no order"
         return
@@ -457,7 +457,7 @@ def test_cdcl_refutes_from_where_annealing_froze(plans):
         result = answer(history, plans["ser"], clock_bytes=1)
         if result is None or result.outcome == "valid" or exhausted(result):
             continue
-        assert both(history, plans["ser"].spec, result.says) == ("accepted", "accepted")
+        assert both(history, plans["ser"].spec, result.result) == ("accepted", "accepted")
         if result.statistics.get("annealing_coolings", 0) > 0:
             return
     pytest.fail("no refutation came after a cooling")
@@ -473,7 +473,7 @@ def test_large_and_dense():
     result = solve(history.columns, build_problem(history).native, plan.automata, seconds=120)
     assert result.outcome == "valid"
     assert result.statistics["annealing_coolings"] >= 1
-    check_natively(history, plan.spec, result.says)
+    check_natively(history, plan.spec, result.result)
 
 
 @pytest.mark.parametrize(("level", "rule"), [("ser", "serializable"), ("si", "snapshot")])
@@ -495,4 +495,4 @@ def test_what_a_cooling_leaves_is_repaired(level, rule):
     assert result.outcome == "valid"
     assert result.statistics["repair_rounds"] > 1
     assert 0 < result.statistics["repair_released"] < 2500
-    assert both(history, plan.spec, result.says) == TOO_MANY_BY_DEFINITION
+    assert both(history, plan.spec, result.result) == TOO_MANY_BY_DEFINITION

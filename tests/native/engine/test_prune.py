@@ -108,7 +108,7 @@ def test_refuted_without_search(text):
     assert problem.anomalies() == []
     result = solve(history.columns, problem.native, SER.automata, seconds=60, strategy="cdcl")
     assert "variables" not in result.statistics
-    proof = result.says
+    proof = result.result
     assert both(history, SER.spec, proof) == ("accepted", "accepted")
 
 
@@ -138,11 +138,11 @@ def solved(given: list[Transaction]):
     """What the engine says of them under SER, which is certified, with its statistics."""
     history = History.from_transactions(given)
     result = solve(history.columns, build_problem(history).native, SER.automata, seconds=60)
-    said = both(history, SER.spec, result.says)
+    said = both(history, SER.spec, result.result)
     assert said == ("accepted", "accepted") or (
-        isinstance(result.says, Witness) and said == TOO_MANY_BY_DEFINITION
+        isinstance(result.result, Witness) and said == TOO_MANY_BY_DEFINITION
     )
-    return result.says, result.statistics
+    return result.result, result.statistics
 
 
 def test_the_chains_of_a_hot_key_need_no_search():

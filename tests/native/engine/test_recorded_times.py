@@ -88,14 +88,14 @@ def test_no_verdict_depends_on_times(wrong: str) -> None:
             )
         if not answers:
             continue
-        says = [type(answer.says).__name__ for answer in answers]
+        says = [type(answer.result).__name__ for answer in answers]
         assert says[0] == says[1], (wrong, seed, level)
         if "timed_rounds" in answers[0].statistics:
             guided[says[0]] += 1
-        if isinstance(answers[0].says, Refutation):
+        if isinstance(answers[0].result, Refutation):
             relations = {
                 edge.relation
-                for step in answers[0].says.steps
+                for step in answers[0].result.steps
                 if isinstance(step, CycleStep)
                 for edge in step.edges
             }

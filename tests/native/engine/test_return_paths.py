@@ -57,8 +57,8 @@ def solved(history: ToolHistory, plan: Plan, **how: object) -> Witness | Refutat
     problem = build_problem(history)
     how = {"strategy": some_strategy(history), **how}
     answer = engine.solve(history.columns, problem.native, plan.automata, **how)  # type: ignore[arg-type]
-    assert isinstance(answer.says, Witness | Refutation)
-    return answer.says
+    assert isinstance(answer.result, Witness | Refutation)
+    return answer.result
 
 
 # --- verdicts ---

@@ -30,7 +30,7 @@ def test_without_clocks_the_search_decides_the_same_and_every_answer_is_certifie
             continue
         assert bare.outcome == pruned.outcome, seed
         for result in (pruned, bare):
-            assert both(history, plan.spec, result.says) == ("accepted", "accepted"), seed
+            assert both(history, plan.spec, result.result) == ("accepted", "accepted"), seed
         searched += bare.statistics.get("variables", 0) > 0
         outcomes |= 1 if bare.outcome == "valid" else 2
     assert searched > 0
@@ -64,7 +64,7 @@ def test_clocks_of_one_byte_decide_the_same(level, rule, values, changed):
     assert set(outcomes.values()) == {outcomes["two bytes"]}
     assert changed or outcomes["two bytes"]
     for name, result in results.items():
-        assert both(history, plan.spec, result.says) == ("accepted", "accepted"), name
+        assert both(history, plan.spec, result.result) == ("accepted", "accepted"), name
 
 
 def test_what_a_byte_cannot_say_is_not_known():
@@ -80,7 +80,7 @@ def test_what_a_byte_cannot_say_is_not_known():
     for size in (1 << 20, 4 * 2 * length):
         result = answer(history, PLANS["ser"], clock_bytes=size)
         assert result.outcome == "valid", size
-        assert both(history, PLANS["ser"].spec, result.says) == ("accepted", "accepted"), size
+        assert both(history, PLANS["ser"].spec, result.result) == ("accepted", "accepted"), size
 
 
 def test_equal_seeds_give_equal_runs():
@@ -92,10 +92,10 @@ def test_equal_seeds_give_equal_runs():
     assert counts[0] == counts[1]
     assert type(runs[0]) is type(runs[1])
     if runs[0].outcome == "valid":
-        assert np.array_equal(runs[0].says.source, runs[1].says.source)
-        assert np.array_equal(runs[0].says.order_txn, runs[1].says.order_txn)
+        assert np.array_equal(runs[0].result.source, runs[1].result.source)
+        assert np.array_equal(runs[0].result.order_txn, runs[1].result.order_txn)
     else:
-        assert runs[0].says == runs[1].says
+        assert runs[0].result == runs[1].result
 
 
 def test_a_refutation_names_only_the_transactions_that_matter():
@@ -114,7 +114,7 @@ def test_a_refutation_names_only_the_transactions_that_matter():
     ]
     history = History.from_transactions([*noise[:100], *skew, *noise[100:]])
     result = answer(history, PLANS["ser"])
-    cycles = [step for step in result.says.steps if isinstance(step, CycleStep)]
+    cycles = [step for step in result.result.steps if isinstance(step, CycleStep)]
     named = {txn for step in cycles for edge in step.edges for txn in (edge.a, edge.b)}
     assert {history.columns.txn_number[t] for t in named} == {9001, 9002}
 
@@ -129,7 +129,7 @@ def test_sessions_are_only_a_first_guess_where_a_level_has_none():
         plan = classify(load_spec(name))
         result = answer(history, plan)
         assert (result.outcome == "valid") == valid, name
-        assert both(history, plan.spec, result.says) == ("accepted", "accepted")
+        assert both(history, plan.spec, result.result) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize("check", ["so ; rw", "so | wr | ww | rw", "(so | wr | ww) ; rw?"])
@@ -147,7 +147,7 @@ def test_a_maybe_transaction_precedes_nobody_in_its_session(check, status, valid
     plan = classify(load_spec(f'include "adya.iso"\nacyclic {check} as a\n'))
     result = answer(history, plan)
     assert (result.outcome == "valid") == valid
-    assert both(history, plan.spec, result.says) == ("accepted", "accepted")
+    assert both(history, plan.spec, result.result) == ("accepted", "accepted")
 
 
 def test_the_deadline_ends_the_run_and_says_where_it_was():
@@ -232,4 +232,4 @@ def test_conflicts_leave_distant_decisions_alone(name):
     result = answer(history, PLANS[level], strategy="auto")
     assert (result.outcome == "valid") == (name == "valid")
     assert result.statistics["decisions_kept"] > 0
-    check_natively(history, PLANS[level].spec, result.says)  # the other one takes a minute
+    check_natively(history, PLANS[level].spec, result.result)  # the other one takes a minute
