@@ -6,8 +6,9 @@
 namespace isolang::certify {
 namespace {
 
+// An order that may be a step of a closed walk: nothing leads to T0, so `init` never is.
 bool is_order(int label) {
-  constexpr Relation kOrders[] = {Relation::init, Relation::so, Relation::rt, Relation::group_rt};
+  constexpr Relation kOrders[] = {Relation::so, Relation::rt, Relation::group_rt};
   return std::ranges::any_of(kOrders, [&](Relation r) { return static_cast<int>(r) == label; });
 }
 
@@ -19,7 +20,8 @@ bool leads_elsewhere(const ReadCheck& check) {
   const Positions& p = check.positions;
   const auto foreign = [&](int label) {
     const int relation = relation_of_letter(label);
-    return relation >= 0 && relation < static_cast<int>(Relation::wr) && !is_order(label);
+    return relation >= 0 && relation < static_cast<int>(Relation::wr) && !is_order(label) &&
+           label != static_cast<int>(Relation::init);
   };
   if (std::ranges::any_of(p.label, foreign)) return true;
   const bool repeats = !check.acyclic() && p.repeatable();
