@@ -27,8 +27,8 @@ SEVERITY = (
     "fractured read", "long fork", "write skew",
 )  # fmt: skip
 ABOUT = """\
-Each level of each database against what it claims: ✗ violated, certified; ✓ not violated by what
-was played, which is no proof; ? too little was played. The violated ones come first, the most
+Each level of each database, compared with its claim: ✗ violated, certified; ✓ the run found no
+violation, which is not a proof; ? the run was too small. The violated ones come first, the most
 severe before the others. [Engines](engines.md) and [Testing a database](run.md) have the promises,
 [findings](findings/README.md) violations with scripts, some of which need a statement or a load
 that is not played here. Made by `benchmarks/standings.py`: `scripted`, `pairs` and `rmw`, 6 to 15
@@ -59,7 +59,7 @@ def page(folder: Path) -> str:
         for row in _rows(load_survey(str(file)), _day(file))
     ]
     lines = [
-        "# Where databases stand",
+        "# Standings of databases",
         "",
         *ABOUT.splitlines(),
         "",

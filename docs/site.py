@@ -1,8 +1,8 @@
-"""What the site has beside the pages of this folder, made while `mkdocs build` runs.
+"""Add to the site what `mkdocs build` makes, in addition to the pages of this folder.
 
-The pages of the repository's root, and the files that pages point at; the reference of the public
-names, from their docstrings; a page for each level of the library, as `isocheck spec explain` draws
-it; and the picture of the lattice, in which each level leads to its page.
+These are the pages of the repository's root, and the files that pages link to; the reference of the
+public names, from their docstrings; a page for each level of the library, which
+`isocheck spec explain` draws; the tables of the lattice, and its picture with links to the levels.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 import re
 import tempfile
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(text: str, page: Any, config: Any, files: Files) -> str:
-    """Point links that leave the folder at their copies, and let the lattice be clicked."""
+    """Point links that leave the folder at their copies, and complete the page of the lattice."""
     at = page.file.src_uri
 
     def moved(found: re.Match[str]) -> str:
@@ -101,6 +102,7 @@ def on_page_markdown(text: str, page: Any, config: Any, files: Files) -> str:
     text = _LINK.sub(moved, text)
     if at == "lattice.md":
         text = re.sub(r"!\[[^]]*\]\(images/lattice\.svg\)", lambda _: _clickable(), text, count=1)
+        text = re.sub(r"<!-- lattice: .* -->", lambda _: _lattice_tables(), text, count=1)
     return text
 
 
@@ -148,6 +150,17 @@ def _explained(name: str) -> str:
         page = Path(folder) / "page.html"
         explain(name=name, page=str(page))
         return page.read_text(encoding="utf-8")
+
+
+@cache
+def _lattice_tables() -> str:
+    """What `isocheck spec lattice` finds: equal levels, edges with histories, proofs."""
+    from isolang.comparison.lattice import lattice, library_levels
+    from isolang.comparison.separate import Bounds
+    from isolang.report.lattice import markdown
+
+    page = markdown(lattice(library_levels(), bounds=Bounds(transactions=4, keys=3)))
+    return page[page.index("## Equal levels") :]
 
 
 def _clickable() -> str:

@@ -268,7 +268,7 @@ def lattice(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="How to print; markdown is the page docs/lattice.md.",
+            "--output", "-o", help="How to print; markdown is the site's page of the lattice.",
             rich_help_panel=OUTPUT, **one_of("text", "json", "markdown", "dot"),
         ),
     ] = "text",
