@@ -262,7 +262,7 @@ class Sources:
         own last write.
 
         Args:
-            op: a read of the problem.
+            op: a read with candidates.
             every_write: see `relevant`.
         """
         import numpy as np

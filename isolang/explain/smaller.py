@@ -230,6 +230,8 @@ class Finder:
         Args:
             op: a read of many candidates, such as a set-read of a row that was not returned.
         """
+        if not self._sources.candidates(op):
+            return None  # that no version explains it is known without a search
         part = self._sources.around(op, every_write=any(map(_is_of_accesses, self._plan.automata)))
         # Without sessions more levels are violated by the same steps.
         found = (

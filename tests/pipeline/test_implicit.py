@@ -685,3 +685,18 @@ def test_refutations_of_set_reads_of_several_keys_hold(spec):
         check_natively(history, load_spec(spec), result)
         refuted += isinstance(result, Refutation)
     assert refuted
+
+
+@pytest.mark.parametrize("missed", ["a row of unknown outcome alone", "a row that one overwrote who aborted"])
+@pytest.mark.parametrize("level", ["ser", "pl-2", "pl-1"])
+def test_a_missed_row_that_was_there_in_every_version_is_told(missed, level):
+    """No version explains such a read, and no other transaction has one that could."""
+    other = [("scan", ("=", "value", 1), {"x": 1})] if "unknown" in missed else [("w", "x", 3)]
+    status = "maybe" if "unknown" in missed else "aborted"
+    history = rows(
+        txn(0, ("scan", ("=", "value", 1), {})),
+        Transaction(other, session=1, status=status),
+        initial={"x": 1},
+    )
+    verdict = check(history, load_spec(level))
+    assert (verdict.outcome, verdict.certified) == ("valid" if level == "pl-1" else "invalid", True)
