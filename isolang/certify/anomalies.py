@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from enum import IntEnum
 
-from isolang.certify.facts import (
+from isolang.certify.facts import Facts
+from isolang.certify.history_index import (
     APPEND,
     BY_VALUE,
     FROM_INITIAL,
@@ -18,7 +19,6 @@ from isolang.certify.facts import (
     READ,
     SET_READS,
     WRITE,
-    Facts,
 )
 from isolang.certify.versions import states_another
 

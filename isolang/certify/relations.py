@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from isolang.certify.anomalies import anomalies_of, incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
-from isolang.certify.facts import INITIAL, Facts
+from isolang.certify.facts import Facts
+from isolang.certify.history_index import INITIAL
 from isolang.certify.versions import first_contradiction
 from isolang.certify.world import ConcreteInterpretation
 from isolang.language.meaning.core import Exists, Spec

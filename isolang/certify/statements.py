@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.facts import READ_NONE_OF, READ_ONE_OF, WRITE, Facts
+from isolang.certify.facts import Facts
+from isolang.certify.history_index import READ_NONE_OF, READ_ONE_OF, WRITE
 from isolang.history.values import KEYWORD, NIL, STRING
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from isolang.certify.facts import COMMITTED, FROM_INITIAL, FROM_MISSING, READ, WRITE
+from isolang.certify.history_index import COMMITTED, FROM_INITIAL, FROM_MISSING, READ, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

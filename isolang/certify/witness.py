@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from isolang.certify.anomalies import anomalies_of, value_of_initial
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.evaluator import holds
-from isolang.certify.facts import COMMITTED, NO_SOURCE, Facts
+from isolang.certify.facts import Facts
+from isolang.certify.history_index import COMMITTED, NO_SOURCE
 from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
 from isolang.certify.relations import LARGEST, ordered, outside_bounds
 from isolang.certify.snapshots import see

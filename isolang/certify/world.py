@@ -14,7 +14,8 @@ from itertools import groupby
 from typing import Final, assert_never
 
 from isolang.certify.evaluator import Evaluator
-from isolang.certify.facts import APPEND, NIL, WRITE, Facts
+from isolang.certify.facts import Facts
+from isolang.certify.history_index import APPEND, NIL, WRITE
 from isolang.certify.versions import in_stated_order
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
