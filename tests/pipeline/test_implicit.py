@@ -687,7 +687,7 @@ def test_refutations_of_set_reads_of_several_keys_hold(spec):
     assert refuted
 
 
-@pytest.mark.parametrize("missed", ["a row of unknown outcome alone", "a row that one overwrote who aborted"])
+@pytest.mark.parametrize("missed", ["a row of unknown outcome alone", "a row that others left"])
 @pytest.mark.parametrize("level", ["ser", "pl-2", "pl-1"])
 def test_a_missed_row_that_was_there_in_every_version_is_told(missed, level):
     """No version explains such a read, and no other transaction has one that could."""
