@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from isolang.api import check
 from isolang.comparison.lattice import library_levels, order
 from isolang.comparison.separate import Bounds, Separator, scope_of
-from isolang.comparison.small import Miss, Read, Small, Write
+from isolang.comparison.small import Miss, Small, SmallRead, SmallWrite
 from isolang.language.meaning import core, mentions
 from isolang.language.vocabulary import COMPARING_TIMES
 
@@ -321,7 +321,7 @@ def small_of(history: SmallHistory, missed, *, timed):
     for t in range(1, history.size + 1):
         ops = [Miss(k) for k, some in enumerate(missed) if some >> t & 1]
         ops += [
-            Write(k) if writes else Read(k, history.keys[k].sources[t - 1])
+            SmallWrite(k) if writes else SmallRead(k, history.keys[k].sources[t - 1])
             for k, writes in history.operations(t)
         ]
         txns.append(tuple(ops))

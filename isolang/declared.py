@@ -1,9 +1,8 @@
 """Declares the options of commands, each once: its name, type, default, bounds, and meaning.
 
-A field of a record that has an :class:`About` is an option. The command line has one for each of
-the records that a command takes, and ``pyproject.toml`` a key; :func:`command_line` writes what a
-record holds as somebody would type it. From Python a record is made by name; everything passes it
-on whole.
+A field of a record with an :class:`About` is an option of each command that takes the record, and
+a key of ``pyproject.toml``; :func:`command_line` writes the values of a record as a user would type
+them. Python code creates a record by field names and passes it on as a whole.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from msgspec.structs import fields
 from isolang.errors import OptionError
 
 COUNT: Final = (1, (1 << 31) - 1)
-"""The bounds of what is counted and cannot be missing."""
+"""The bounds of a count of at least one."""
 NUMBER: Final = (0, (1 << 31) - 1)
-"""The bounds of what is counted."""
+"""The bounds of a count."""
 SHARE: Final = (0.0, 1.0)
 """The bounds of a share."""
 SEED: Final = (0, (1 << 63) - 1)
@@ -31,17 +30,17 @@ Record = TypeVar("Record", bound=Struct)
 
 
 class About(Struct, frozen=True):
-    """What an option means, and what it can be.
+    """The description of an option: its meaning, and its values.
 
     Attributes:
         text: its help, a sentence.
-        metavar: what stands for its value in help.
-        panel: of the help.
-        flag: what is typed; empty for ``--`` and the name of the field.
-        short: of one letter, with its dash.
+        metavar: the name of its value in the help.
+        panel: the panel of the help that lists it.
+        flag: its flag; empty for ``--`` and the name of the field.
+        short: its flag of one letter, with the dash.
         bounds: the least and the greatest number.
         above: whether the least number is itself out of bounds.
-        hint: said of what is too much.
+        hint: the hint for a number that is too large.
     """
 
     text: str
@@ -58,12 +57,12 @@ class Option(Struct, frozen=True, kw_only=True):
     """An option of a record.
 
     Attributes:
-        name: of the field.
-        about: what it means.
-        kind: ``bool``, ``int``, ``float`` or ``str``; of each value where there may be several.
+        name: the name of the field.
+        about: its description.
+        kind: ``bool``, ``int``, ``float`` or ``str``: the type of its value, or of each of several.
         several: whether it may be repeated.
-        words: the only values that it can have; empty for any.
-        default: ``NODEFAULT`` if it must be given: an argument.
+        words: the only values that it can have; empty for any value.
+        default: its default; ``NODEFAULT`` for a required argument.
     """
 
     name: str
@@ -75,23 +74,23 @@ class Option(Struct, frozen=True, kw_only=True):
 
     @property
     def flag(self) -> str:
-        """What is typed."""
+        """The flag on the command line."""
         return self.about.flag or f"--{self.name.replace('_', '-')}"
 
     @property
     def key(self) -> str:
-        """What stands in a configuration file."""
+        """The key in a configuration file."""
         return self.flag.lstrip("-")
 
     def check(self, value: Any, called: str = "") -> None:
-        """See that it can have a value.
+        """Check a value.
 
         Args:
-            value: any.
-            called: how the user named the option; by default by its name in Python.
+            value: the value.
+            called: the user's name for the option; by default, its name in Python.
 
         Raises:
-            OptionError: it cannot.
+            OptionError: the option cannot have this value.
         """
         called = called or self.name
         if value is None and self.default is None:
@@ -110,7 +109,7 @@ class Option(Struct, frozen=True, kw_only=True):
             expected = f"{', '.join(first)} or {last}"
             raise OptionError(f"{called}: expected {expected} (got {value!r})")
         abstract, expected = _KINDS[self.kind]
-        is_one = isinstance(value, abstract)  # a truth value is a number only to Python
+        is_one = isinstance(value, abstract)  # in Python, a truth value is a number
         if not is_one or (isinstance(value, bool) and self.kind is not bool):
             raise OptionError(f"{called}: expected {expected} (got {value!r})")
         if self.about.bounds is None:
@@ -132,7 +131,7 @@ _KINDS: Final[Mapping[type, tuple[type, str]]] = {
 
 
 def options_of(record: type[Struct]) -> Mapping[str, Option]:
-    """The options of a record and of the records in it, by name."""
+    """Return the options of a record and of the records in it, by name."""
     if record not in _FOUND:
         _FOUND[record] = dict(_found(record))
     return _FOUND[record]
@@ -179,7 +178,7 @@ def _inner(hint: Any) -> type[Struct] | None:
 
 
 def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
-    """A record, and those in it, from values by name; what is ``None`` is left to its default.
+    """Return a record, with the records in it, from values by name; ``None`` means the default.
 
     Raises:
         OptionError: a value is out of bounds.
@@ -195,9 +194,9 @@ def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
 
 
 def command_line(record: Struct) -> list[str]:
-    """What somebody would type who wants what a record holds; defaults are left out."""
+    """Return the arguments that a user would type for a record, without defaults."""
     arguments, words = [], []
-    for option, value in _held(record):
+    for option, value in _values(record):
         if option.default is NODEFAULT:
             arguments.append(str(value))
         elif value == option.default:
@@ -210,18 +209,18 @@ def command_line(record: Struct) -> list[str]:
     return [*arguments, *words]
 
 
-def _held(record: Struct) -> Iterator[tuple[Option, Any]]:
+def _values(record: Struct) -> Iterator[tuple[Option, Any]]:
     options = options_of(type(record))
     for field in fields(record):
         value = getattr(record, field.name)
         if isinstance(value, Struct):
-            yield from _held(value)
+            yield from _values(value)
         elif field.name in options:
             yield options[field.name], value
 
 
-class Checked(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A record that refuses values that its options cannot have."""
+class CheckedOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A record that raises an error for values that its options cannot have."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from isolang.declared import SEED, About, Checked
+from isolang.declared import SEED, About, CheckedOptions
 from isolang.errors import OptionError
 from isolang.machine import processors
 
@@ -26,7 +26,7 @@ _NO_LIMIT: Final = "; leave it out for no limit"
 FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
 
 
-class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options that change how a history is read, and so which history it is.
 
     Raises:
@@ -114,7 +114,7 @@ class ReadOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True
         }
 
 
-class Options(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The options that change how a verdict is computed, but never which verdict it is.
 
     Raises:
@@ -184,7 +184,7 @@ class Options(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return max(1, min(most, int(self.memory / _PER_THREAD)))
 
 
-class OutputOptions(Checked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OutputOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a command prints its result, and which files it writes.
 
     Each command takes some of these options, and lists its own forms

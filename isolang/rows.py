@@ -1,4 +1,4 @@
-"""Relations and sets as plain rows of bits.
+"""Relations and sets as rows of bits.
 
 A relation is a dictionary from elements to the set of elements they are related to, a set of
 elements being the bits of an integer; a set is the relation's single row, number 0.
@@ -13,7 +13,7 @@ Rows = dict[int, int]
 
 
 def bits(row: int) -> Iterator[int]:
-    """The elements of a set, ascending."""
+    """Return the elements of a set, in ascending order."""
     if row.bit_count() * _SPARSE > row.bit_length():
         digits = format(row, "b").encode().translate(_FLAGS)
         return compress(count(), reversed(digits))
@@ -21,7 +21,7 @@ def bits(row: int) -> Iterator[int]:
 
 
 _SPARSE = 16
-"""In a set with fewer members than one number in 16, the next one is looked for."""
+"""In a set with fewer members than one number in 16, a search finds each next one."""
 _FLAGS = bytes.maketrans(b"01", b"\0\1")
 
 
@@ -33,12 +33,12 @@ def _few_bits(row: int) -> Iterator[int]:
 
 
 def members_of(s: Rows) -> int:
-    """The elements of a set as bits."""
+    """Return the elements of a set as bits."""
     return s.get(0, 0)
 
 
 def transposed(rows: Rows) -> Rows:
-    """``a^-1``."""
+    """Return ``a^-1``."""
     found: Rows = {}
     for i, row in rows.items():
         bit = 1 << i
@@ -48,7 +48,7 @@ def transposed(rows: Rows) -> Rows:
 
 
 def bits_of(elements: Iterable[int]) -> int:
-    """A set, of its elements."""
+    """Return the set of some elements."""
     found = 0
     for i in elements:
         found |= 1 << i
@@ -56,7 +56,7 @@ def bits_of(elements: Iterable[int]) -> int:
 
 
 def union(parts: Iterable[Rows]) -> Rows:
-    """``a | b | …``."""
+    """Return ``a | b | …``."""
     found: Rows = {}
     for part in parts:
         for i, row in part.items():
@@ -65,14 +65,14 @@ def union(parts: Iterable[Rows]) -> Rows:
 
 
 def closed(rows: Rows) -> Rows:
-    """The transitive closure.
+    """Return the transitive closure.
 
-    Of an acyclic relation, what is reached from an element is put together from what is reached
-    from those that it leads to, but for those that were reached on the way; of another relation it
-    is that of S. Warshall, JACM 1962.
+    In an acyclic relation, the elements reached from an element are its successors and those
+    reached from them; successors that another one reaches are skipped. The algorithm for other
+    relations is that of S. Warshall, JACM 1962.
     """
     reach: Rows = {}
-    open_rows: dict[int, int] = {}  # what is not reached yet from the elements of the path
+    open_rows: dict[int, int] = {}  # the successors still to visit, for each element of the path
     for start in rows:
         path = [start] if start not in reach else []
         while path:

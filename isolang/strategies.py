@@ -29,21 +29,21 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
     lists: bool = False,
     statuses: Sequence[StatusName] = ("committed",),
 ) -> list[Transaction]:
-    """Transactions of a history: of any, not only of one that a level allows.
+    """Generate transactions of a history, whether a level allows it or not.
 
-    No value is written twice; a read returns something that somebody writes to its key, or what
-    was there at first. Fewer transactions and reads of the initial state are simpler.
+    No value is written twice; a read returns a value that some transaction writes to its key, or
+    the initial state. Fewer transactions, and reads of the initial state, are simpler.
 
     Args:
-        keys: that are read and written.
-        sessions: at most this many.
-        max_transactions: likewise.
-        max_operations: of each transaction.
+        keys: the keys to read and write.
+        sessions: the greatest number of sessions.
+        max_transactions: the greatest number of transactions.
+        max_operations: the greatest number of operations in a transaction.
         lists: append to lists, and read them, instead of writing values.
-        statuses: that transactions may have; the simplest first.
+        statuses: the statuses of transactions, the simplest one first.
 
     Returns:
-        A strategy of what ``History.from_transactions`` takes.
+        A strategy for the argument of ``History.from_transactions``.
     """
     kinds = st.sampled_from(["r", "append" if lists else "w"])
     drafts = draw(
@@ -89,7 +89,7 @@ def _lists_of(values: list[int]) -> st.SearchStrategy[Any]:
 
 
 def histories(**options: Any) -> st.SearchStrategy[History]:
-    """Histories of :func:`transactions`, whose arguments it takes."""
+    """Generate histories of :func:`transactions`, with the same arguments."""
     return transactions(**options).map(History.from_transactions)
 
 
@@ -101,12 +101,12 @@ def programs(  # noqa: D417
     max_transactions: int = 3,
     max_operations: int = 3,
 ) -> tuple[tuple[Operation, ...], ...]:
-    """Small transactions to run on a database, two at least: reads, and writes of values.
+    """Generate two or more small transactions of reads and writes, to run on a database.
 
     Args:
-        keys: of rows.
-        max_transactions: at most this many.
-        max_operations: of each transaction.
+        keys: the keys of the rows.
+        max_transactions: the greatest number of transactions.
+        max_operations: the greatest number of operations in a transaction.
     """
     kinds: st.SearchStrategy[Callable[..., Operation]] = st.sampled_from([Read, Write])
     drafts = draw(
@@ -137,21 +137,21 @@ def interleavings(  # noqa: D417
     max_operations: int = 3,
     of: st.SearchStrategy[tuple[tuple[Operation, ...], ...]] | None = None,
 ) -> Interleaving:
-    """Small transactions and an order of their steps; one after the other is the simplest.
+    """Generate small transactions and an order of their steps; the serial order is the simplest.
 
     Args:
-        keys: as :func:`programs` has it; likewise the next two.
-        max_transactions: at most this many.
-        max_operations: of each transaction.
-        of: the transactions to choose from, instead.
+        keys: the keys of the rows.
+        max_transactions: the greatest number of transactions.
+        max_operations: the greatest number of operations in a transaction.
+        of: a strategy for the transactions, instead of :func:`programs`.
     """
     if of is None:
         of = programs(keys=keys, max_transactions=max_transactions, max_operations=max_operations)
-    drawn = draw(of)
-    left = [len(program) + 1 for program in drawn]
+    transactions = draw(of)
+    remaining = [len(program) + 1 for program in transactions]
     schedule = []
-    while any(left):
-        number = draw(st.sampled_from([i for i, steps in enumerate(left) if steps]))
-        left[number] -= 1
+    while any(remaining):
+        number = draw(st.sampled_from([i for i, steps in enumerate(remaining) if steps]))
+        remaining[number] -= 1
         schedule.append(number)
-    return Interleaving(drawn, tuple(schedule))
+    return Interleaving(transactions, tuple(schedule))

@@ -20,8 +20,8 @@ from isolang.language.meaning.core import Core, Diff, Named
 from isolang.language.meaning.mentions import children, names
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
-    GIVEN,
-    GIVEN_WHOLE,
+    BUILTIN_UNKEYED,
+    BUILTIN_WORDS,
     NAMED,
     OF_EVENTS,
     ROWS,
@@ -33,7 +33,9 @@ from isolang.rows import Rows, bits, bits_of, closed, transposed, union
 NOTHING = -1
 _ANY_KEY: Final = -1
 OF_TRANSACTIONS = tuple(
-    w.name for w in GIVEN if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
+    w.name
+    for w in BUILTIN_WORDS
+    if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
 )
 """Relations between transactions that the history gives."""
 _BY_KIND = {"iwr": False, "pwr": True}
@@ -160,7 +162,7 @@ class Claim(Evaluator):
     def _of_history(self, name: str, key: int | None) -> Rows:
         facts, place = self._facts, self.of_transaction
         if key is None:
-            if name not in GIVEN_WHOLE and name not in TESTS:
+            if name not in BUILTIN_UNKEYED and name not in TESTS:
                 return union(self.relation(name, k) for k in self.keys)
             key = _ANY_KEY
         if name not in ROWS:

@@ -17,12 +17,16 @@ from isolang.language.meaning.mentions import names
 if TYPE_CHECKING:
     from isolang.certify.world import ConcreteInterpretation
     from isolang.history.history import History
-    from isolang.language.classify.split import Split
+    from isolang.language.classify.split import SpecSplit
     from isolang.language.meaning.core import Spec
 
 
 def check_in_parts(
-    history: History, spec: Spec, parts: Split, proof: Witness | Refutation, seconds: float = 0.0
+    history: History,
+    spec: Spec,
+    parts: SpecSplit,
+    proof: Witness | Refutation,
+    seconds: float = 0.0,
 ) -> None:
     """Check a proof, natively where that is possible and the rest of it by definition.
 
@@ -43,7 +47,7 @@ def check_in_parts(
 
 
 def check_remaining_checks(
-    history: History, spec: Spec, parts: Split, witness: Witness
+    history: History, spec: Spec, parts: SpecSplit, witness: Witness
 ) -> ConcreteInterpretation:
     """Check by definition that a witness meets the checks that the native checker does not cover.
 
@@ -54,12 +58,12 @@ def check_remaining_checks(
         CertificateRejected: it does not meet one.
         NotCertifiedError: they speak of what a witness does not have, or the history is too large.
     """
-    if parts.unmade:
+    if parts.unchosen:
         raise NotCertifiedError(
-            f"not certified by definition: a witness has no {parts.unmade[0].name}"
+            f"not certified by definition: a witness has no {parts.unchosen[0].name}"
         )
     chosen = {exists.name for exists in spec.exists} - {"rf", "ww"}
-    for check in parts.beside:
+    for check in parts.other_checks:
         parts_of_it = [e for e in (check.expr, check.bound) if e is not None]
         if missing := chosen & frozenset().union(*map(names, parts_of_it)):
             raise NotCertifiedError(
@@ -72,5 +76,5 @@ def check_remaining_checks(
         witness.source,
         witness.order_start,
         witness.order_txn,
-        only=parts.beside,
+        only=parts.other_checks,
     )

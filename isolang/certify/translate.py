@@ -51,10 +51,10 @@ from isolang.language.meaning.core import (
     Union,
 )
 from isolang.language.vocabulary import (
-    BESIDE_OPERATIONS,
-    BESIDE_STATEMENTS,
+    BETWEEN_COMMITS_BY_OPERATION,
+    BETWEEN_COMMITS_BY_STATEMENT,
+    BUILTIN_ORDERS,
     FROM_T0,
-    GIVEN_ORDERS,
     NAMED,
     NO_ORDERS,
     OF_READS,
@@ -72,7 +72,7 @@ BACK_BY_STATEMENT = "irreflexive by statement"
 EARLIER = "earlier"
 """The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
 
-_ALLOWED = frozenset((*FROM_T0, *GIVEN_ORDERS, "wr", *TESTS, *NAMED))
+_ALLOWED = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 _CHOSEN = ("rf", "ww")
 
 
@@ -150,7 +150,7 @@ def _over_statements(e: Core) -> Core:
     """
     if isinstance(e, Union):
         return Union(tuple(map(_over_statements, e.parts)))
-    if isinstance(e, Rel) and e.name in BESIDE_STATEMENTS:
+    if isinstance(e, Rel) and e.name in BETWEEN_COMMITS_BY_STATEMENT:
         return e
     if isinstance(e, Seq) and e.parts[1:-1] in (_STAYS, (*_STAYS, _GOES_ON)):
         there = [_among(part, _LEADS_THERE) for part in _summands(e.parts[0])]
@@ -170,7 +170,7 @@ def _over_operations(e: Core) -> Core:
     """
     if e == Rel("wr"):
         return Seq((e, Rel("tx")))
-    if isinstance(e, Rel) and e.name in BESIDE_OPERATIONS:
+    if isinstance(e, Rel) and e.name in BETWEEN_COMMITS_BY_OPERATION:
         return e
     if isinstance(e, Union):
         return Union(tuple(map(_over_operations, e.parts)))

@@ -16,7 +16,7 @@ from isolang.language.meaning.mentions import uses_reads_from
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.language.classify.split import Split
+    from isolang.language.classify.split import SpecSplit
     from isolang.language.meaning.core import Spec
 
 
@@ -72,7 +72,12 @@ def accept(
         raise CertificateRejected(f"by definition: {error}") from None
     if beyond_native and beyond:
         parts = _parts_of(spec, proof)
-        if isinstance(proof, Witness) and parts is not None and parts.beside and not parts.unmade:
+        if (
+            isinstance(proof, Witness)
+            and parts is not None
+            and parts.other_checks
+            and not parts.unchosen
+        ):
             return _in_parts(history, spec, parts, proof, seconds)
         native = "" if beyond_native == _NO_NATIVE else f" (natively: {beyond_native})"
         raise NotCertifiedError(f"not certified: {beyond}{native}")
@@ -84,7 +89,7 @@ def accept(
     )
 
 
-def _parts_of(spec: Spec, proof: Proof) -> Split | None:
+def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
     """The parts of a specification that is decided in parts; ``None`` if the proof is of all."""
     way = route(spec)
     if not isinstance(way, Relational) or way.parts is None:
@@ -97,7 +102,7 @@ def _parts_of(spec: Spec, proof: Proof) -> Split | None:
 
 
 def _in_parts(
-    history: History, spec: Spec, parts: Split, proof: Witness, seconds: float | None
+    history: History, spec: Spec, parts: SpecSplit, proof: Witness, seconds: float | None
 ) -> Acceptance:
     """Put each check of a witness to the checker that decides it."""
     from isolang.certify.parts import check_in_parts
@@ -106,7 +111,7 @@ def _in_parts(
     return Acceptance(
         natively=False,
         beyond_native="",
-        by_definition=", ".join(f"check {check.name}" for check in parts.beside),
+        by_definition=", ".join(f"check {check.name}" for check in parts.other_checks),
         beyond_definition="",
         rest_natively=True,
     )
@@ -127,7 +132,7 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         theorem = event_graph_form(spec)
         judged = theorem.spec if theorem else spec
     elif isinstance(proof, Witness) and not parts.is_all:
-        names = [*(check.name for check in parts.beside), *(e.name for e in parts.unmade)]
+        names = [*(check.name for check in parts.other_checks), *(e.name for e in parts.unchosen)]
         return f"{names[0]} is nothing of the native checker"
     else:
         # A refutation by some of the checks is one of all; flags count for nothing.

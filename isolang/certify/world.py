@@ -19,7 +19,7 @@ from isolang.certify.history_index import APPEND, NIL, WRITE
 from isolang.certify.versions import in_stated_order
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
-from isolang.language.vocabulary import GIVEN_WHOLE, word_of
+from isolang.language.vocabulary import BUILTIN_UNKEYED, word_of
 from isolang.rows import Rows, bits, bits_of, transposed, union
 
 _NO_KEY: Final = -1
@@ -83,7 +83,7 @@ class ConcreteInterpretation(Evaluator):
     def _of_history(self, name: str, key: int | None) -> Rows:
         facts, members = self.facts, self._members
         if key is None:
-            if name not in GIVEN_WHOLE:  # a text may choose any relation for each key
+            if name not in BUILTIN_UNKEYED:  # a text may choose any relation for each key
                 return union(self.relation(name, k) for k in self.keys)
             key = _NO_KEY
         word = word_of(name)

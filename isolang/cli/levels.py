@@ -261,7 +261,7 @@ def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
 
 
 def _own_text(own: OwnReport | None) -> Iterator[str]:
-    from isolang.comparison.separate import said_of_lacking
+    from isolang.comparison.separate import describe_lacking
 
     if own is not None:
         reason = f": {own.reason}" if own.reason else ""
@@ -269,7 +269,7 @@ def _own_text(own: OwnReport | None) -> Iterator[str]:
         yield f"  {escaped(own.place.name)}: {own.verdict}{reason}"
         yield f"  {said(own.place)}"
         if own.place.lacking:
-            yield f"    {said_of_lacking(own.place.lacking)}"
+            yield f"    {describe_lacking(own.place.lacking)}"
 
 
 def _write_page(found: Levels, history: str, options: Options, page: str) -> None:

@@ -220,7 +220,7 @@ def _many(count: int, what: str) -> str:
 
 def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) -> Iterator[Case]:
     """What tells each two neighbours of the lattice apart, where a database could show it."""
-    from isolang.comparison.compare import half
+    from isolang.comparison.compare import decide_implication
     from isolang.comparison.lattice import order
     from isolang.comparison.separate import Bounds
 
@@ -228,7 +228,7 @@ def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) ->
     edges = order(levels, bounds=Bounds(transactions=0)).edges
     for number, (stronger, weaker) in enumerate(edges, 1):
         progress(f"look for a history between {weaker} and {stronger}, {number} of {len(edges)}")
-        found = half(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True))
+        found = decide_implication(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True))
         if found.witness is None:
             skipped.append((stronger, weaker))
         else:
@@ -255,14 +255,14 @@ def _levels_by_key() -> dict[str, Normal]:
 
 
 def _pair(a: str, b: str, include: Sequence[str]) -> Case:
-    from isolang.comparison.compare import half
+    from isolang.comparison.compare import decide_implication
     from isolang.comparison.normal import normal
     from isolang.comparison.separate import Bounds
     from isolang.language.load import load_spec
 
     allows, forbids = (load_spec(name, include_path=include) for name in (a, b))
     bounds = Bounds(transactions=5, one_by_one=True)
-    found = half(normal(allows), normal(forbids), bounds=bounds)
+    found = decide_implication(normal(allows), normal(forbids), bounds=bounds)
     if found.proof is not None:
         raise Mistake(
             f"{a} implies {b}: whatever it allows, {b} allows", f"isocheck litmus {b} {a}"
@@ -460,13 +460,13 @@ def _cell(found: Observed) -> str:
 def _between(refuted: Sequence[str]) -> str:
     """The strongest levels that stand, and the weakest that do not."""
     from isolang.comparison.lattice import Nearest
-    from isolang.comparison.walks import implication
+    from isolang.comparison.walks import prove_implication
 
     levels = _levels_by_key()
     bad = {
         name
         for name in levels
-        if any(implication(levels[name], levels[one]) is not None for one in refuted)
+        if any(prove_implication(levels[name], levels[one]) is not None for one in refuted)
     }
     near = Nearest(levels)
     good = near.strongest(name for name in levels if name not in bad)

@@ -18,7 +18,7 @@ from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
-    from isolang.programs.outcomes import Outcome, Table
+    from isolang.programs.outcomes import Outcome, OutcomeTable
     from isolang.verdict import Verdict
 
 
@@ -192,7 +192,7 @@ def outcomes(
 # --- JSON ---
 
 
-def _report(table: Table) -> OutcomesReport:
+def _report(table: OutcomeTable) -> OutcomesReport:
     numbers = {id(one): number_ for number_, one in enumerate(table.outcomes, 1)}
     return OutcomesReport(
         program=table.program.name,
@@ -217,7 +217,7 @@ def _report(table: Table) -> OutcomesReport:
     )
 
 
-def _outcome(table: Table, number_: int, one: Outcome) -> ProgramOutcome:
+def _outcome(table: OutcomeTable, number_: int, one: Outcome) -> ProgramOutcome:
     return ProgramOutcome(
         number=number_,
         reads=one.reads,
@@ -246,7 +246,7 @@ def _at_level(name: str, verdict: Verdict) -> OutcomeAtLevel:
 # --- text ---
 
 
-def _text(table: Table) -> Iterator[str]:
+def _text(table: OutcomeTable) -> Iterator[str]:
     from isolang.programs.page import aborted, aborts, cell, program_lines, values
 
     program = table.program

@@ -18,9 +18,9 @@ from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
-    from isolang.comparison.compare import Comparison, Half, Witness
+    from isolang.comparison.compare import Comparison, Implication, SeparatingHistory
     from isolang.comparison.separate import Bounds
-    from isolang.comparison.walks import Implication
+    from isolang.comparison.walks import ImplicationProof
 
 _HOW_FAR = "How far to look"
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, 8), "rich_help_panel": _HOW_FAR}
@@ -183,7 +183,7 @@ def bounds_of(transactions: int, keys: int, *, overlap: bool = False) -> Bounds:
 def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
     halves = ((a, b, found.forth), (b, a, found.back))
 
-    def searched(half: Half) -> int | None:
+    def searched(half: Implication) -> int | None:
         return half.searched if half.proof is None and half.witness is None else None
 
     return ComparisonReport(
@@ -206,7 +206,7 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
     )
 
 
-def proof_report(stronger: str, weaker: str, proof: Implication) -> ProofReport:
+def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofReport:
     """What is said of a proof."""
     return ProofReport(
         stronger=stronger,
@@ -216,7 +216,7 @@ def proof_report(stronger: str, weaker: str, proof: Implication) -> ProofReport:
     )
 
 
-def witness_report(allowed_by: str, forbidden_by: str, witness: Witness) -> WitnessReport:
+def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistory) -> WitnessReport:
     """What is said of a history that tells two specifications apart."""
     small = witness.small
     history, why_not = _written(witness)
@@ -235,7 +235,7 @@ def witness_report(allowed_by: str, forbidden_by: str, witness: Witness) -> Witn
     )
 
 
-def _written(witness: Witness) -> tuple[str | None, str]:
+def _written(witness: SeparatingHistory) -> tuple[str | None, str]:
     """A witness as EDN; or why EDN cannot express it, which must not cost the answer."""
     from isolang.errors import HistoryError
 
@@ -245,7 +245,7 @@ def _written(witness: Witness) -> tuple[str | None, str]:
         return None, str(error)
 
 
-def _save(witness: Witness, folder: Path) -> None:
+def _save(witness: SeparatingHistory, folder: Path) -> None:
     from isolang.report import page, save_page
 
     stem = witness.history.name
@@ -288,7 +288,7 @@ def _print(a: str, b: str, found: Comparison) -> None:
             _explain(half.witness)
 
 
-def said_of_half(a: str, b: str, half: Half, bounds: Bounds) -> Iterator[str]:
+def said_of_half(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[str]:
     """Whether one specification implies another, in lines."""
     a, b = escaped(a), escaped(b)
     if half.proof is not None:
@@ -318,18 +318,18 @@ def said_of_half(a: str, b: str, half: Half, bounds: Bounds) -> Iterator[str]:
 
 def said_of_searched(bounds: Bounds, lacking: Sequence[str]) -> Iterator[str]:
     """What the histories were that a search went through, in lines."""
-    from isolang.comparison.separate import said_of_lacking
+    from isolang.comparison.separate import describe_lacking
 
     yield f"    histories {bounds.kind()}"
     if lacking:
-        yield f"    {said_of_lacking(lacking)}"
+        yield f"    {describe_lacking(lacking)}"
 
 
 def _counted(*counts: tuple[int, str]) -> str:
     return ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts)
 
 
-def _explain(witness: Witness) -> None:
+def _explain(witness: SeparatingHistory) -> None:
     from isolang.output.records import report_of
     from isolang.output.text import render_violation
 

@@ -101,7 +101,7 @@ def explain(
 
 def _write_page(spec: Spec, found: Explained, page: str) -> None:
     """Look for the smallest histories, and write the page."""
-    from isolang.comparison.compare import Half, half
+    from isolang.comparison.compare import Implication, decide_implication
     from isolang.comparison.effort import OF_MANY, Effort
     from isolang.comparison.forbidden import smallest_forbidden
     from isolang.comparison.normal import normal
@@ -113,7 +113,7 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
 
     own = spec.source.removeprefix("library:").removesuffix(".iso")
     weaker = IMPLIES.get(own, ()) if spec.source.startswith("library:") else ()
-    examples: dict[str, Half | str] = {}
+    examples: dict[str, Implication | str] = {}
     apart: list[Apart] = []
     with Bar(len(spec.checks) + len(weaker)) as bar:
         for check in spec.checks:
@@ -129,7 +129,9 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
             apart.append(
                 Apart(
                     weaker=name,
-                    half=half(*both, bounds=Bounds(overlap=True), effort=Effort(OF_MANY)),
+                    half=decide_implication(
+                        *both, bounds=Bounds(overlap=True), effort=Effort(OF_MANY)
+                    ),
                 )
             )
             bar.step()

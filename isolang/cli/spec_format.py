@@ -27,13 +27,13 @@ def format_files(
     """Bring files into the usual layout; `-` is standard input to standard output."""
     from isolang.language.includes import read_source
     from isolang.language.syntax.layout import format_text
-    from isolang.language.syntax.source import Source
+    from isolang.language.syntax.source import SourceText
 
     changed = failed = False
     for name in files:
         try:
             stdin = name == "-"
-            source = Source("<stdin>", sys.stdin.read()) if stdin else read_source(Path(name))
+            source = SourceText("<stdin>", sys.stdin.read()) if stdin else read_source(Path(name))
             text = format_text(source)
         except SpecError as error:
             warn(f"isocheck: {error}")

@@ -30,10 +30,10 @@ from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
-    from isolang.comparison.compare import Half
-    from isolang.comparison.lattice import Lattice, Place
+    from isolang.comparison.compare import Implication
+    from isolang.comparison.lattice import Lattice, Placement
     from isolang.comparison.separate import Bounds
-    from isolang.comparison.walks import Implication
+    from isolang.comparison.walks import ImplicationProof
     from isolang.language.meaning.core import Spec
 
 
@@ -178,7 +178,7 @@ def placed(
     bounds: Bounds | None = None,
     seconds: float | None = None,
     progress: Callable[[str], object] = lambda phase: None,
-) -> Place:
+) -> Placement:
     """Where a specification lies in the library."""
     from isolang.comparison.lattice import library_levels
     from isolang.comparison.lattice import place as place_in
@@ -190,7 +190,7 @@ def placed(
     )
 
 
-def place_report(found: Place) -> PlaceReport:
+def place_report(found: Placement) -> PlaceReport:
     """What is said of the place of a specification."""
     return PlaceReport(
         name=found.name,
@@ -209,7 +209,7 @@ def place_report(found: Place) -> PlaceReport:
 
 
 def _neighbours(
-    found: Place, levels: Mapping[str, tuple[Implication, Half]], *, above: bool
+    found: Placement, levels: Mapping[str, tuple[ImplicationProof, Implication]], *, above: bool
 ) -> Iterator[Neighbour]:
     for name, (proof, half) in levels.items():
         a, b = (name, found.name) if above else (found.name, name)
@@ -238,7 +238,7 @@ def _said(place: PlaceReport) -> str:
     return f"{name} is weaker than {above}, and stronger than {below}"
 
 
-def said_of_place(found: Place) -> Iterator[str]:
+def said_of_place(found: Placement) -> Iterator[str]:
     """The place of a specification, with what tells it from its neighbours."""
     from isolang.history.readers.reading import counted
 
@@ -307,8 +307,8 @@ def lattice(
 def _lattice_report(found: Lattice) -> LatticeReport:
     order = found.order
     edges = []
-    for (a, b), half in found.told.items():
-        told = None if half.witness is None else witness_report(b, a, half.witness)
+    for (a, b), implication in found.converses.items():
+        told = None if implication.witness is None else witness_report(b, a, implication.witness)
         proof = proof_report(a, b, order.proofs[a, b])
         edges.append(EdgeReport(stronger=a, weaker=b, proof=proof, witness=told))
     first = [same[0] for same in order.classes]
@@ -335,8 +335,8 @@ def _lines(found: Lattice) -> Iterator[str]:
             yield f"{' = '.join(same)}"
     yield ""
     rows = []
-    for (a, b), half in found.told.items():
-        shown = "none found" if half.witness is None else str(half.witness.small)
+    for (a, b), implication in found.converses.items():
+        shown = "none found" if implication.witness is None else str(implication.witness.small)
         rows.append((a, "=>", b, shown))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for *first, last in rows:

@@ -1,4 +1,4 @@
-"""Specifications on a symbolic history: that one is met, and that one is not for given choices."""
+"""Encodes, on a symbolic history, that choices satisfy a specification or violate it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from isolang.comparison.normal import Normal
-from isolang.comparison.symbolic import Symbolic
+from isolang.comparison.symbolic import SymbolicInterpretation
 from isolang.encodings.relational.circuit import FALSE
 from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.interpretation import T0
@@ -16,30 +16,32 @@ from isolang.language.meaning.core import Check, Exists, Plus
 from isolang.language.vocabulary import BEGIN_WITH_T0
 
 Pairs: TypeAlias = frozenset[tuple[int, int]]
-Place: TypeAlias = tuple[str, int | None]
-"""An existential, and the key of a keyed one."""
-Chosen: TypeAlias = Mapping[Place, Pairs]
-"""What was chosen; of an order its pairs on all elements that may be in it."""
+Instance: TypeAlias = tuple[str, int | None]
+"""A chosen relation, and the key of a keyed one."""
+Chosen: TypeAlias = Mapping[Instance, Pairs]
+"""The pairs of each chosen relation; those of an order are on all elements that it may have."""
 
 
 class Choices:
-    """One value for each existential of a specification, and the checks on them.
+    """A value for each chosen relation of a specification, and the checks on these values.
 
     Attributes:
-        met: the literals that are all true iff the values are as declared and the checks are met;
-            of free values and closures, if there are some of which that is so.
+        met: literals that are all true iff the values are as declared and meet the checks; if
+            values and closures are variables, iff some of their values do.
     """
 
-    def __init__(self, level: Normal, on: Symbolic, chosen: Chosen | None = None) -> None:
+    def __init__(
+        self, level: Normal, on: SymbolicInterpretation, chosen: Chosen | None = None
+    ) -> None:
         """Evaluate a specification.
 
         Args:
             level: the specification.
             on: the history.
-            chosen: the values; ``None``: variables, whose values ``read`` gives.
+            chosen: the values; ``None`` for variables, whose values ``read`` returns.
 
         Raises:
-            SpecError: it speaks of something that these histories do not have.
+            SpecError: the specification uses a relation that small histories lack.
         """
         self.met: list[int] = []
         self._on = on
@@ -47,7 +49,7 @@ class Choices:
         self._circuit = on.circuit
         self._algebra = Algebra(on.circuit, on.everything, lambda: None)
         self._side = Side.ABOVE if chosen is None else Side.EXACT
-        self._free: dict[Place, dict[tuple[int, int], int]] = {}
+        self._free: dict[Instance, dict[tuple[int, int], int]] = {}
         self._evaluator: CoreEvaluator[Relation] = CoreEvaluator(
             self._algebra, on.of_history, on.keys, level.exists, on
         )
@@ -59,14 +61,14 @@ class Choices:
             self.met += self._check(check)
 
     def read(self, model: Sequence[int]) -> Chosen:
-        """The values that variables have in a model of the circuit."""
+        """Return the values of the variables in a model of the circuit."""
         return {
             place: frozenset(pair for pair, x in free.items() if self._circuit.value(x, model))
             for place, free in self._free.items()
         }
 
     def value(self, name: str) -> Relation:
-        """The value of a name."""
+        """Return the value of a name."""
         return self._evaluator.named(name, None)
 
     # --- chosen relations ---
@@ -79,7 +81,7 @@ class Choices:
         least: Relation | None,
         most: Relation | None,
     ) -> Relation:
-        place: Place = (exists.name, key)
+        place: Instance = (exists.name, key)
         least = least or EMPTY
         if exists.kind == "choice":
             chosen = self._choice(place, over)
@@ -96,11 +98,11 @@ class Choices:
             self._require(chosen, most)
         return chosen
 
-    def _order(self, place: Place, over: Relation, carrier: Relation) -> Relation:
-        shared: Place = (place[0], None) if self._one_order and place[0] == "ww" else place
+    def _order(self, place: Instance, over: Relation, carrier: Relation) -> Relation:
+        shared: Instance = (place[0], None) if self._one_order and place[0] == "ww" else place
         if self._chosen is not None:
-            wanted = self._chosen[shared]
-            return relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in wanted)
+            pairs = self._chosen[shared]
+            return relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in pairs)
         if shared not in self._free:
             elements = sorted(j for _, j, _ in over.pairs())
             if place[0] == "ww":
@@ -113,17 +115,17 @@ class Choices:
         before, both = self._free[shared], self._circuit.both
         return relation_of((i, j, both(x, before[i, j])) for i, j, x in carrier.pairs() if i != j)
 
-    def _relation(self, place: Place, carrier: Relation, least: Relation) -> Relation:
+    def _relation(self, place: Instance, carrier: Relation, least: Relation) -> Relation:
         if self._chosen is not None:
-            # What it must contain may change with the history: it is always added.
-            wanted = self._chosen[place]
-            some = relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in wanted)
+            # The declared content depends on the history, so it is always added.
+            pairs = self._chosen[place]
+            some = relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in pairs)
             return self._algebra.union([some, least])
         free = self._free[place] = {(i, j): self._circuit.new() for i, j, _ in carrier.pairs()}
         both = self._circuit.both
         return relation_of((i, j, both(x, free[i, j])) for i, j, x in carrier.pairs())
 
-    def _choice(self, place: Place, over: Relation) -> Relation:
+    def _choice(self, place: Instance, over: Relation) -> Relation:
         both, some = self._circuit.both, self._circuit.any_of
         pairs = {(i, j): x for i, j, x in over.pairs()}
         if self._chosen is not None:
@@ -132,9 +134,9 @@ class Choices:
             free = self._free[place] = {pair: self._circuit.new() for pair in pairs}
             picked = {pair: both(x, free[pair]) for pair, x in pairs.items()}
         for j in {j for _, j in pairs}:
-            ours = [x for (_, end), x in picked.items() if end == j]
-            self.met.append(some([-some(x for (_, end), x in pairs.items() if end == j), *ours]))
-            self.met += [-both(a, b) for n, a in enumerate(ours) for b in ours[n + 1 :]]
+            to_j = [x for (_, end), x in picked.items() if end == j]
+            self.met.append(some([-some(x for (_, end), x in pairs.items() if end == j), *to_j]))
+            self.met += [-both(a, b) for n, a in enumerate(to_j) for b in to_j[n + 1 :]]
         return relation_of((i, j, x) for (i, j), x in picked.items())
 
     def _require(self, part: Relation, whole: Relation) -> None:
@@ -143,7 +145,7 @@ class Choices:
     # --- checks ---
 
     def _check(self, check: Check) -> Iterator[int]:
-        """The literals that say that a check is met."""
+        """Yield literals that are all true iff a check is met."""
         side = Side.EXACT if check.negated else self._side
         expr = plain(check.expr)
         found = self._evaluator.value(Plus(expr) if check.kind == "acyclic" else expr, side)
@@ -160,17 +162,17 @@ class Choices:
             yield from (-x for x in bad if x != FALSE)
 
 
-def numbered(level: Normal, on: Symbolic) -> Choices | None:
-    """The choices whose version orders are those of the numbers; ``None`` if that may be too few.
+def numbered(level: Normal, on: SymbolicInterpretation) -> Choices | None:
+    """Return the choices with version orders by transaction number; ``None`` if they may not do.
 
     SOUND BECAUSE the names of transactions mean nothing: if some relations are within one order,
     the transactions can be numbered along it, and the relations go from lower to higher numbers.
     """
     if not level.ranked:
         return None
-    everyone = range(on.scope.transactions + 1)
+    numbers = range(on.scope.transactions + 1)
     choices = Choices(
-        level, on, {("ww", None): frozenset((i, j) for i in everyone for j in everyone if i < j)}
+        level, on, {("ww", None): frozenset((i, j) for i in numbers for j in numbers if i < j)}
     )
     for name in level.ranked - {"ww"}:
         choices.met += [-x for i, j, x in choices.value(name).pairs() if i > j]

@@ -1,4 +1,4 @@
-"""Two specifications: each one implied by the other by proof, or not by a witness."""
+"""Compares two specifications: each implies the other by a proof, or not by a history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal, normal
 from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
 from isolang.comparison.small import Small
-from isolang.comparison.walks import Implication, implication, may_overlap
+from isolang.comparison.walks import ImplicationProof, may_overlap, prove_implication
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ Progress: TypeAlias = Callable[[str], object]
 
 
 class DisagreementError(IsolangError):
-    """The engine does not confirm what the search found: a bug."""
+    """The engine does not confirm the result of the search: a bug in isolang."""
 
 
-class Witness(Struct, frozen=True, kw_only=True):
+class SeparatingHistory(Struct, frozen=True, kw_only=True):
     """A history that one specification allows and another one forbids, confirmed by the engine.
 
     Attributes:
         small: the history.
-        smallest: whether there is none with fewer transactions, then operations, then keys.
-        violation: the verdict of the specification that forbids it.
+        smallest: whether no such history has fewer transactions, then operations, then keys.
+        violation: the verdict of the specification that forbids the history.
         certified: whether the independent checker accepted both verdicts.
     """
 
@@ -48,14 +48,15 @@ class Witness(Struct, frozen=True, kw_only=True):
 
     @property
     def history(self) -> History:
-        """The history as the engine has judged it."""
+        """The history that the engine checked."""
         return self.violation.history
 
     def edn(self) -> str:
-        """The history as a file.
+        """Return the history in EDN.
 
         Raises:
-            HistoryError: EDN cannot express it; where transactions of a session overlap, say.
+            HistoryError: EDN cannot express it, for example because transactions of a session
+                overlap.
         """
         import tempfile
         from pathlib import Path
@@ -68,71 +69,71 @@ class Witness(Struct, frozen=True, kw_only=True):
             return path.read_text(encoding="utf-8")
 
 
-class Half(Struct, frozen=True, kw_only=True):
-    """Whether one specification implies another.
+class Implication(Struct, frozen=True, kw_only=True):
+    """The answer to whether one specification implies another.
 
     Attributes:
-        proof: that it does.
-        witness: that it does not.
-        searched: where there is neither: there is no witness of up to this many transactions.
-        lacking: relations of which the histories that were looked at have only what times of whole
-            transactions, and statements of one operation, say.
-        one_at_a_time: whether this is known only where sessions do one thing at a time.
+        proof: a proof that it does.
+        witness: a history that shows that it does not.
+        searched: without either, no history of up to this many transactions shows that it does not.
+        lacking: relations that the searched histories have in part only: their times are those of
+            whole transactions, and each of their statements is one operation.
+        one_at_a_time: whether the result requires that sessions do one thing at a time.
     """
 
-    proof: Implication | None = None
-    witness: Witness | None = None
+    proof: ImplicationProof | None = None
+    witness: SeparatingHistory | None = None
     searched: int = 0
     lacking: tuple[str, ...] = ()
     one_at_a_time: bool = False
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """What is known of two specifications.
+    """The comparison of two specifications.
 
     Attributes:
-        a: the one.
-        b: the other.
+        a: the first specification.
+        b: the second specification.
         forth: whether ``a`` implies ``b``.
         back: whether ``b`` implies ``a``.
-        bounds: how far was looked.
-        seconds: how long it took.
+        bounds: the bounds of the search.
+        seconds: the time that the comparison took.
     """
 
     a: Spec
     b: Spec
-    forth: Half
-    back: Half
+    forth: Implication
+    back: Implication
     bounds: Bounds
     seconds: float
 
     @property
     def relation(self) -> Relation:
-        """What ``a`` is to ``b``; unknown unless both halves are proved or witnessed."""
+        """The relation of ``a`` to ``b``; unknown if a direction has neither proof nor history."""
         match self.forth, self.back:
-            case Half(proof=Implication()), Half(proof=Implication()):
+            case Implication(proof=ImplicationProof()), Implication(proof=ImplicationProof()):
                 return "equal"
-            case Half(proof=Implication()), Half(witness=Witness()):
+            case Implication(proof=ImplicationProof()), Implication(witness=SeparatingHistory()):
                 return "stronger"
-            case Half(witness=Witness()), Half(proof=Implication()):
+            case Implication(witness=SeparatingHistory()), Implication(proof=ImplicationProof()):
                 return "weaker"
-            case Half(witness=Witness()), Half(witness=Witness()):
+            case Implication(witness=SeparatingHistory()), Implication(witness=SeparatingHistory()):
                 return "incomparable"
         return "unknown"
 
     @property
     def bounded(self) -> tuple[Bounded, int] | None:
-        """What an unknown relation is on all histories of up to so many transactions."""
-        halves = (self.forth, self.back)
-        sizes = [h.searched for h in halves if h.proof is None and h.witness is None]
+        """An unknown relation on all histories up to a number of transactions, and that number."""
+        directions = (self.forth, self.back)
+        sizes = [one.searched for one in directions if one.proof is None and one.witness is None]
         if not sizes or not min(sizes):
             return None
-        apart = tuple(half.witness is not None for half in halves)
+        apart = tuple(one.witness is not None for one in directions)
         return ("equal" if not any(apart) else "weaker" if apart[0] else "stronger"), min(sizes)
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether the relation is known only where sessions do one thing at a time."""
+        """Return whether the relation requires that sessions do one thing at a time."""
         return self.forth.one_at_a_time or self.back.one_at_a_time
 
 
@@ -144,49 +145,51 @@ def compare(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Comparison:
-    """Find out which of two specifications is stronger.
+    """Determine which of two specifications is stronger.
 
     Args:
-        a: of ``load_spec``.
-        b: likewise.
-        bounds: how far to look for a witness.
-        seconds: for both halves; by default what they take is counted.
-        progress: called with what is done now.
+        a: the first specification.
+        b: the second specification.
+        bounds: the bounds of the search for a history.
+        seconds: the time limit for both directions; by default, counted work is the limit.
+        progress: called with a description of each step as it begins.
 
     Raises:
-        SpecError: one of them has no check, or speaks of what small histories do not have.
-        DisagreementError: the engine does not confirm a witness.
+        SpecError: a specification has no check, or uses a relation that small histories lack.
+        DisagreementError: the engine does not confirm a history.
     """
     start = time.perf_counter()
     one, other = normal(a), normal(b)
-    halves: list[Half] = []
+    directions: list[Implication] = []
     effort = Effort(seconds=seconds)
     for stronger, weaker in ((one, other), (other, one)):
         progress(f"{stronger.spec.name} implies {weaker.spec.name}?")
-        share = effort.another() if halves else effort.half()
-        halves.append(half(stronger, weaker, bounds=bounds, effort=share, progress=progress))
+        share = effort.for_next() if directions else effort.for_first_of_two()
+        directions.append(
+            decide_implication(stronger, weaker, bounds=bounds, effort=share, progress=progress)
+        )
     return Comparison(
         a=a,
         b=b,
-        forth=halves[0],
-        back=halves[1],
+        forth=directions[0],
+        back=directions[1],
         bounds=bounds,
         seconds=time.perf_counter() - start,
     )
 
 
-def half(
+def decide_implication(
     stronger: Normal,
     weaker: Normal,
     *,
     bounds: Bounds,
     effort: Effort | None = None,
     progress: Progress = lambda phase: None,
-) -> Half:
-    """Whether one specification implies another; see :func:`compare`."""
-    proof = implication(stronger, weaker, one_at_a_time=not bounds.overlap)
+) -> Implication:
+    """Determine whether one specification implies another; see :func:`compare`."""
+    proof = prove_implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:
-        return Half(proof=proof, one_at_a_time=proof.one_at_a_time)
+        return Implication(proof=proof, one_at_a_time=proof.one_at_a_time)
     effort = effort or Effort()
     done = 0
     for size in range(1, bounds.transactions + 1):
@@ -198,20 +201,20 @@ def half(
             break
         if found is not None:
             small, least = found
-            return Half(witness=confirmed(small, stronger.spec, weaker.spec, smallest=least))
+            return Implication(witness=confirmed(small, stronger.spec, weaker.spec, smallest=least))
         done = size
-    return Half(
+    return Implication(
         searched=done,
         lacking=lacking((stronger, weaker)),
         one_at_a_time=not bounds.overlap and may_overlap((stronger, weaker)),
     )
 
 
-def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> Witness:
-    """The witness, with the verdicts of the engine, certified.
+def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> SeparatingHistory:
+    """Return a history with the engine's verdicts by both specifications.
 
     Raises:
-        DisagreementError: they are others.
+        DisagreementError: the engine does not allow, or does not forbid, the history.
     """
     from isolang.verdict import Invalid
 
@@ -224,7 +227,7 @@ def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> W
         )
         raise DisagreementError(msg)
     certified = good.certified and bad.certified
-    return Witness(small=small, smallest=smallest, violation=bad, certified=certified)
+    return SeparatingHistory(small=small, smallest=smallest, violation=bad, certified=certified)
 
 
 def _judged(history: History, spec: Spec) -> Verdict:

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from isolang.comparison.compare import Half, half
+from isolang.comparison.compare import Implication, decide_implication
 from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Check, Spec
 
-# A specification that allows everything: sessions are orders as they are.
+# A specification that allows every history: `so` is always acyclic.
 _ANYTHING = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as anything\n'
 
 
-def smallest_forbidden(spec: Spec, check: Check) -> Half:
-    """The smallest history that a check forbids and the others allow.
+def smallest_forbidden(spec: Spec, check: Check) -> Implication:
+    """Find the smallest history that a check forbids and the other checks allow.
 
     Args:
         spec: the specification.
         check: one of its checks.
 
     Returns:
-        Its witness; or a proof that the others imply the check; or how far was looked.
+        The history; or a proof that the other checks imply this one; or the size up to which there
+        is no such history.
 
     Raises:
-        SpecError: the specification speaks of what small histories do not have.
+        SpecError: the specification uses a relation that small histories lack.
         DisagreementError: the engine does not confirm the history.
 
     >>> from isolang.language.load import load_spec
@@ -38,4 +39,4 @@ def smallest_forbidden(spec: Spec, check: Check) -> Half:
     rest = load_spec(_ANYTHING)
     if others:
         rest = replace(spec, checks=others, name=f"{spec.name} without {check.name}")
-    return half(normal(rest), normal(spec), bounds=Bounds(), effort=Effort(OF_MANY))
+    return decide_implication(normal(rest), normal(spec), bounds=Bounds(), effort=Effort(OF_MANY))

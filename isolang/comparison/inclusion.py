@@ -1,8 +1,8 @@
-"""That one language is within another: the claim, its evidence, and who checks it.
+"""Proofs that one language includes another: the claim, its evidence, and the check of both.
 
 The evidence is a set of pairs of states, closed under the steps of both automata, in which the left
 one never accepts alone (R. Milner's simulation, of a deterministic right side). Checking it needs
-nothing that made the automata or found the pairs.
+none of the code that made the automata or found the pairs.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from msgspec import Struct
 from isolang.language.classify.regular import Dfa
 
 STUCK = -1
-"""In place of a state of the right automaton: it has rejected."""
+"""Stands for the state of a right automaton that has rejected."""
 
 
 class Inclusion(Struct, frozen=True, kw_only=True):
-    """Every word of ``left`` is one of ``right``.
+    """The claim that every word of ``left`` is a word of ``right``, with its evidence.
 
     Attributes:
         left: an acceptor.
         right: an acceptor.
-        pairs: the states that the two are in after a common word; ``STUCK`` on the right.
+        pairs: the states of the two after each word of ``left``; the right one may be ``STUCK``.
     """
 
     left: Dfa
@@ -30,7 +30,7 @@ class Inclusion(Struct, frozen=True, kw_only=True):
 
 
 def prove(left: Dfa, right: Dfa) -> Inclusion | None:
-    """The inclusion with its evidence; ``None`` if there is a word of the left one alone."""
+    """Return the inclusion with its evidence; ``None`` if some word is in ``left`` alone."""
     todo, seen = [(0, 0)], {(0, 0)}
     while todo:
         p, q = todo.pop()
@@ -46,7 +46,7 @@ def prove(left: Dfa, right: Dfa) -> Inclusion | None:
 
 
 def holds(claim: Inclusion) -> bool:
-    """Whether the evidence shows the claim."""
+    """Return whether the evidence proves the claim."""
     left, right, pairs = claim.left, claim.right, claim.pairs
     if (0, 0) not in pairs:
         return False

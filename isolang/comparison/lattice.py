@@ -1,4 +1,4 @@
-"""Many specifications at once: which imply which, and where another one lies among them."""
+"""Compares many specifications: which imply which, and where another one lies among them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from isolang.comparison.compare import Bounded, Half, Progress, half
+from isolang.comparison.compare import Bounded, Implication, Progress, decide_implication
 from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
 from isolang.comparison.small import Small
-from isolang.comparison.walks import Implication, implication
+from isolang.comparison.walks import ImplicationProof, prove_implication
 from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_NAMES, COMPARING_TIMES
 
 
-class Order(Struct, frozen=True, kw_only=True, dict=True):
-    """Which of some specifications imply which.
+class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
+    """The implications among some specifications.
 
     Attributes:
         levels: the specifications by name.
-        proofs: per pair (stronger, weaker) why the one implies the other.
-        separations: per pair (allows, forbids) a history, with the fewest transactions.
-        bounds: how far was looked where a pair has neither.
-        searched: per such pair up to how many transactions.
-        seconds: how long it took.
+        proofs: per pair (stronger, weaker) a proof that the first implies the second.
+        separations: per pair (allows, forbids) a history with the fewest transactions.
+        bounds: the bounds of the search for such histories.
+        searched: per pair with neither, the size up to which all histories were searched.
+        seconds: the time that the comparison took.
     """
 
     levels: Mapping[str, Normal]
-    proofs: Mapping[tuple[str, str], Implication]
+    proofs: Mapping[tuple[str, str], ImplicationProof]
     separations: Mapping[tuple[str, str], Small]
     bounds: Bounds
     searched: Mapping[tuple[str, str], int]
@@ -38,7 +38,7 @@ class Order(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def classes(self) -> tuple[tuple[str, ...], ...]:
-        """The levels that are equal, together; the one with the shortest name first."""
+        """The classes of equal levels; in each, the one with the shortest name comes first."""
         found: list[list[str]] = []
         for name in sorted(self.levels, key=_plain):
             for same in found:
@@ -51,7 +51,7 @@ class Order(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Each level with the next weaker ones, of each class the first."""
+        """The pairs of a level and a next weaker one, between the first levels of the classes."""
         names = [same[0] for same in self.classes]
         weaker = {a: {b for b in names if b != a and (a, b) in self.proofs} for a in names}
         return tuple(
@@ -69,36 +69,36 @@ def order(
     seconds: float | None = None,
     about: str = "",
     progress: Progress = lambda phase: None,
-) -> Order:
-    """Find out which specifications imply which.
+) -> ImplicationOrder:
+    """Determine which specifications imply which.
 
     Args:
         levels: the specifications by name.
-        bounds: how far to look for what tells them apart.
-        seconds: for all of them; by default what each pair takes is counted.
-        about: a name: only what this one implies, and what implies it, is asked.
-        progress: called with what is done now.
+        bounds: the bounds of the search for separating histories.
+        seconds: the time limit for all pairs; by default, counted work limits each pair.
+        about: a name that restricts the comparison to its own pairs; empty for all pairs.
+        progress: called with a description of each step as it begins.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
     pairs = [(a, b) for a in levels for b in levels if a != b and (not about or about in (a, b))]
-    proofs: dict[tuple[str, str], Implication] = {}
+    proofs: dict[tuple[str, str], ImplicationProof] = {}
     progress("proofs")
     for a, b in pairs:
-        proof = implication(levels[a], levels[b], one_at_a_time=not bounds.overlap)
+        proof = prove_implication(levels[a], levels[b], one_at_a_time=not bounds.overlap)
         if proof is not None:
             proofs[a, b] = proof
-    left = [pair for pair in pairs if pair not in proofs]
+    unproved = [pair for pair in pairs if pair not in proofs]
     weaker = {a: [a, *(b for b in levels if (a, b) in proofs)] for a in levels}
     stronger = {b: [b, *(a for a in levels if (a, b) in proofs)] for b in levels}
     separations: dict[tuple[str, str], Small] = {}
     searched: dict[tuple[str, str], int] = {}
-    wanted = set(left)
+    to_separate = set(unproved)
     for size in range(1, bounds.transactions + 1):
         progress(f"{size} transactions")
         separators: dict[object, Separator] = {}
-        # What forbids most comes first, as its histories tell most pairs apart.
-        for a, b in sorted(left, key=lambda pair: len(weaker[pair[1]])):
+        # The levels that forbid most come first, as their histories separate most pairs.
+        for a, b in sorted(unproved, key=lambda pair: len(weaker[pair[1]])):
             if (a, b) in separations or searched.get((a, b), 0) < size - 1:
                 continue
             scope = scope_of((levels[a], levels[b]), bounds, size)
@@ -106,7 +106,7 @@ def order(
             try:
                 if place not in separators:
                     separators[place] = Separator(levels[b], scope)
-                small = separators[place].find(levels[a], effort.another())
+                small = separators[place].find(levels[a], effort.for_next())
             except TimeoutError:
                 continue
             if small is None:
@@ -115,22 +115,24 @@ def order(
             for allows in weaker[a]:
                 for forbids in stronger[b]:
                     pair = (allows, forbids)
-                    if pair in wanted and _says_enough(small, levels[allows], levels[forbids]):
+                    if pair in to_separate and _has_what_is_compared(
+                        small, levels[allows], levels[forbids]
+                    ):
                         separations.setdefault((allows, forbids), small)
-    return Order(
+    return ImplicationOrder(
         levels=levels,
         proofs=proofs,
         separations=separations,
         bounds=bounds,
-        searched={pair: searched.get(pair, 0) for pair in left if pair not in separations},
+        searched={pair: searched.get(pair, 0) for pair in unproved if pair not in separations},
         seconds=time.perf_counter() - start,
     )
 
 
-def _says_enough(small: Small, *levels: Normal) -> bool:
-    """Whether a history has the times, groups and levels that some levels are judged by.
+def _has_what_is_compared(small: Small, *levels: Normal) -> bool:
+    """Return whether a history has the times, groups and levels that some levels compare.
 
-    Where sessions do one thing at a time, a level may imply another by the times of sessions alone.
+    If sessions do one thing at a time, a level may imply another one by the times of sessions only.
     """
     names = frozenset().union(*(level.mentioned() for level in levels))
     return (
@@ -141,17 +143,17 @@ def _says_enough(small: Small, *levels: Normal) -> bool:
 
 
 class Lattice(Struct, frozen=True, kw_only=True):
-    """Levels, which imply which, and what tells neighbours apart.
+    """The implications among levels, with a history that separates each two neighbours.
 
     Attributes:
-        order: which imply which.
-        told: per edge whether the weaker level implies the stronger one: the smallest history that
-            says that it does not.
-        seconds: how long it took.
+        order: the implications.
+        converses: per edge (stronger, weaker) whether the weaker level implies the stronger one,
+            with the smallest history that shows that it does not.
+        seconds: the time that the comparison took.
     """
 
-    order: Order
-    told: Mapping[tuple[str, str], Half]
+    order: ImplicationOrder
+    converses: Mapping[tuple[str, str], Implication]
     seconds: float
 
 
@@ -162,45 +164,48 @@ def lattice(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Lattice:
-    """Compare all levels, and find the smallest history that tells each two neighbours apart.
+    """Compare all levels, and find the smallest history that separates each two neighbours.
 
     Args:
-        levels: by name.
-        bounds: how far to look.
-        seconds: for everything; by default what each pair takes is counted.
-        progress: called with what is done now.
+        levels: the levels by name.
+        bounds: the bounds of the search for separating histories.
+        seconds: the time limit for everything; by default, counted work limits each pair.
+        progress: called with a description of each step as it begins.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
     known = order(levels, bounds=bounds, seconds=seconds, progress=progress)
-    told = {}
+    converses = {}
     for a, b in known.edges:
         progress(f"{b}, not {a}")
-        told[a, b] = half(levels[b], levels[a], bounds=bounds, effort=effort.another())
-    return Lattice(order=known, told=told, seconds=time.perf_counter() - start)
+        converses[a, b] = decide_implication(
+            levels[b], levels[a], bounds=bounds, effort=effort.for_next()
+        )
+    return Lattice(order=known, converses=converses, seconds=time.perf_counter() - start)
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where a specification lies among others.
+class Placement(Struct, frozen=True, kw_only=True):
+    """The place of a specification among levels.
 
     Attributes:
-        name: of the specification.
-        equal: the levels that say the same.
-        above: the weakest levels that imply it, each with the proof, and what tells them apart.
-        below: the strongest levels that it implies, likewise.
-        bounded: what it is on all histories of up to so many transactions, where there is neither
-            a proof nor a history for a direction: the levels that it equals, or the nearest ones.
-        unknown: the levels of which not even that was found out.
-        lacking: relations of which the histories of ``bounded`` have less than there may be.
-        by_axiom: whether it is equal to those only where sessions do one thing at a time.
-        bounds: how far was looked.
-        seconds: how long it took.
+        name: the name of the specification.
+        equal: the levels that are equal to it.
+        above: the weakest levels that imply it, each with the proof and the converse.
+        below: the strongest levels that it implies, each with the proof and the converse.
+        bounded: where a direction has neither a proof nor a history, the relation of the
+            specification to a level on all histories up to a number of transactions, and that
+            number: for the levels that it equals there, else for the nearest ones.
+        unknown: the levels for which not even that is known.
+        lacking: relations that the histories of ``bounded`` have in part only.
+        by_axiom: whether ``equal`` requires that sessions do one thing at a time.
+        bounds: the bounds of the search.
+        seconds: the time that the comparison took.
     """
 
     name: str
     equal: tuple[str, ...]
-    above: Mapping[str, tuple[Implication, Half]]
-    below: Mapping[str, tuple[Implication, Half]]
+    above: Mapping[str, tuple[ImplicationProof, Implication]]
+    below: Mapping[str, tuple[ImplicationProof, Implication]]
     bounded: Mapping[str, tuple[Bounded, int]]
     unknown: tuple[str, ...]
     lacking: tuple[str, ...]
@@ -210,7 +215,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether the place is known only where sessions do one thing at a time."""
+        """Return whether the place requires that sessions do one thing at a time."""
         near = (*self.above.values(), *self.below.values())
         return self.by_axiom or any(one.one_at_a_time for pair in near for one in pair)
 
@@ -222,15 +227,15 @@ def place(
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
-) -> Place:
+) -> Placement:
     """Find the nearest levels above and below a specification.
 
     Args:
         one: the specification.
-        library: levels by name.
-        bounds: how far to look for what tells it from them.
-        seconds: for everything; by default what each pair takes is counted.
-        progress: called with what is done now.
+        library: the levels by name.
+        bounds: the bounds of the search for separating histories.
+        seconds: the time limit for everything; by default, counted work limits each pair.
+        progress: called with a description of each step as it begins.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
@@ -238,7 +243,7 @@ def place(
     names = sorted(library, key=_plain)
     alone = not bounds.overlap
     stronger, weaker = (
-        {n: p for n, pair in pairs.items() if (p := implication(*pair, one_at_a_time=alone))}
+        {n: p for n, pair in pairs.items() if (p := prove_implication(*pair, one_at_a_time=alone))}
         for pairs in ({n: (library[n], one) for n in names}, {n: (one, library[n]) for n in names})
     )
     equal = [name for name in stronger if name in weaker]
@@ -261,18 +266,18 @@ def place(
         }
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal" or n in nearest}
 
-    def told(allows: Normal, forbids: Normal) -> Half:
+    def converse(allows: Normal, forbids: Normal) -> Implication:
         progress(f"{allows.spec.name}, not {forbids.spec.name}")
-        return half(allows, forbids, bounds=bounds, effort=effort.another())
+        return decide_implication(allows, forbids, bounds=bounds, effort=effort.for_next())
 
-    apart_above = {n: (stronger[n], told(one, library[n])) for n in above}
-    apart_below = {n: (weaker[n], told(library[n], one)) for n in below}
-    for n, (_, half_of) in (*apart_above.items(), *apart_below.items()):
-        if half_of.searched:  # the one direction by proof, the other one as far as was looked
-            bounded[n] = ("equal", half_of.searched)
+    apart_above = {n: (stronger[n], converse(one, library[n])) for n in above}
+    apart_below = {n: (weaker[n], converse(library[n], one)) for n in below}
+    for n, (_, implication) in (*apart_above.items(), *apart_below.items()):
+        if implication.searched:  # one direction by proof, the other one up to a size
+            bounded[n] = ("equal", implication.searched)
     if any(relation == "equal" for relation, _ in bounded.values()):
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}
-    return Place(
+    return Placement(
         name=one.spec.name,
         equal=tuple(equal),
         above=apart_above,
@@ -286,8 +291,8 @@ def place(
     )
 
 
-def _bounded(known: Order, own: str, level: str) -> tuple[Bounded, int] | None:
-    """What one level is to another on all histories up to a size; ``None`` without a size."""
+def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, int] | None:
+    """Return the relation of two levels on all histories up to a size; ``None`` without a size."""
     pairs = ((own, level), (level, own))
     sizes = [known.searched[pair] for pair in pairs if pair in known.searched]
     if not sizes or not min(sizes):
@@ -297,30 +302,30 @@ def _bounded(known: Order, own: str, level: str) -> tuple[Bounded, int] | None:
 
 
 def _plain(name: str) -> tuple[int, str]:
-    """Short names first."""
+    """Return a sort key that puts short names first."""
     return len(name), name
 
 
 class Nearest:
-    """The extreme ones of some levels; of equal ones the one with the shortest name."""
+    """The strongest or weakest of some levels; the shortest name stands for equal levels."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
-        """Take the levels by name, and whether sessions do one thing at a time."""
+        """Keep the levels by name, and whether sessions do one thing at a time."""
         self._library = library
         self._one_at_a_time = one_at_a_time
 
     def strongest(self, names: Iterable[str]) -> list[str]:
-        """Those that no other one implies."""
+        """Return the levels that no other one implies."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(m, n) for m in some if m != n)]
 
     def weakest(self, names: Iterable[str]) -> list[str]:
-        """Those that imply no other one."""
+        """Return the levels that imply no other one."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(n, m) for m in some if m != n)]
 
     def alone(self, names: Iterable[str]) -> list[str]:
-        """Of equal ones one."""
+        """Return one level of each class of equal ones."""
         found: list[str] = []
         for name in sorted(names, key=_plain):
             if not any(self._implies(name, m) and self._implies(m, name) for m in found):
@@ -329,11 +334,11 @@ class Nearest:
 
     def _implies(self, a: str, b: str) -> bool:
         pair = self._library[a], self._library[b]
-        return implication(*pair, one_at_a_time=self._one_at_a_time) is not None
+        return prove_implication(*pair, one_at_a_time=self._one_at_a_time) is not None
 
 
 def library_levels() -> dict[str, Normal]:
-    """The levels of the library, by name, in all their styles; none that one database promises."""
+    """Return the levels of the library by name, in all styles, without those of PostgreSQL."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library, list_mixed
     from isolang.language.load import load_spec

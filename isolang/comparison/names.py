@@ -1,4 +1,4 @@
-"""Names that tell the patterns of specifications apart: which sets of patterns a name can match."""
+"""Example names for the patterns of specifications: one for each set of patterns that can match."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _State = tuple[frozenset[int], ...]
 
 @lru_cache(maxsize=64)
 def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
-    """Give some shortest names for each set of patterns that a name can match.
+    """Return shortest names for each set of patterns that a name can match.
 
-    A name is read character by character, by all patterns at once; characters that no pattern has
-    are alike, and one stands for them.
+    All patterns read a name at once, character by character. Characters that occur in no pattern
+    are alike, so one of them stands for all.
 
     >>> examples(("a/*", "a/b"), 1)
     {frozenset(): ('k',), frozenset({'a/*'}): ('a/',), frozenset({'a/*', 'a/b'}): ('a/b',)}
 
     Args:
-        patterns: in which ``*`` is any text.
-        most: how many names of each.
+        patterns: the patterns, in which ``*`` matches any text.
+        most: the greatest number of names for each set.
     """
     characters = sorted({c for pattern in patterns for c in pattern if c != "*"})
     fresh = next(c for c in "klmnopqrstuvwxyzKLMNOPQRSTUVWXYZ0123456789_" if c not in characters)
@@ -52,7 +52,7 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
 
 
 def _onwards(pattern: str, place: int) -> Iterator[int]:
-    """A place of a pattern, and those behind stars that take nothing."""
+    """Yield a place of a pattern, and the places behind stars that match the empty text."""
     yield place
     while place < len(pattern) and pattern[place] == "*":
         place += 1

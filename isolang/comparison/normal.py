@@ -1,8 +1,8 @@
-"""A specification in the terms of dependencies: axioms over `so rt wr ww rw`, for all routes.
+"""The normal form of a specification: axioms over `so rt wr ww rw`, whatever its route.
 
-Two specifications can only be compared choice by choice if they leave the same things open. So what
-is said of a total order, or of a visibility, is first said of version orders, by the theorems of
-docs/routes.md, where one of them applies.
+Two specifications can be compared choice by choice only if they leave the same choices open. So
+axioms on a total order or on a visibility are rewritten as axioms on version orders, where a
+theorem of docs/routes.md allows it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from isolang.language.syntax.ast import KeyClass
 
 
 class Axiom(Struct, frozen=True, kw_only=True):
-    """A check, and what implies it.
+    """A check, and an expression that implies it.
 
     Attributes:
-        check: as it is judged.
-        implied_by: an expression such that ``irreflexive`` of it implies the check; ``None``: the
-            check is itself about cycles.
-        onwards: of ``implied_by``, that it leaves each transaction that it meets at a read by a
-            later one.
+        check: the check that decides.
+        implied_by: an expression whose irreflexivity implies the check; ``None`` if the check
+            itself forbids cycles.
+        onwards: whether walks of ``implied_by`` that enter a transaction at a read leave it by a
+            later read.
     """
 
     check: Check
@@ -54,13 +54,13 @@ class Axiom(Struct, frozen=True, kw_only=True):
 
 
 class Normal(Struct, frozen=True, kw_only=True, dict=True):
-    """A specification, written so that others can be compared with it.
+    """A specification in normal form, which can be compared with others.
 
     Attributes:
-        spec: as it was written.
-        axioms: its checks without flags, or those that say the same.
-        exists: what is chosen.
-        theorem: why they say the same; empty if they are the same.
+        spec: the specification as written.
+        axioms: its unflagged checks, or equivalent ones.
+        exists: the relations that a witness chooses.
+        theorem: why the axioms are equivalent; empty if they are the checks themselves.
     """
 
     spec: Spec
@@ -70,14 +70,14 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def by_dependencies(self) -> bool:
-        """Whether only sources and version orders are chosen."""
+        """Return whether a witness chooses only sources and version orders."""
         return _by_dependencies(self.exists)
 
     @cached_property
     def ranked(self) -> frozenset[str]:
-        """Relations, `ww` among them, that each model has within one order; empty if none.
+        """Relations, with `ww`, whose union is acyclic in each model; empty if none are known.
 
-        They are letters all of whose words spell cycles that one check forbids.
+        One check forbids every cycle of them.
         """
         if not self.by_dependencies:
             return frozenset()
@@ -98,24 +98,24 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def uses_reads_from(self) -> bool:
-        """Whether aborted, intermediate and thin-air reads violate it."""
+        """Return whether aborted, intermediate and thin-air reads violate the specification."""
         return mentions.uses_reads_from(self.spec)
 
     def mentioned(self) -> frozenset[str]:
-        """The relations that a verdict depends on."""
+        """Return the relations that a verdict depends on."""
         return mentions.mentioned(replace(self.spec, checks=self.checks, exists=self.exists))
 
     def names(self) -> tuple[frozenset[Named], frozenset[KeyClass]]:
-        """The labels and levels, and the classes of keys, that a verdict depends on."""
+        """Return the labels and levels, and the classes of keys, that a verdict depends on."""
         spec = replace(self.spec, checks=self.checks, exists=self.exists)
         return mentions.named_sets(spec), mentions.key_classes(spec)
 
 
 def normal(spec: Spec) -> Normal:
-    """Write a specification in the terms of dependencies, where a theorem allows it.
+    """Return the normal form of a specification: over dependencies, where a theorem allows it.
 
     Args:
-        spec: of ``load_spec``.
+        spec: the specification.
 
     Raises:
         SpecError: there is nothing to check.
@@ -133,14 +133,14 @@ def normal(spec: Spec) -> Normal:
             spec=spec, axioms=axioms, exists=theorem.spec.exists, theorem=theorem.sentence
         )
     with suppress(NotAnEventGraph, NotObservedError):
-        classify_return_paths(judged)  # it has the conditions of the theorem
+        classify_return_paths(judged)  # it checks the conditions of the theorem
         return _observed(spec, judged)
     axioms = tuple(Axiom(check=check) for check in checks)
     return Normal(spec=spec, axioms=axioms, exists=spec.exists)
 
 
 def _observed(spec: Spec, judged: Spec) -> Normal:
-    """The axioms on an order as conditions on version orders."""
+    """Return the axioms on an order, rewritten as conditions on version orders."""
     found = rewrite(judged)
     first = judged.checks[0]
     axioms = [
@@ -177,7 +177,7 @@ def _by_dependencies(exists: Iterable[Exists]) -> bool:
 
 
 def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
-    """Letters of which all words are in a language; with the ``first`` ones, or none at all."""
+    """Return letters whose words are all in a language; they include ``first``, or are none."""
     found: list[str] = []
     for name in (*first, *(r for r in ("so", "rt", "wr") if r not in first)):
         if included(language_of(Plus(Union(tuple(map(Rel, (*found, name)))))), words):

@@ -1,6 +1,6 @@
-"""What all small histories say of one specification: can it be satisfied, can each check fail?
+"""Searches all small histories: can a specification be satisfied, and can each check fail?
 
-Most errors of a specification show there (D. Jackson's small scope hypothesis).
+Most errors of a specification show in small histories (D. Jackson's small scope hypothesis).
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from isolang.comparison.normal import Axiom, Normal
 from isolang.comparison.separate import (
     Bounds,
     Separator,
+    describe_lacking,
     lacking,
-    said_of_lacking,
     scope_of,
 )
 from isolang.comparison.small import Small
-from isolang.comparison.symbolic import Scope
+from isolang.comparison.symbolic import SmallScope
 from isolang.language.meaning.core import Check, Spec
 
 TRANSACTIONS = 3
 _BOUNDS = Bounds(keys=2, overlap=True)
 
 
-class Findings(Struct, frozen=True, kw_only=True):
+class SearchFindings(Struct, frozen=True, kw_only=True):
     """The result of a search.
 
     Attributes:
         refused: a serial history that violates the specification, or ``None``.
         satisfied: a history that satisfies the specification, or ``None``.
-        written_twice: one that does in which two transactions write one key, or ``None``.
-        failed: per check a history that violates it: whatever is chosen violates it, or what meets
-            all other checks does.
+        written_twice: a history that satisfies it and in which two transactions write one key, or
+            ``None``.
+        failed: per check a history on which every choice violates it, or every choice that meets
+            all other checks.
         cannot_fail: the unflagged checks for which there is no such history.
         transactions: the size up to which all histories were searched; 0 for none.
-        complete: whether that is the size asked for.
-        lacking: relations of which the histories have less than there may be.
+        complete: whether that is the requested size.
+        lacking: relations that small histories have in part only.
     """
 
     refused: Small | None
@@ -52,19 +53,19 @@ class Findings(Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()
 
     def bound(self) -> str:
-        """The bound of the search, in words."""
+        """Return the bound of the search as text."""
         all_of = (
             f"all histories of up to {self.transactions} transactions and {_BOUNDS.keys} keys, "
             f"{_BOUNDS.kind()}"
         )
         if self.complete:
-            return "; ".join((all_of, *filter(None, [said_of_lacking(self.lacking)])))
+            return "; ".join((all_of, *filter(None, [describe_lacking(self.lacking)])))
         return f"{all_of if self.transactions else 'some histories'}, then the limit was reached"
 
 
 class _Search:
     def __init__(self, spec: Spec, effort: Effort, settled: Set[str]) -> None:
-        # Where the texts stand does not matter, and would only keep equal expressions apart.
+        # Without texts, equal expressions of different places are equal.
         self._spec = replace(spec, texts={})
         self.checks = tuple(check for check in spec.checks if not check.flag)
         self.whole = self._level(self.checks)
@@ -85,10 +86,10 @@ class _Search:
         return Normal(spec=self._spec, axioms=axioms, exists=self._spec.exists)
 
     def search(self, size: int) -> None:
-        """All histories of one size.
+        """Search all histories of one size.
 
         Raises:
-            TimeoutError: the effort is over.
+            TimeoutError: the search reached its limit.
         """
         scope = scope_of([self.whole], _BOUNDS, size)
         if self.written_twice is None or self.open:
@@ -98,7 +99,7 @@ class _Search:
             found = serial.smallest(self._free, self._effort)
             self.refused = None if found is None else found[0]
 
-    def _search_all(self, scope: Scope) -> None:
+    def _search_all(self, scope: SmallScope) -> None:
         separator = Separator(self.whole, scope)
         if self.written_twice is None:
             twice = [separator.histories.written_twice]
@@ -109,8 +110,8 @@ class _Search:
             others = [other for other in self.checks if other is not check]
             found = separator.find(self._level(others), self._effort) if others else None
             if found is None:
-                # Alone, `vis ; vis in vis` is met by a large enough `vis`; what it forbids, it
-                # forbids together with what wants a small one: so this comes second.
+                # Alone, `vis ; vis in vis` is met by a large enough `vis`: it forbids histories
+                # only together with a check that requires a small one. So this comes second.
                 alone = Separator(self._level([check]), scope)
                 found = alone.find(self._free, self._effort)
             if found is not None:
@@ -124,14 +125,14 @@ def search(
     seconds: float | None = None,
     transactions: int = TRANSACTIONS,
     settled: Set[str] = frozenset(),
-) -> Findings:
-    """Search all histories, small ones first, until every question has its answer.
+) -> SearchFindings:
+    """Search all histories, small ones first, until every question is answered.
 
     Args:
-        spec: any specification; its flagged checks are left out.
-        seconds: for the whole search; by default what it takes is counted.
+        spec: any specification; the search ignores its flagged checks.
+        seconds: the time limit of the search; by default, counted work is the limit.
         transactions: the size of the largest histories.
-        settled: names of checks of which it is known whether they can fail.
+        settled: names of checks for which it is known whether they can fail.
     """
     run = _Search(spec, Effort(seconds=seconds), settled)
     size = 0
@@ -141,7 +142,7 @@ def search(
             size += 1
     except TimeoutError:
         pass
-    return Findings(
+    return SearchFindings(
         refused=run.refused,
         satisfied=run.satisfied,
         written_twice=run.written_twice,

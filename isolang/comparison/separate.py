@@ -1,9 +1,9 @@
 """The smallest history that one specification allows and another one forbids.
 
-A SAT solver proposes a history with choices for which the first specification is met. It then looks
-for choices for which the second one is met on that history. If there are any, they are excluded in
-general form: from then on every proposal violates the second specification for *these* choices,
-whatever else it is (counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
+A SAT solver proposes a history with choices that satisfy the first specification. It then searches
+for choices that satisfy the second one on that history. If it finds some, a clause excludes them:
+from then on every proposed history violates the second specification for *these* choices
+(counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from isolang.comparison.choices import Choices, numbered
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
-from isolang.comparison.symbolic import Scope, Symbolic
+from isolang.comparison.symbolic import SmallScope, SymbolicInterpretation
 from isolang.language.vocabulary import (
     COMPARING_GROUPS,
     COMPARING_TIMES,
@@ -31,16 +31,16 @@ _STATEMENT: Final = "statement"
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """How far to look.
+    """The bounds of a search among small histories.
 
     Attributes:
-        transactions: up to this many.
-        keys: up to this many.
-        reads: of one key by one transaction, at most.
-        one_by_one: only what a database can show that does one step after the other, to reads by
-            key.
-        overlap: also histories of which a transaction of a session begins before the one before
-            it ended; else sessions do one thing at a time, in proofs, too.
+        transactions: the greatest number of transactions.
+        keys: the greatest number of keys.
+        reads: the greatest number of reads of one key by one transaction.
+        one_by_one: only histories that a database which runs one step after the other can show, and
+            no predicate reads.
+        overlap: include histories in which a transaction of a session begins before the previous
+            one ended; otherwise sessions do one thing at a time, in proofs, too.
     """
 
     transactions: int = 4
@@ -50,7 +50,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     overlap: bool = False
 
     def kind(self) -> str:
-        """Say of what the histories are, whatever their number of transactions."""
+        """Return what the histories have in common, as text, without the number of transactions."""
         often = "once" if self.reads == 1 else "twice"
         return (
             f"of committed transactions, which read a key at most {often} and write it "
@@ -59,28 +59,31 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
-    """Relations of some levels of which small histories have less than there may be.
+    """Return the relations of some levels that small histories have in part only.
 
-    They have times of whole transactions, and statements of one operation.
+    The times of small histories are those of whole transactions, and each of their statements is
+    one operation.
     """
     names = frozenset[str]().union(*(level.mentioned() for level in levels))
     return tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS, _STATEMENT}))
 
 
-def said_of_lacking(names: Sequence[str]) -> str:
-    """What small histories have of relations that they do not have in full, in a sentence."""
+def describe_lacking(names: Sequence[str]) -> str:
+    """Return a sentence on the relations that small histories have in part only."""
     times = ", ".join(f"`{name}`" for name in names if name != _STATEMENT)
-    said = [
+    sentences = [
         "these histories have times of transactions, none of operations: of "
         f"{times} they have only what follows from `rt`"
     ] * bool(times)
     if _STATEMENT in names:
-        said.append(f"each of their statements is one operation, so that `{_STATEMENT}` is empty")
-    return "; ".join(said)
+        sentences.append(
+            f"each of their statements is one operation, so that `{_STATEMENT}` is empty"
+        )
+    return "; ".join(sentences)
 
 
-def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Scope:
-    """The histories in which levels may differ."""
+def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> SmallScope:
+    """Return the scope of the histories in which levels may differ."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     named, classes = (
         frozenset().union(*found) for found in zip(*(x.names() for x in levels), strict=True)
@@ -89,7 +92,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
     def of(word: str) -> tuple[str, ...]:
         return tuple(sorted({one.name for one in named if one.word == word}))
 
-    return Scope(
+    return SmallScope(
         transactions=transactions,
         keys=bounds.keys,
         reads=bounds.reads,
@@ -108,23 +111,23 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sco
 
 
 class Separator:
-    """Looks for histories of one size that a specification forbids.
+    """Searches the histories of one size for one that a specification forbids.
 
     Attributes:
-        histories: all of them.
+        histories: all histories of that size.
     """
 
-    def __init__(self, forbids: Normal, scope: Scope) -> None:
-        """Begin with all histories.
+    def __init__(self, forbids: Normal, scope: SmallScope) -> None:
+        """Encode a specification on all histories.
 
         Args:
-            forbids: the specification to be violated.
-            scope: which histories.
+            forbids: the specification that the history must violate.
+            scope: the histories to search.
 
         Raises:
-            SpecError: a specification speaks of something that these histories do not have.
+            SpecError: the specification uses a relation that small histories lack.
         """
-        self.histories = Symbolic(scope)
+        self.histories = SymbolicInterpretation(scope)
         self._forbids = forbids
         self._choices = Choices(forbids, self.histories)
         self._is_met = self._selector(self._choices)
@@ -132,21 +135,21 @@ class Separator:
         self._allowing: list[tuple[Normal, int]] = []
 
     def find(self, allows: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """A history that ``allows`` allows; ``None`` if there is none of this size.
+        """Find a history that ``allows`` allows; ``None`` if there is none of this size.
 
         Args:
-            allows: the other specification.
-            effort: what it may take.
+            allows: the specification that the history must satisfy.
+            effort: the limit of the search.
             more: literals that must be true.
 
         Raises:
-            TimeoutError: that was not enough.
+            TimeoutError: the search reached its limit.
         """
         model = self._find(allows, effort, more)
         return None if model is None else self.histories.history(model)
 
     def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """A history that a specification allows, whatever the other one forbids; or ``None``.
+        """Find a history that a specification allows, forbidden or not; or return ``None``.
 
         The arguments are those of :meth:`find`.
         """
@@ -155,8 +158,8 @@ class Separator:
 
     def _find(self, allows: Normal, effort: Effort, more: Sequence[int]) -> Sequence[int] | None:
         on = self.histories
-        wanted = [self._allowed(allows), self._violated, *more]
-        while (model := on.solve(wanted, effort)) is not None:
+        goal = [self._allowed(allows), self._violated, *more]
+        while (model := on.solve(goal, effort)) is not None:
             other = on.solve([self._is_met, *on.fixed(model)], effort)
             if other is None:
                 return model
@@ -165,14 +168,14 @@ class Separator:
         return None
 
     def smallest(self, allows: Normal, effort: Effort) -> tuple[Small, bool] | None:
-        """The same with as few operations, then keys, then sessions and times, as there can be.
+        """Find such a history with the fewest operations, then keys, then sessions and times.
 
         Returns:
-            The history, and whether there is no smaller one: where the effort is over, what was
-            found so far is given.
+            The history, and whether it is the smallest one: at the limit of the search, the
+            smallest one found so far.
 
         Raises:
-            TimeoutError: the effort was over before anything was found.
+            TimeoutError: the search reached its limit before it found any.
         """
         on = self.histories
         model = self._find(allows, effort, ())
@@ -200,7 +203,7 @@ class Separator:
         return on.history(model), True
 
     def _allowed(self, level: Normal) -> int:
-        """The variable that, assumed, states that a level is met."""
+        """Return a literal that, if assumed, requires that a level is satisfied."""
         for one, selector in self._allowing:
             if one is level:
                 return selector
@@ -215,7 +218,7 @@ class Separator:
         return selector
 
     def _counter(self, literals: Sequence[int]) -> list[int]:
-        """Per number n from 0: a literal that is true if more than n of the literals are."""
+        """Return, for each n from 0, a literal that is true if more than n of the literals are."""
         circuit = self.histories.circuit
         found: list[int] = []
         for x in literals:

@@ -1,4 +1,4 @@
-"""A history of a few transactions: what is found, and what it is for people and for the engine."""
+"""Small histories: what a search finds, as text for people and as a history for the engine."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 List: TypeAlias = tuple[int, ...]
-"""The transactions that append to a list, in its order."""
+"""The transactions that append to a list, in the order of the list."""
 
 
-class Read(Struct, frozen=True):
-    """A read of a key, from what a transaction wrote; 0 is T0."""
+class SmallRead(Struct, frozen=True):
+    """A read of a key that returns what ``source`` wrote; 0 is T0."""
 
     key: int
     source: int
 
 
 class Miss(Struct, frozen=True):
-    """A predicate read of all rows of a key, which found none: from T0, of a register."""
+    """A predicate read of a key that found no row: it reads T0's version of a register."""
 
     key: int
 
 
-class Write(Struct, frozen=True):
+class SmallWrite(Struct, frozen=True):
     """A write of a key; the value is the number of the transaction."""
 
     key: int
 
 
-Operation: TypeAlias = Read | Miss | Write
+Operation: TypeAlias = SmallRead | Miss | SmallWrite
 
 
 class Small(Struct, frozen=True, kw_only=True):
-    """Transactions 1 … n, and T0, which is 0.
+    """A history of transactions 1 … n, and T0, which is 0.
 
     Attributes:
-        transactions: the operations of each, in their order.
+        transactions: the operations of each transaction, in their order.
         sessions: the transactions of each session.
-        lists: per key, the order in which its list was made; ``None`` for a register.
-        before: who ended before whom began.
-        timed: whether there are times.
-        groups: the transactions of each group; empty if there are none.
-        labels: those of each transaction; empty if there are none.
-        levels: the level that each transaction asked for, or nothing.
-        key_names: the name of each key; empty where any will do.
+        lists: per key, the order of its list; ``None`` for a register.
+        before: the pairs (a, b) such that a ended before b began.
+        timed: whether transactions have times.
+        groups: the transactions of each group; empty without groups.
+        labels: the labels of each transaction; empty without labels.
+        levels: the level that each transaction requested, or an empty text.
+        key_names: the name of each key; empty where any name will do.
     """
 
     transactions: tuple[tuple[Operation, ...], ...]
@@ -63,23 +63,23 @@ class Small(Struct, frozen=True, kw_only=True):
 
     @property
     def operations(self) -> int:
-        """How many there are."""
+        """The number of operations."""
         return sum(map(len, self.transactions))
 
     @property
     def keys(self) -> int:
-        """How many keys occur."""
+        """The number of keys that occur."""
         return len({op.key for ops in self.transactions for op in ops})
 
     def tidied(self) -> Small:
-        """The same with transactions numbered session after session, and keys as they come."""
+        """Return the same history with transactions numbered by session, and keys by first use."""
         order = [t for own in sorted(self.sessions, key=lambda own: -len(own)) for t in own]
         number = {0: 0} | {t: i for i, t in enumerate(order, 1)}
         keys = list(dict.fromkeys(op.key for t in order for op in self.transactions[t - 1]))
 
         def renamed(op: Operation) -> Operation:
             key = keys.index(op.key)
-            return Read(key, number[op.source]) if isinstance(op, Read) else type(op)(key)
+            return SmallRead(key, number[op.source]) if isinstance(op, SmallRead) else type(op)(key)
 
         made = [self.lists[key] for key in keys]
         return Small(
@@ -98,14 +98,14 @@ class Small(Struct, frozen=True, kw_only=True):
         )
 
     def group(self, t: int) -> str:
-        """The name of a transaction's group; empty if there are none."""
+        """Return the name of a transaction's group; empty without groups."""
         return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:
-        """Begin and end of each transaction, such that exactly the pairs of ``before`` are apart.
+        """Return begin and end of each transaction, such that ``before`` is exactly real time.
 
-        In an interval order what comes before each transaction is a chain of sets, by whose sizes
-        the transactions can begin (P. Fishburn, 1970).
+        In an interval order the sets of predecessors form a chain, so their sizes can serve as
+        begins (P. Fishburn, 1970).
         """
         size = len(self.transactions)
         past = [{a for a, b in self.before if b == t} for t in range(1, size + 1)]
@@ -117,7 +117,7 @@ class Small(Struct, frozen=True, kw_only=True):
         return list(zip(begins, ends, strict=True))
 
     def history(self, name: str = "witness") -> History:
-        """The history as the engine takes it."""
+        """Return the history that the engine checks."""
         from isolang.history.history import History
         from isolang.history.transaction import Transaction
 
@@ -145,36 +145,36 @@ class Small(Struct, frozen=True, kw_only=True):
         if isinstance(op, Miss):
             return ("scan", ("=", "key", self.key(op.key)), {})
         key, made = self.key(op.key), self.lists[op.key]
-        if isinstance(op, Write):
+        if isinstance(op, SmallWrite):
             return ("w" if made is None else "append", key, t)
         if made is None:
             return ("r", key, op.source or None)
         return ("r", key, list(made[: made.index(op.source) + 1]) if op.source else [])
 
     def key(self, number: int) -> str:
-        """The name of a key."""
+        """Return the name of a key."""
         if self.key_names and self.key_names[number]:
             return self.key_names[number]
         return "xyzuvw"[number] if number < 6 else f"k{number}"
 
     def names(self, t: int) -> str:
-        """The labels and the level of a transaction, for people."""
+        """Return the labels and the level of a transaction as text."""
         labels = ",".join(self.labels[t - 1]) if self.labels else ""
         level = self.levels[t - 1] if self.levels else ""
         return " ".join([f"#{labels}"] * bool(labels) + [f"^{level}"] * bool(level))
 
     def shown(self, t: int) -> str:
-        """The operations of a transaction, for people."""
+        """Return the operations of a transaction as text."""
         parts = []
         for op in self.transactions[t - 1]:
             if isinstance(op, Miss):
                 parts.append(f"rp({self.key(op.key)},none)")
                 continue
             name, key, value = self._op(t, op)
-            said = "nil" if value is None else value
+            text = "nil" if value is None else value
             if isinstance(value, list):
-                said = "[" + " ".join(map(str, value)) + "]"
-            parts.append(f"{name}({key},{said})")
+                text = "[" + " ".join(map(str, value)) + "]"
+            parts.append(f"{name}({key},{text})")
         return " ".join(parts)
 
     def __str__(self) -> str:
@@ -188,7 +188,7 @@ class Small(Struct, frozen=True, kw_only=True):
         return " || ".join(" -> ".join(map(one, own)) for own in self.sessions)
 
     def table(self) -> Iterator[tuple[str, str, str]]:
-        """Session, transaction and operations, a row for each transaction."""
+        """Yield session, transaction and operations of each transaction."""
         times = self.intervals()
         for number, own in enumerate(self.sessions, 1):
             for t in own:

@@ -1,12 +1,11 @@
 """All histories of a few transactions and keys at once: each operation is a variable of a circuit.
 
-Every value is written once, so a read says where it comes from; all transactions commit. A
-transaction writes a key at most once, and reads it at most ``Scope.reads`` times before. Keys are
-registers, or lists, whose reads show the order of what was appended before, and nothing that the
-reader itself appends later. Where predicates matter, a transaction may also ask for all rows of a
-register, and find none. Times, where they are asked for, do not contradict the order of a
-session, and unless overlap is allowed, each transaction of a session begins after the one before it
-ended.
+Every value is written once, so a read determines its source; all transactions commit. A transaction
+writes a key at most once, and reads it at most ``SmallScope.reads`` times before. Keys are
+registers, or lists, whose reads show the order of the elements appended before, and none that the
+reader itself appends later. With predicates, a transaction may also read all rows of a register,
+and find none. Times do not contradict session order; without overlap, each transaction of a session
+begins after the previous one ended.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from msgspec import Struct
 from isolang._native import AcyclicSolver
 from isolang.comparison.effort import Effort
 from isolang.comparison.names import examples
-from isolang.comparison.small import List, Miss, Operation, Small, Write
-from isolang.comparison.small import Read as SmallRead
+from isolang.comparison.small import List, Miss, Operation, Small, SmallRead, SmallWrite
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, ReadEvent
 from isolang.encodings.relational.relation import Relation, relation_of
@@ -30,26 +28,26 @@ from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
 
 
-class Scope(Struct, frozen=True, kw_only=True):
-    """Which histories.
+class SmallScope(Struct, frozen=True, kw_only=True):
+    """The histories that a search covers.
 
     Attributes:
-        transactions: exactly this many, beside T0; each does something.
-        keys: at most this many.
-        reads: of one key by one transaction, at most; 1 or 2.
+        transactions: the exact number of transactions, without T0; each has an operation.
+        keys: the greatest number of keys.
+        reads: the greatest number of reads of one key by one transaction: 1 or 2.
         lists: whether keys may be lists.
-        sessions: whether there is a session order; else each transaction has a session of its own.
-        real_time: whether there are times.
-        groups: whether sessions have groups; else there is no group.
+        sessions: whether there is a session order; otherwise each transaction has its own session.
+        real_time: whether transactions have times.
+        groups: whether sessions have groups.
         operations: whether the order of the operations of a transaction matters.
         predicates: whether there are predicate reads.
-        one_by_one: leave out what no database can show that does one step after the other: reads,
-            sessions and times that contradict each other.
+        one_by_one: leave out histories whose reads, sessions and times contradict each other, which
+            no database shows that runs one step after the other.
         overlap: whether transactions of a session may overlap in time.
-        serial: only what one transaction after the other shows, in the order of their numbers.
-        labels: the patterns of labels that are told apart.
-        levels: those of levels.
-        key_patterns: those of names of keys.
+        serial: only serial histories, in the order of the transaction numbers.
+        labels: the patterns of labels that a specification distinguishes.
+        levels: the patterns of levels.
+        key_patterns: the patterns of key names.
         common_labels: whether it matters which transactions share a label.
     """
 
@@ -71,18 +69,18 @@ class Scope(Struct, frozen=True, kw_only=True):
     common_labels: bool = False
 
 
-class Symbolic(Interpretation[int]):
-    """The interpretation of every history of a scope, one for each value of the variables.
+class SymbolicInterpretation(Interpretation[int]):
+    """The symbolic interpretation: of every history of a scope, by the values of variables.
 
     Attributes:
-        scope: which histories.
-        free: the variables that make a history; their values are one.
-        used_keys: per key the literal of its being written or read.
-        are_lists: per key the literal of its being a list.
+        scope: the histories.
+        free: the variables whose values determine a history.
+        used_keys: per key a literal that is true if the key is written or read.
+        are_lists: per key a literal that is true if the key is a list.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        """Make the variables, and state what every history obeys."""
+    def __init__(self, scope: SmallScope) -> None:
+        """Create the variables, and constrain them to histories."""
         self.scope = scope
         self.circuit = Circuit()
         self.free: list[int] = []
@@ -156,7 +154,7 @@ class Symbolic(Interpretation[int]):
                 for j in slots:
                     for a, b in combinations(self._sources(t, x, j).values(), 2):
                         state((-a, -b))
-                # The second read of a key is there beside a first one from elsewhere.
+                # A second read of a key requires a first one, from another source.
                 for (s, second), (r, earlier) in (
                     (one, other)
                     for j in slots[1:]
@@ -179,21 +177,21 @@ class Symbolic(Interpretation[int]):
         return {s: self._read[t, x, j, s] for s in (T0, *self._txns) if (t, x, j, s) in self._read}
 
     def _make_sessions(self) -> None:
-        """Total orders on the parts of a partition."""
+        """Constrain session order to total orders on the parts of a partition."""
         state = self.circuit.state
-        wanted = self.scope.sessions
-        so = self._so = {pair: self._new() for pair in permutations(self._txns, 2) if wanted}
+        sessions = self.scope.sessions
+        so = self._so = {pair: self._new() for pair in permutations(self._txns, 2) if sessions}
         for (a, b), literal in so.items():
             state((-literal, -so[b, a]))
             for c in self._txns:
                 if c not in (a, b):
                     state((-literal, -so[b, c], so[a, c]))
-                    # Who has a neighbour in common is in one session.
+                    # Transactions with a common neighbour are in one session.
                     state((-literal, -so[a, c], so[b, c], so[c, b]))
                     state((-literal, -so[c, b], so[a, c], so[c, a]))
 
     def _make_times(self) -> None:
-        """An interval order: who ended before whom began."""
+        """Constrain real time to an interval order."""
         state = self.circuit.state
         self._rt: dict[tuple[int, int], int] = {}
         if not self.scope.real_time:
@@ -209,7 +207,7 @@ class Symbolic(Interpretation[int]):
             state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
 
     def _make_groups(self) -> None:
-        """A partition of the sessions."""
+        """Constrain groups to a partition of the sessions."""
         state = self.circuit.state
         pairs = combinations(self._txns, 2) if self.scope.groups else ()
         self._together = {pair: self._new() for pair in pairs}
@@ -226,9 +224,9 @@ class Symbolic(Interpretation[int]):
                 state((-self._so[pair] if pair in self._so else TRUE, literal))
 
     def _make_names(self) -> None:
-        """Each transaction bears some labels and at most one level, each key has one name.
+        """Give each transaction labels and at most one level, and each key one name.
 
-        Of the names that match the same patterns a few stand for all.
+        A few names stand for all that match the same patterns.
         """
         scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
         labels = examples(scope.labels, 2 if scope.common_labels else 1)
@@ -270,22 +268,22 @@ class Symbolic(Interpretation[int]):
                 state((-self._key_names[x, name], -self._key_names[y, name]))
 
     def _make_lists(self) -> None:
-        wanted = self.scope.lists
-        self.are_lists = [self._new() if wanted else FALSE for _ in self.keys]
-        self._shown = [self.total_order(self._txns, self._new) if wanted else {} for _ in self.keys]
+        lists = self.scope.lists
+        self.are_lists = [self._new() if lists else FALSE for _ in self.keys]
+        self._shown = [self.total_order(self._txns, self._new) if lists else {} for _ in self.keys]
         for x, literal in enumerate(self.are_lists):
-            if wanted:
+            if lists:
                 self.circuit.state((-literal, self.used_keys[x]))
         for t, x in product(self._txns, self.keys) if self.scope.predicates else ():
             self.circuit.state((-self._reads[t, x, self.scope.reads], -self.are_lists[x]))
-        # A list that shows what its reader appends later is an anomaly by itself.
+        # A list read that shows what its reader appends later is an intrinsic anomaly.
         for (t, x, _, s), read in self._read.items():
-            if wanted and s != T0:
+            if lists and s != T0:
                 there = (self.are_lists[x], read, self._write[t, x])
                 self.circuit.state((*(-one for one in there), self._shown[x][s, t]))
 
     def _make_one_order(self) -> None:
-        """Reads, sessions and times agree with some order of the transactions."""
+        """Require an order of the transactions that contains reads, sessions and times."""
         before = self.total_order(self._txns, self.circuit.new)
         for pair, literal in (*self._so.items(), *self._rt.items()):
             self.circuit.state((-literal, before[pair]))
@@ -294,12 +292,12 @@ class Symbolic(Interpretation[int]):
                 self.circuit.state((-literal, before[s, t]))
         for (t, x, _, s), literal in self._read.items():
             for a in self._txns if s != T0 and self.scope.lists else ():
-                if a != s:  # what stands before it in the list was read, too
+                if a != s:  # elements before it in the list are read, too
                     there = (self.are_lists[x], literal, self._write[a, x], self._shown[x][a, s])
                     self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
 
     def _make_serial(self) -> None:
-        """Each transaction reads the last version before it, and begins after the one before."""
+        """Require that each transaction reads the last version before it, and that none overlap."""
         state = self.circuit.state
         for (a, b), literal in self._so.items():
             if a > b:
@@ -318,7 +316,7 @@ class Symbolic(Interpretation[int]):
     def total_order(
         self, elements: Iterable[int], new: Callable[[], int]
     ) -> dict[tuple[int, int], int]:
-        """The literals of ``a`` before ``b`` in a total order of some elements."""
+        """Return the literals of ``a`` before ``b`` in a total order of some elements."""
         state = self.circuit.state
         before: dict[tuple[int, int], int] = {}
         for a, b in combinations(elements, 2):
@@ -332,19 +330,19 @@ class Symbolic(Interpretation[int]):
     # --- primitives ---
 
     def in_session(self) -> list[Pair]:
-        """The variables of session order."""
+        """Return the variables of session order."""
         return [(a, b, literal) for (a, b), literal in self._so.items()]
 
     def finished(self, t: int) -> bool:
-        """All are."""
+        """Return true: every transaction is committed."""
         return True
 
     def in_group(self, a: int, b: int) -> int:
-        """The variables of the partition."""
+        """Return the variable of the partition."""
         return self._together.get((min(a, b), max(a, b)), FALSE)
 
     def bears(self, of: Named, t: int) -> int:
-        """The variables of the names that match."""
+        """Return a literal of the names that match."""
         return self.circuit.any_of(
             literal
             for (word, u, name), literal in self._bears.items()
@@ -352,7 +350,7 @@ class Symbolic(Interpretation[int]):
         )
 
     def share_label(self, a: int, b: int) -> int:
-        """The variables of each label."""
+        """Return a literal of the labels of both."""
         both, labels = self.circuit.both, self._bears
         return self.circuit.any_of(
             both(literal, labels[word, b, name])
@@ -361,7 +359,7 @@ class Symbolic(Interpretation[int]):
         )
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """The variables of its name."""
+        """Return a literal of the names that match."""
         found = self.circuit.any_of(
             self._key_names[key, name]
             for name, matched in self._keys_matching.items()
@@ -370,53 +368,53 @@ class Symbolic(Interpretation[int]):
         return -found if within.negated else found
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> int | None:
-        """No operation has a time of its own: the transaction stands for all its moments."""
+        """Return the transaction itself: operations have no times of their own."""
         return t if self.scope.real_time else None
 
     def precedes(self, a: int, b: int) -> int:
-        """The variables of the interval order."""
+        """Return the variable of the interval order."""
         return self._rt.get((a, b), FALSE)
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """The variables of the writes."""
+        """Return the variables of the writes."""
         return [(T0, TRUE), *((t, self._write[t, key]) for t in self._txns)]
 
     def happens(self, read: ReadEvent) -> int:
-        """If it has a source."""
+        """Return a literal that is true if the read has a source."""
         return self._reads[read.reader, read.key, read.op]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """The variables of the reads."""
+        """Return the variables of the read."""
         return list(self._sources(read.reader, read.key, read.op).items())
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Every value is written once, so a read says where it comes from."""
+        """Return the sources: every value is written once, so a read determines its source."""
         return self.sources(read)
 
     def shown(self, key: int) -> Relation:
-        """Pairs that the reads of a list show: the first one is in what somebody read."""
+        """Return the pairs that list reads show: some transaction read the first element."""
         return relation_of(self._vo(key))
 
     def all_events(self) -> list[Pair]:
-        """T0's writes, one for each key, come first."""
+        """Return the events; T0's writes, one for each key, come first."""
         return [(e, t, literal) for e, (t, literal) in self._events.items()]
 
     def program_order(self) -> list[Pair]:
-        """In any order in which nothing is read after it was written."""
+        """Return the order of events in each transaction, which reads no key after writing it."""
         there = {e: literal for e, (_, literal) in self._events.items()}
         all_of = self.circuit.all_of
         return [(a, b, all_of((x, there[a], there[b]))) for (a, b), x in self._order.items()]
 
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
-        """Each read is a statement."""
+        """Return false: each read is a statement of its own."""
         return False
 
     def read_event(self, read: ReadEvent) -> int:
-        """The event of its slot."""
+        """Return the event of the slot of a read."""
         return self._event_of[read.reader, read.key, read.op]
 
     def write_event(self, key: int, t: int) -> int:
-        """The event of the write; T0 has one for each key."""
+        """Return the event of a write; T0 has one for each key."""
         return self._event_of[t, key, None]
 
     @property
@@ -446,7 +444,7 @@ class Symbolic(Interpretation[int]):
                     yield a, b, all_of((self.are_lists[x], seen, *there))
 
     def _make_events(self) -> None:
-        """The operations as elements, in an order within each transaction."""
+        """Create an element for each operation, and an order within each transaction."""
         self._events: dict[int, tuple[int, int]] = {}
         self._event_of: dict[tuple[int, int, int | None], int] = {}
         self._order: dict[tuple[int, int], int] = {}
@@ -482,17 +480,17 @@ class Symbolic(Interpretation[int]):
 
     @cached_property
     def written_twice(self) -> int:
-        """The literal of two transactions writing one key."""
+        """A literal that is true if two transactions write one key."""
         both, pairs = self.circuit.both, list(combinations(self._txns, 2))
         written = [both(self._write[a, x], self._write[b, x]) for x in self.keys for a, b in pairs]
         return self.circuit.named(self.circuit.any_of(written))
 
     @cached_property
     def extras(self) -> list[int]:
-        """What a history should not have without need, the worst first.
+        """The literals that a smallest history makes false where it can, in this order.
 
-        Lists; reads of what a transaction wrote, which may be of the future; sessions, times and
-        groups.
+        They are those of lists; of reads of what a transaction wrote, which may lie in the future;
+        and of sessions, times and groups.
         """
         wrote = (literal for (_, _, _, s), literal in self._read.items() if s != T0)
         return [
@@ -508,10 +506,10 @@ class Symbolic(Interpretation[int]):
     # --- solving ---
 
     def solve(self, assumptions: Sequence[int], effort: Effort) -> Sequence[int] | None:
-        """A model in which the literals are true: the value of each variable; ``None``: none.
+        """Return the values of the variables in a model of the literals; ``None`` if it has none.
 
         Raises:
-            TimeoutError: it was not found out.
+            TimeoutError: the search reached its limit.
         """
         more = self.circuit.variables - self._known_variables
         if more:
@@ -522,18 +520,18 @@ class Symbolic(Interpretation[int]):
         if built:
             self._solver.add_clauses(np.array(clauses[self._known_literals :], np.int32))
             self._known_literals = len(clauses)
-        wanted = [literal for literal in assumptions if literal != TRUE]
-        if FALSE in wanted or not effort.solve(self._solver, wanted, built=built):
+        open_literals = [literal for literal in assumptions if literal != TRUE]
+        if FALSE in open_literals or not effort.solve(self._solver, open_literals, built=built):
             return None
         values: list[int] = self._solver.model().tolist()
         return values
 
     def fixed(self, model: Sequence[int]) -> list[int]:
-        """The literals that say that the history is the one of a model."""
+        """Return literals that are all true only in the history of a model."""
         return [v if model[v] else -v for v in self.free]
 
     def history(self, model: Sequence[int]) -> Small:
-        """The history of a model."""
+        """Return the history of a model."""
 
         def true(literal: int) -> bool:
             return self.circuit.value(literal, model)
@@ -551,10 +549,10 @@ class Symbolic(Interpretation[int]):
         so = {pair for pair, literal in self._so.items() if true(literal)}
         sessions = {
             tuple(sorted(own, key=lambda t: sum((s, t) in so for s in own)))
-            for own in (_beside(t, so) for t in self._txns)
+            for own in (_related_to(t, so) for t in self._txns)
         }
         together = {pair for pair, literal in self._together.items() if true(literal)}
-        groups = {_beside(t, together) for t in self._txns} if self.scope.groups else ()
+        groups = {_related_to(t, together) for t in self._txns} if self.scope.groups else ()
         return Small(
             transactions=tuple(tuple(ops) for ops in txns),
             sessions=tuple(sorted(sessions)),
@@ -588,8 +586,8 @@ class Symbolic(Interpretation[int]):
             found.sort(
                 key=lambda op: isinstance(op, SmallRead)
             )  # a phantom is read after it was missed
-            return [*found, *map(Write, writes)]
-        done: dict[int, Operation] = {self._event_of[t, x, None]: Write(x) for x in writes}
+            return [*found, *map(SmallWrite, writes)]
+        done: dict[int, Operation] = {self._event_of[t, x, None]: SmallWrite(x) for x in writes}
         done |= {self._event_of[t, x, j]: self._one_read(x, j, s) for x, j, s in reads}
         order = self._order
         return [
@@ -601,6 +599,6 @@ class Symbolic(Interpretation[int]):
         return Miss(x) if j == self.scope.reads else SmallRead(x, s)
 
 
-def _beside(t: int, so: set[tuple[int, int]]) -> frozenset[int]:
-    """The transactions of one's session."""
-    return frozenset((t, *(b for a, b in so if a == t), *(a for a, b in so if b == t)))
+def _related_to(t: int, pairs: set[tuple[int, int]]) -> frozenset[int]:
+    """Return a transaction and those that pairs relate to it, in either direction."""
+    return frozenset((t, *(b for a, b in pairs if a == t), *(a for a, b in pairs if b == t)))

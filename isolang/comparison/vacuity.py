@@ -1,9 +1,9 @@
-"""Which checks of a specification a history could violate at all.
+"""Determines which checks of a specification a history could violate at all.
 
-A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww`, `rw`. The pairs that a
-history can have, whatever is chosen, are known from its structure: who could have been read, which
-keys have two writers, who is in one session. If no closed walk of such pairs spells a word of the
-check, then no choice violates it. That there is one proves nothing, as its pairs may exclude each
+A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww`, `rw`. The structure of
+a history limits the pairs that any choice can have: the possible sources of its reads, the keys
+with two writers, the sessions with two transactions. If no closed walk of such pairs spells a word
+of the check, then no choice violates it. Such a walk proves nothing, as its pairs may exclude each
 other.
 """
 
@@ -34,7 +34,7 @@ from isolang.language.classify.regular import Dfa, TooLargeError, without
 from isolang.language.meaning.core import Core
 from isolang.language.meaning.show import show_check
 from isolang.language.vocabulary import (
-    GIVEN,
+    BUILTIN_WORDS,
     PARTS,
     ROWS,
     ends_of,
@@ -52,17 +52,17 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 MAX_PAIRS = 200_000
-"""Of a relation with more it is not asked where they lead, only whether there are any."""
+"""Larger relations are not listed: it counts only whether they have a pair."""
 
 _LARGE = 200_000
 """Operations of a history; of one with more it is not asked whether it could violate a level."""
 
 WORK = 1_000_000
-"""Pairs that are looked at, and steps of walks, for all checks together: some seconds. Where it is
-spent, a check counts as one that could be violated."""
+"""Pairs and steps of walks that all checks together may visit. Beyond that, a check counts as one
+that the history could violate."""
 
 Pair: TypeAlias = tuple[int, int, int]
-"""From, to, and the key; -1 if there is none."""
+"""Source, target, and key; the key is -1 for a pair without one."""
 
 _NO_PAIRS: Mapping[str, str] = {
     "so": "no session has two transactions",
@@ -76,21 +76,21 @@ _NO_PAIRS: Mapping[str, str] = {
     "prw": "no predicate read met a version that another transaction can have overwritten",
 }
 
-_GIVEN = frozenset(word.name for word in GIVEN)
+_BUILTIN = frozenset(word.name for word in BUILTIN_WORDS)
 
 _READS_OF = {part: (which,) for parts in PARTS.values() for which, part in enumerate(parts)}
-"""By item reads, or by predicate reads."""
+"""Relation to the kinds of its reads: 0 for item reads, 1 for predicate reads."""
 
 
 def possible_violations(history: History, level: Normal) -> list[Possible]:
-    """Find out which checks of a specification a history could violate.
+    """Return, for each check of a specification, whether a history could violate it.
 
-    What a history shows by itself, such as the read of an aborted write, is beside this: it
-    violates every specification that looks at reads.
+    Intrinsic anomalies, such as an aborted read, do not count here: they violate every
+    specification that mentions reads.
 
     Args:
         history: the history.
-        level: the specification, of ``normal``.
+        level: the specification in normal form.
 
     Raises:
         UnsupportedError: the history has something that no specification can judge.
@@ -142,15 +142,15 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
     with suppress(NotRegularError, TooLargeError):
         words = violating(form, expr, names=True)
     if words is None:
-        return found("its violations are no walks of transactions", possible=True)
+        return found("its violations are not walks of transactions", possible=True)
     words = without(words, ("init",))
     counts |= {r: candidates.count(r) for r in steps_of(words)}
     missing = [r for r, count in counts.items() if not count]
-    nobody = [
+    unpassed = [
         test for test in in_order(words.letters) if is_test(test) and not candidates.passing(test)
     ]
-    words = without(words, (*missing, *nobody))
-    whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_nobody, nobody))))
+    words = without(words, (*missing, *unpassed))
+    whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_why_unpassed, unpassed))))
     if words.empty:
         return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
     if not candidates.may_spell(words, of_key=_is_of_one_key(expr)):
@@ -160,12 +160,12 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
 
 def _no_pairs(letter: str) -> str:
     relation = relation_of(letter)
-    said = f"of no two transactions it holds that {ROWS[relation].between('a', 'b')}"
-    return _NO_PAIRS.get(relation, said) + _of_keys(letter)
+    default = f"of no two transactions it holds that {ROWS[relation].between('a', 'b')}"
+    return _NO_PAIRS.get(relation, default) + _of_keys(letter)
 
 
-def _nobody(test: str) -> str:
-    """Why no transaction passes a test."""
+def _why_unpassed(test: str) -> str:
+    """Return why no transaction passes a test, as text."""
     match whole_letter(test):
         case "W":
             return f"no transaction writes{_of_keys(test) or ' a key'}"
@@ -194,16 +194,16 @@ def _is_of_one_key(e: Core) -> bool:
 
 
 class _Candidates:
-    """The pairs that some choice puts into a relation; none of T0, to which nothing leads.
+    """The pairs that a choice can put into a relation, without T0, to which no pair leads.
 
     Attributes:
-        refusal: why nothing can be said of the history; empty if something can.
+        refusal: why the history cannot be analysed; empty if it can.
     """
 
     def __init__(self, history: History) -> None:
         columns = history.columns
         scans = columns.statement_txn[columns.statement_known > PART]
-        # Whoever has implicit set-reads may have met each write.
+        # A transaction with implicit set-reads may have met each write.
         self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
         self._scanning: set[int] = set()
         self._work = Work(WORK)
@@ -211,7 +211,7 @@ class _Candidates:
             self._scanning = set(scans.tolist())
         elif columns.implicit:
             history, self._implicit = history.written_out(), 0
-        # An indeterminate transaction that nobody reads from may be in.
+        # An indeterminate transaction counts even if no transaction reads from it.
         problem = build_problem(history, unread=True, each_read=True)
         self._problem = problem
         native = self._native = problem.native
@@ -223,12 +223,12 @@ class _Candidates:
         self._interpretation = Bounded(problem, Circuit(), events=False, reads=False)
 
     def count(self, letter: str) -> int:
-        """How many pairs there are, or if these are not looked at, at most."""
+        """Return the number of pairs, or an upper bound if they are not listed."""
         pairs = self.pairs(letter)
         return self._at_most(relation_of(letter)) if pairs is None else len(pairs)
 
     def _affords(self, steps: int) -> bool:
-        """Whether so many steps may be taken, which are counted."""
+        """Return whether the budget allows a number of steps, and spend them."""
         if steps > self._work.left:
             return False
         self._work.spend(steps)
@@ -236,7 +236,7 @@ class _Candidates:
 
     @cached_property
     def _shown(self) -> set[tuple[int, int]]:
-        """The version orders that are shown; without them there are only more pairs."""
+        """The version orders that reads show; empty if too many: then there are only more pairs."""
         shown = shown_orders(self._problem)
         return set(map(tuple, shown.tolist())) if self._affords(len(shown)) else set()
 
@@ -262,9 +262,9 @@ class _Candidates:
         return len(present) * (len(present) - 1)
 
     def _steps(self, relation: str) -> int:
-        """How many steps it takes to list the pairs of a relation."""
+        """Return the number of steps that listing the pairs of a relation takes."""
         most = self._at_most(relation)
-        if relation in _GIVEN and relation != "so":
+        if relation in _BUILTIN and relation != "so":
             writers = np.diff(self._native.key_start).astype(np.int64)
             of_keys = int((writers * writers).sum()) if relation == "locked" else 0
             return max(len(self._present) ** 2, of_keys)
@@ -273,7 +273,7 @@ class _Candidates:
     # --- pairs, where there are few ---
 
     def pairs(self, letter: str) -> list[Pair] | None:
-        """All pairs of a letter; ``None`` if that is too much work."""
+        """Return all pairs of a letter; ``None`` if listing them is too much work."""
         if letter not in self._known:
             relation = relation_of(letter)
             few = self._at_most(relation) <= MAX_PAIRS and self._affords(self._steps(relation))
@@ -293,7 +293,7 @@ class _Candidates:
 
     def _of(self, relation: str) -> Iterator[Pair]:
         native = self._native
-        if relation in _GIVEN:
+        if relation in _BUILTIN:
             pairs = self._interpretation.of_history(relation, None) or EMPTY
             number = self._interpretation.number
             yield from ((number(a), number(b), -1) for a, b, _ in pairs.pairs() if a != T0)
@@ -321,18 +321,18 @@ class _Candidates:
         return range(int(start[key]) + 1, int(start[key + 1]))
 
     def _reads(self, relation: str) -> Iterator[tuple[int, int, list[int]]]:
-        """The reader, the key and the possible sources of each read of a kind."""
+        """Yield the reader, the key and the possible sources of each read of a relation."""
         native = self._native
         start, sources = native.candidate_start.tolist(), native.candidate.tolist()
         missed = native.read_predicate.tolist() or [0] * len(native.read_txn)
-        wanted = _READS_OF.get(relation, (0, 1))
+        kinds = _READS_OF.get(relation, (0, 1))
         reads = zip(native.read_txn.tolist(), native.read_key.tolist(), missed, strict=True)
         for i, (reader, key, kind) in enumerate(reads):
-            if kind in wanted:
+            if kind in kinds:
                 yield reader, key, sources[start[i] : start[i + 1]]
 
     def passing(self, test: str) -> set[int]:
-        """The transactions that pass a test; T0 is none that matters."""
+        """Return the transactions that pass a test, without T0, which is on no cycle."""
         if test not in self._passing:
             found = passing(self._problem, whole_letter(test), restriction_of(test))
             scanning = self._scanning if whole_letter(test) == "R" else set()
@@ -342,7 +342,7 @@ class _Candidates:
     # --- walks ---
 
     def may_spell(self, words: Dfa, *, of_key: bool) -> bool:
-        """Whether a closed walk may spell words of a language; of one key, or of all together."""
+        """Return whether a closed walk, perhaps within one key, may spell words of a language."""
         letters: dict[str, dict[int, list[Pair]]] = {}
         for letter in in_order(words.letters):
             pairs = self._pairs_of(letter)
@@ -359,7 +359,7 @@ class _Candidates:
         )
         if not self._affords(steps + len(keys) * len(self._present) * len(words.final)):
             return True
-        # What is of no key is a step of each.
+        # A pair without a key is a step of the walks of every key.
         return any(
             self._closes(
                 words,
@@ -369,13 +369,13 @@ class _Candidates:
         )
 
     def _pairs_of(self, letter: str) -> list[Pair] | None:
-        """The pairs of a letter, also of one that is a test."""
+        """Return the pairs of a letter; those of a test are loops."""
         if is_test(letter):
             return [(t, t, -1) for t in self.passing(letter)]
         return self.pairs(letter)
 
     def _closes(self, words: Dfa, pairs: Mapping[str, Sequence[Pair]]) -> bool:
-        """Whether there is a cycle in the product of pairs and automaton that ends a word."""
+        """Return whether the product of pairs and automaton has a cycle that ends a word."""
         import networkx as nx
 
         states = len(words.moves)
@@ -403,7 +403,7 @@ class _Candidates:
 
 
 def _orders_of_keys(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
-    """Whether pairs are all of version orders that cannot close a cycle together.
+    """Return whether all pairs belong to version orders that cannot close a cycle together.
 
     SOUND BECAUSE each order is total: a cycle has steps of two keys, which meet in two places.
     """

@@ -1,12 +1,13 @@
-"""That one specification implies another: every cycle that the other forbids, it forbids.
+"""Proves that one specification implies another: it forbids every cycle that the other one forbids.
 
 Take a history and choices (sources, version orders, which indeterminate transactions count) that
-meet the stronger specification. They meet the weaker one if each closed walk that violates it also
-spells, read from some transaction on, a word that the stronger one forbids. So the inclusion of two
-languages is a proof for histories of all sizes; that it fails proves nothing, as walks forget keys.
+satisfy the stronger specification. They satisfy the weaker one if each closed walk that violates it
+also spells, read from some transaction on, a word that the stronger one forbids. So the inclusion
+of two languages is a proof for histories of all sizes. Its absence proves nothing, as walks forget
+keys.
 
-A letter here is a step with what is known of the transaction that it leaves: whether it writes, and
-whether it reads from outside, if one of the two specifications asks (`[W]`, `[R]`).
+A letter here is a step together with the tests that the transaction it leaves passes: whether it
+writes (`[W]`), and whether it has external reads (`[R]`), if one of the specifications tests that.
 """
 
 from __future__ import annotations
@@ -65,12 +66,12 @@ from isolang.language.meaning.core import (
 from isolang.language.meaning.mentions import children, names, rebuild
 from isolang.language.meaning.show import brief, show_check
 from isolang.language.vocabulary import (
+    BUILTIN_ORDERS,
     COMPARING_SESSIONS,
     COMPARING_TIMES,
     DEPENDENCIES,
     FILTERED,
     FILTERED_RELATIONS,
-    GIVEN_ORDERS,
     NAMED,
     OF_READS,
     OVERWRITING,
@@ -84,7 +85,7 @@ from isolang.language.vocabulary import (
 
 _STEPS = frozenset(RELATIONS) - {"init"}
 _TESTS = frozenset(TESTS)
-_ORDERS = GIVEN_ORDERS
+_ORDERS = BUILTIN_ORDERS
 _PARTS = {
     relation: tuple(letter for letter in FILTERED if relation_of(letter) == relation)
     for relation in FILTERED_RELATIONS
@@ -93,7 +94,7 @@ _PARTS["rt"] += ("group-rt",)
 _PARTS_ONE_AT_A_TIME = {
     **_PARTS, "rt": (*_PARTS["rt"], "so"), "group-rt": (*_PARTS.get("group-rt", ()), "so")
 }  # fmt: skip
-"""Where sessions do one thing at a time, their order is of real time, and of their groups'."""
+"""The same if sessions do one thing at a time: session order is then within `rt` and `group-rt`."""
 _READS = OF_READS | {"rf"}
 _OF_VERSIONS = OVERWRITING | {"ww"}
 _ENDS: Mapping[str, tuple[str, ...]] = {
@@ -105,15 +106,15 @@ _ENDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """Why one check holds wherever another specification is satisfied.
+class ProofStep(Struct, frozen=True, kw_only=True):
+    """The proof that a specification implies one check of another.
 
     Attributes:
-        check: the check, as a text.
-        by: the checks of the other specification that imply it.
-        inclusion: of the languages; ``None`` if it is one of these checks.
-        shorter: of a check of single keys: the cycles that its violations contain.
-        part: whether it says the same of fewer steps.
+        check: the implied check, as text.
+        by: the checks of the stronger specification that imply it.
+        inclusion: the inclusion of the languages; ``None`` if the check is one of ``by``.
+        shorter: for a check of single keys, shorter cycles that each violation contains.
+        part: whether one of ``by`` makes the same requirement of more steps.
     """
 
     check: str
@@ -139,29 +140,29 @@ class Step(Struct, frozen=True, kw_only=True):
         )
 
 
-class Implication(Struct, frozen=True, kw_only=True):
-    """A proof that whatever satisfies one specification satisfies another.
+class ImplicationProof(Struct, frozen=True, kw_only=True):
+    """A proof that each history that satisfies one specification satisfies another.
 
     Attributes:
-        stronger: the name of the one.
-        weaker: of the other.
-        theorems: by which they were first said of dependencies.
-        steps: one for each check of the weaker one.
-        one_at_a_time: whether it needs that sessions do one thing at a time.
+        stronger: the name of the stronger specification.
+        weaker: the name of the weaker specification.
+        theorems: the theorems that give their normal forms.
+        steps: one for each check of the weaker specification.
+        one_at_a_time: whether the proof requires that sessions do one thing at a time.
     """
 
     stronger: str
     weaker: str
     theorems: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ProofStep, ...]
     one_at_a_time: bool = False
 
     def holds(self) -> bool:
-        """Whether the evidence of each step shows it."""
+        """Return whether the evidence of each step proves it."""
         return all(step.inclusion is None or holds(step.inclusion) for step in self.steps)
 
     def argument(self) -> Iterator[str]:
-        """The proof, a sentence at a time."""
+        """Yield the sentences of the proof."""
         yield from self.theorems
         if self.one_at_a_time:
             yield f"{ONE_AT_A_TIME}: `so` is within `rt`"
@@ -176,16 +177,16 @@ ONE_AT_A_TIME = "sessions do one thing at a time"
 """Each transaction of a session begins after the one before it ended (docs/comparison.md)."""
 
 
-def implication(
+def prove_implication(
     stronger: Normal, weaker: Normal, *, one_at_a_time: bool = False
-) -> Implication | None:
-    """A proof that ``stronger`` implies ``weaker``; ``None`` says nothing.
+) -> ImplicationProof | None:
+    """Return a proof that ``stronger`` implies ``weaker``; ``None`` proves nothing.
 
     Args:
-        stronger: the one.
-        weaker: the other.
-        one_at_a_time: whether the proof may use that sessions do one thing at a time. No history
-            that was read need obey that: what follows about one must be proved without.
+        stronger: the stronger specification.
+        weaker: the weaker specification.
+        one_at_a_time: whether the proof may assume that sessions do one thing at a time. A recorded
+            history may violate this: conclusions about one require a proof without it.
     """
     found = _implication(stronger, weaker, one_at_a_time=False)
     if found is None and one_at_a_time and may_overlap((stronger, weaker)):
@@ -194,12 +195,14 @@ def implication(
 
 
 def may_overlap(levels: Sequence[Normal]) -> bool:
-    """Whether it matters to some levels together that sessions do one thing at a time."""
+    """Return whether it matters to some levels that sessions do one thing at a time."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
 
 
-def _implication(stronger: Normal, weaker: Normal, *, one_at_a_time: bool) -> Implication | None:
+def _implication(
+    stronger: Normal, weaker: Normal, *, one_at_a_time: bool
+) -> ImplicationProof | None:
     if weaker.uses_reads_from and not stronger.uses_reads_from:
         return None  # an aborted read violates only the weaker one
     if stronger.exists != weaker.exists:
@@ -211,7 +214,7 @@ def _implication(stronger: Normal, weaker: Normal, *, one_at_a_time: bool) -> Im
             return None
         steps.append(step)
     theorems = [f"{one.spec.name}: {one.theorem}" for one in (stronger, weaker) if one.theorem]
-    found = Implication(
+    found = ImplicationProof(
         stronger=stronger.spec.name,
         weaker=weaker.spec.name,
         theorems=tuple(theorems),
@@ -221,14 +224,14 @@ def _implication(stronger: Normal, weaker: Normal, *, one_at_a_time: bool) -> Im
     return found if found.holds() else None
 
 
-def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Step | None:
+def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> ProofStep | None:
     shown = _shown(axiom.check)
     splits = any(SPLIT & names(check.expr) for check in (axiom.check, *stronger.checks))
     for check in stronger.checks:
         if _same(check, axiom.check):
-            return Step(check=shown, by=(_shown(check),))
+            return ProofStep(check=shown, by=(_shown(check),))
         if _is_part(axiom.check, check):
-            return Step(check=shown, by=(_shown(check),), part=True)
+            return ProofStep(check=shown, by=(_shown(check),), part=True)
     if not stronger.by_dependencies:
         return None
     if any(speaks_of_statements(check.expr) for check in stronger.checks):
@@ -269,7 +272,7 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Ste
             language = union(*(words for _, words in some))
             if (inclusion := prove(left, language)) is not None:
                 by = tuple(name for name, _ in some)
-                return Step(check=shown, by=by, inclusion=inclusion, shorter=shorter)
+                return ProofStep(check=shown, by=by, inclusion=inclusion, shorter=shorter)
     return None
 
 
@@ -277,9 +280,9 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Ste
 
 
 def _between_transactions(check: Check) -> Core:
-    """The whole transactions that a violating walk over operations passes.
+    """Return an expression for the transactions that a violating walk over operations passes.
 
-    An ``rw`` to the own transaction is none; what leads there is a closed walk without it.
+    An ``rw`` to its own transaction is not an edge; the walk to it is closed without it.
     """
 
     def without_operations(e: Core) -> Core:
@@ -292,7 +295,7 @@ def _between_transactions(check: Check) -> Core:
     return without_operations(by_operation(plain(check.expr)))
 
 
-def _step_between_operations(stronger: Normal, axiom: Axiom) -> Step | None:
+def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None:
     with suppress(NotRegularError, TooLargeError):
         check = axiom.check
         if axiom.onwards and axiom.implied_by is not None:
@@ -313,12 +316,12 @@ def _step_between_operations(stronger: Normal, axiom: Axiom) -> Step | None:
             language = union(*(words for _, words in some))
             if (inclusion := prove(left, language)) is not None:
                 by = tuple(name for name, _ in some)
-                return Step(check=_shown(check), by=by, inclusion=inclusion)
+                return ProofStep(check=_shown(check), by=by, inclusion=inclusion)
     return None
 
 
 def _over_operations(check: Check) -> Dfa:
-    """What closed walks over operations spell that violate a check."""
+    """Return the words of closed walks over operations that violate a check."""
     expr = by_operation(plain(check.expr))
     words = language_of(expr, stretch=_ORDERS, letters=WORDS_BY_OPERATION)
     return plus(words) if check.kind == "acyclic" else words
@@ -333,7 +336,7 @@ def _is_of_one_key(e: ForKey) -> bool:
 
 @lru_cache(maxsize=1024)
 def _of_one_key_in_short(check: Check) -> Core | None:
-    """Cycles of one key of which each violation of a check contains one, if there are few of them.
+    """Return short cycles of one key such that each violation of a check contains one, if known.
 
     SOUND BECAUSE `ww[x]` is total: the lemmas in docs/comparison.md. They are about all cycles of
     steps of one key, all without anti-dependencies, or all with one.
@@ -365,9 +368,9 @@ def _equal(one: Dfa, other: Dfa) -> bool:
 
 
 def _walked(e: Core, *, of_key: bool) -> Core:
-    """What a check forbids the walks of one key, if they are that: its words without the key.
+    """Return what a check forbids to walks of one key: its expression without the key.
 
-    SOUND BECAUSE on both sides a test then asks who accesses that key.
+    SOUND BECAUSE on both sides a test then tests for accesses to that key.
     """
     if of_key and isinstance(e, ForKey):
         with suppress(NotRegularError):
@@ -380,15 +383,15 @@ def _shown(check: Check) -> str:
 
 
 def _same(one: Check, other: Check) -> bool:
-    def said(check: Check) -> object:
+    def content(check: Check) -> object:
         bound = None if check.bound is None else plain(check.bound)
         return check.kind, check.negated, plain(check.expr), bound
 
-    return said(one) == said(other)
+    return content(one) == content(other)
 
 
 def _is_part(one: Check, other: Check) -> bool:
-    """Whether a check forbids something of some alternatives, and the other one of more.
+    """Return whether a check forbids some alternatives, and the other one the same and more.
 
     SOUND BECAUSE what the fewer of them relate, all of them relate, too.
     """
@@ -407,7 +410,7 @@ def _is_part(one: Check, other: Check) -> bool:
 
 @lru_cache(maxsize=1024)
 def _forbidden(form: str, e: Core) -> Dfa | None:
-    """Words whose closed walks violate a check: all of them, or some."""
+    """Return words whose closed walks violate a check: all such words, or some."""
     words = None
     if speaks_of_statements(e):
         with suppress(NotRegularError):
@@ -423,7 +426,7 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
 
 
 def _between_commits(words: Dfa) -> Dfa:
-    """Of the words of walks over statements, those whose walks pass none but to read.
+    """Return the words over statements whose walks pass statements only to read.
 
     A read leads from its source to a statement, and `tx` from there to the reader's COMMIT.
     """
@@ -437,12 +440,12 @@ def _between_commits(words: Dfa) -> Dfa:
 
 @lru_cache(maxsize=1024)
 def violating(form: str, e: Core, *, names: bool = False) -> Dfa | None:
-    """Words of which each violation spells one; ``None`` if a violation may be no closed walk.
+    """Return words such that each violation spells one; ``None`` if it need not be a closed walk.
 
     Args:
         form: ``acyclic`` or ``irreflexive``.
-        e: what must be that.
-        names: whether letters may be restricted by names in quotes.
+        e: the expression that must have this form.
+        names: whether names in quotes may restrict letters.
     """
     words = language_of(plain(_without_keys(lettered(e if names else _without_names(e)))))
     if words.nullable or not without(words, steps_of(words)).empty:
@@ -457,7 +460,7 @@ def _about_cycles(check: Check) -> bool:
 
 
 def _without_names(e: Core) -> Core:
-    """A larger relation: of all keys, and of all transactions."""
+    """Return a larger relation: of all keys, and of all transactions."""
     match e:
         case Lift(arg=Named() | Diff(left=Rel(name="T"), right=Named())):
             return Rel("id", None, e.pos)
@@ -470,7 +473,7 @@ def _without_names(e: Core) -> Core:
 
 
 def _without_keys(e: Core) -> Core:
-    """A larger relation: steps on one key may be on several, and what is taken away stays."""
+    """Return a larger relation: steps of one key may be of several, and nothing is subtracted."""
     match e:
         case Rel():
             return Rel(e.name, None, e.pos)
@@ -486,7 +489,7 @@ def _without_keys(e: Core) -> Core:
 
 @lru_cache(maxsize=1024)
 def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """The same as ``_walks``, or only what single steps spell, if that is too large."""
+    """Return ``_walks``, or if that is too large, the words of single steps only."""
     steps = tuple(part for part in e.parts if isinstance(part, Rel)) if isinstance(e, Union) else ()
     try:
         return _walks(form, e, tests, one_at_a_time=one_at_a_time)
@@ -498,10 +501,10 @@ def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bo
 
 @lru_cache(maxsize=1024)
 def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """What closed walks that violate a check spell, read from any of their transactions.
+    """Return the words of closed walks that violate a check, read from any of their transactions.
 
     A `so` or `rt` step may stand for several, and a step of any two transactions for one between
-    those that access one key. Nothing leads to T0, so `init` is in no closed walk.
+    those that access one key. No pair leads to T0, so `init` is in no closed walk.
     """
     parts = _PARTS_ONE_AT_A_TIME if one_at_a_time else _PARTS
     words = _forbidden(form, e)
@@ -512,7 +515,7 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
     places = [nfa.state() for _ in cyclic.moves]
     nfa.skip(nfa.initial, places[0])
     for q in cyclic.final:
-        # What ends with tests is read from elsewhere, too: they are of its first transaction.
+        # A word that ends in tests also occurs rotated: they test its first transaction.
         nfa.skip(places[q], nfa.final)
     for q, here in enumerate(places):
         for kind in kinds:
@@ -530,11 +533,11 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
 
 @lru_cache(maxsize=1024)
 def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """The same, without what no history has, and not read from within steps of one order.
+    """Return such words without those of no history, and not read from within steps of one order.
 
-    What a step leaves and enters writes, or reads, as the step says; and steps of `so` alone, or of
-    `rt` alone, do not come back. Where sessions do one thing at a time, all these are of real time,
-    and do not come back together.
+    The ends of a step write or read as the step requires; and steps of `so` alone, or of `rt`
+    alone, close no cycle. If sessions do one thing at a time, all of these are within real time,
+    and close no cycle together.
     """
 
     def within_one_order(last: str, step: str) -> bool:
@@ -577,7 +580,7 @@ def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool)
 
 
 def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
-    """The steps from a state, after the tests that a transaction passes."""
+    """Yield the steps from a state, after the tests that a transaction passes."""
     passed = [q]
     for p in passed:
         passed += [
@@ -588,15 +591,15 @@ def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
 
 
 def _kinds(tests: frozenset[str]) -> list[str]:
-    """What may be known of a transaction: which of the tests it passes."""
+    """Return the sets of tests that a transaction may pass, as texts."""
     return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]
 
 
 def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
-    """The checks of a specification that others imply, with those; some, perhaps not all.
+    """Yield checks of a specification that other checks imply, with these; perhaps not all.
 
-    Only of what is written over dependencies: else the checks are not those of the text. Of those
-    that cannot fail at all nothing is said.
+    The specification must be written over dependencies: otherwise its normal form has other checks
+    than its text. Checks that cannot fail are left out.
     """
     if level.theorem or not level.by_dependencies:
         return
@@ -610,13 +613,13 @@ def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
 
 
 def settled_by_version_orders(level: Normal) -> Iterator[Check]:
-    """The checks that version orders along an order which is there anyway always meet.
+    """Yield the checks that version orders along an order of the history always meet.
 
-    Of histories without lists, whose reads show version orders.
+    This is about histories without lists, whose reads would show version orders.
 
-    SOUND BECAUSE all checks that speak of version orders are met together, by version orders within
-    a linear extension of relations that are acyclic without them: sessions, real time, or what
-    checks that do not speak of them forbid the cycles of. No step of a closed walk goes back then.
+    SOUND BECAUSE all checks that mention version orders are met together, by version orders within
+    a linear extension of relations that are acyclic without them: sessions, real time, or relations
+    whose cycles checks without version orders forbid. No step of a closed walk goes back then.
     """
     if not level.by_dependencies or level.theorem:
         return
@@ -634,7 +637,7 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
 
 
 def _goes_along(check: Check, base: set[str]) -> bool:
-    """Whether each step of what violates a check is of the base, or of version orders."""
+    """Return whether each step of a violation of a check is of the base, or of version orders."""
     if not _about_cycles(check):
         return False
     with suppress(NotRegularError, TooLargeError):

@@ -1,7 +1,7 @@
-"""The ``.iso`` language: from a name, a path or a text to what decides it.
+"""The ``.iso`` language: from a name, a path or a text to the route that decides it.
 
-``load.load_spec`` reads a specification, of ``library`` and ``includes``, and
-``classify.route.route`` chooses what decides it. In between, ``syntax`` makes a tree of a text and
-``meaning`` makes core expressions of the tree. Nothing is imported here, so that starting the
-command line stays cheap.
+``load.load_spec`` reads a specification through ``library`` and ``includes``, and
+``classify.route.route`` chooses its route. In between, ``syntax`` parses a text to a tree and
+``meaning`` lowers the tree to core expressions. This module imports nothing, so that the command
+line starts fast.
 """

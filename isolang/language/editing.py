@@ -1,4 +1,4 @@
-"""What an editor asks about a specification that is being written: the answers of ``isocheck lsp``.
+"""Answers an editor's questions about a specification, for ``isocheck lsp``.
 
 Lines and columns count from 1, as everywhere in the language.
 """
@@ -20,18 +20,18 @@ from isolang.language.syntax.source import Span
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PLACE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
-GIVEN: Final = {word.name: word.sentence for word in vocabulary.GIVEN}
-"""The names that every history gives, with what each means."""
+BUILTIN_MEANINGS: Final = {word.name: word.sentence for word in vocabulary.BUILTIN_WORDS}
+"""The names that are defined for every history, with the meaning of each."""
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """Something to be shown at a place of the text.
+    """A message at a place of the text.
 
     Attributes:
-        severity: how bad it is.
-        line: where.
-        column: likewise.
-        message: what is wrong, with the hint.
+        severity: an error or a warning.
+        line: the line of the place.
+        column: the column of the place.
+        message: the mistake, with its hint.
     """
 
     severity: Literal["error", "warning"]
@@ -41,7 +41,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def notes(text: str, path: Path) -> list[Note]:
-    """The errors of a text, or its warnings."""
+    """Return the errors of a text, or its warnings if it has no errors."""
     found = load_buffer(text, path)
     if found.spec is None:
         return [_note("error", error, path) for error in found.errors]
@@ -50,7 +50,7 @@ def notes(text: str, path: Path) -> list[Note]:
 
     try:
         warnings = [*route(found.spec).warnings, *polarity_warnings(found.spec)]
-    except SpecError:  # nothing to check: what is meant to be included
+    except SpecError:  # a text without checks, to be included
         warnings = [*found.spec.warnings]
     return [_warning(one, path) for one in warnings]
 
@@ -80,13 +80,13 @@ def _warning(text: str, path: Path) -> Note:
 
 
 def _short(message: str) -> str:
-    """A message without its place, and without the source line, which the editor shows itself."""
+    """Return a message without its place and source line, which the editor shows itself."""
     first, *rest = message.splitlines()
     return "\n".join([_PLACE.sub("", first), *(line.strip() for line in rest if "hint:" in line)])
 
 
 def word_at(text: str, line: int, column: int) -> str:
-    """The name at a place; empty if there is none."""
+    """Return the name at a place; empty if there is none."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""
@@ -97,7 +97,7 @@ def word_at(text: str, line: int, column: int) -> str:
 
 
 def hover(text: str, path: Path, line: int, column: int) -> str:
-    """What is known of the name at a place: a definition, a check, or a given relation."""
+    """Return the definition, check or builtin that the name at a place refers to, as text."""
     name = word_at(text, line, column)
     found = load_buffer(text, path)
     if not name:
@@ -107,7 +107,7 @@ def hover(text: str, path: Path, line: int, column: int) -> str:
             return "\n\n".join(_about_check(found, name))
         if _declares(item, name):
             return f"```iso\n{_source(item.span)}\n```"
-    return f"`{name}`: {GIVEN[name]}" if name in GIVEN else ""
+    return f"`{name}`: {BUILTIN_MEANINGS[name]}" if name in BUILTIN_MEANINGS else ""
 
 
 def _about_check(found: Buffer, name: str) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _about_check(found: Buffer, name: str) -> Iterator[str]:
 
 
 def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int, int] | None:
-    """Where the name at a place is declared: file, line and column; ``None``: nowhere."""
+    """Return file, line and column of the declaration of the name at a place, or ``None``."""
     name = word_at(text, line, column)
     for item in _items(load_buffer(text, path)):
         if name and _declares(item, name):
@@ -132,27 +132,27 @@ def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int,
 
 
 def completions(text: str, path: Path) -> dict[str, str]:
-    """What may be written: names and words, with what each is."""
+    """Return the names and words that the text may use, with a description of each."""
     from isolang.language.library import list_library
     from isolang.language.syntax.parser import keywords
 
     found = load_buffer(text, path)
-    words = dict.fromkeys(sorted(keywords()), "word of the language") | GIVEN
+    words = dict.fromkeys(sorted(keywords()), "word of the language") | BUILTIN_MEANINGS
     for item in _items(found):
         if isinstance(item, ast.Let | ast.ExistsItem):
             words[item.name.text] = _source(item.span).splitlines()[0]
-    if found.gathered is None:  # it does not parse while somebody writes: the names of the text
+    if found.gathered is None:  # it does not parse yet: offer the names of the text
         words |= {name: "name" for name in _NAME.findall(text) if name not in words}
     return words | {f'"{entry.name}.iso"': entry.title for entry in list_library()}
 
 
 def formatted(text: str, path: Path) -> str | None:
-    """The text in the usual layout; ``None`` if it does not follow the grammar."""
+    """Return the text in the usual layout; ``None`` if it does not follow the grammar."""
     from isolang.language.syntax.layout import format_text
-    from isolang.language.syntax.source import Source
+    from isolang.language.syntax.source import SourceText
 
     try:
-        return format_text(Source(str(path), text))
+        return format_text(SourceText(str(path), text))
     except SpecError:
         return None
 

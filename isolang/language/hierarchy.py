@@ -1,6 +1,6 @@
-"""Which levels of the library imply which: for whoever judges one history by several levels.
+"""The implications among levels of the library, for checks of one history by several levels.
 
-``isocheck spec lattice`` has a proof of each, and tests compare.
+``isocheck spec lattice`` has a proof of each, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def _implications() -> dict[str, tuple[str, ...]]:
     found["ra"] += ("ryw",)
     found["ser-nosession"] += ("pl-3",)
     found["rc-nosession"] += ("pl-2",)
-    # A guarantee is of transactions that are seen as a whole; WFR makes what is seen transitive.
+    # Session guarantees see whole transactions; WFR makes visibility transitive.
     found |= dict.fromkeys(("ryw", "mr", "mw"), ("ra-nosession",))
     return found | {"wfr": ("cc-nosession",), "pl-3": ("pl-2",), "pl-2": ("pl-1",), "pl-1": ()}
 
 
 IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
-"""Per level the levels that it implies directly."""
+"""The levels that each level implies directly."""
 
 
 def implied_by(name: str) -> frozenset[str]:
-    """All that a level implies, itself left out.
+    """Return all levels that a level implies, except itself.
 
     >>> sorted(implied_by("pl-3"))
     ['pl-1', 'pl-2']
@@ -58,7 +58,7 @@ def implied_by(name: str) -> frozenset[str]:
 
 
 def among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """What each of some levels implies directly, when there are no others.
+    """Return, for each of some levels, the others among them that it implies directly.
 
     >>> among(["ser", "si", "pl-3", "pl-1"])
     {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}

@@ -1,4 +1,4 @@
-"""From one text to all texts that it includes, each once, in the order of their effect."""
+"""Collects a text and all texts that it includes, each once, in the order of their effect."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from isolang.errors import SpecError
 from isolang.language.library import FRAGMENTS, SPECS, library_source, near_names
 from isolang.language.syntax import ast
 from isolang.language.syntax.parser import begins_like_a_specification, parse
-from isolang.language.syntax.source import Source, Span, error_at
+from isolang.language.syntax.source import SourceText, Span, error_at
 from isolang.language.trees import parsed
 
 MAX_BYTES = 1 << 20
-"""No specification is larger; a history given by mistake is."""
+"""The greatest size of a specification. A larger file is probably a history, given by mistake."""
 
 
 class Gathered(Struct, frozen=True, kw_only=True):
-    """A main text with everything it includes.
+    """A main text with all texts that it includes.
 
     Attributes:
         main: the parsed main text.
-        items: all items but the includes, those of a file at the place of its first include.
+        items: all items except includes; those of a file are at the place of its first include.
         sources: the texts in the order of reading, the main one first.
-        notes: where a file came from, when that may surprise.
+        notes: notes on files that come from an unexpected folder.
     """
 
     main: ast.File
     items: tuple[ast.Item, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[SourceText, ...]
     notes: tuple[str, ...]
 
 
-def gather(source: Source, *, path: Path | None, include_path: Sequence[Path] = ()) -> Gathered:
-    """Parse a text and everything it includes.
+def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path] = ()) -> Gathered:
+    """Parse a text and all texts that it includes.
 
-    A file is looked for within the including file's folder, then within the folders of
-    ``include_path``, then in the library. Nothing outside of these is read.
+    The search for an include covers the including file's folder, then the folders of
+    ``include_path``, then the library, and reads no other file.
 
     Args:
         source: the main text.
-        path: its file, or ``None`` for a text that stands in none.
-        include_path: folders, in the order in which they are searched.
+        path: its file, or ``None`` for a text without a file.
+        include_path: folders, in the order of the search.
 
     Raises:
         SpecError: a syntax error in any text, or a file that cannot be found or read.
@@ -54,35 +54,35 @@ def gather(source: Source, *, path: Path | None, include_path: Sequence[Path] = 
     return walk.gathered(_Found(source, path))
 
 
-def gather_carried(sources: Sequence[Source]) -> Gathered:
-    """Parse texts that were read elsewhere, the main one first; no file but the library's is read.
+def gather_carried(sources: Sequence[SourceText]) -> Gathered:
+    """Parse texts that were read before, the main one first, without reading files of users.
 
     Args:
-        sources: what ``Gathered.sources`` was then.
+        sources: the ``Gathered.sources`` of that time.
 
     Raises:
-        SpecError: a syntax error in any text, or an include that is neither among them nor in the
-            library.
+        SpecError: a syntax error in any text, or an include that is neither among the texts nor in
+            the library.
     """
     return _Walk(_Carried(tuple(sources))).gathered(_Found(sources[0], None))
 
 
-def read_source(path: Path, *, span: Span | None = None) -> Source:
-    """Read a file as text; a file of the library once.
+def read_source(path: Path, *, span: Span | None = None) -> SourceText:
+    """Return the text of a file; a file of the library is read once.
 
     Args:
         path: the file.
         span: the include that names it, for the error.
 
     Raises:
-        SpecError: it cannot be read, is too large, or is not UTF-8.
+        SpecError: the file cannot be read, is too large, or is not UTF-8.
     """
     in_library = path.resolve().parent in (SPECS, FRAGMENTS)
     source = library_source(path.name) if in_library else None
     return _read(path, span) if source is None else source
 
 
-def _read(path: Path, span: Span | None) -> Source:
+def _read(path: Path, span: Span | None) -> SourceText:
     name = str(path)
 
     def fail(what: str, hint: str = "", line: int = 0) -> SpecError:
@@ -95,7 +95,7 @@ def _read(path: Path, span: Span | None) -> Source:
     try:
         # A FIFO or a device may never end; the user may name one, a text that includes may not.
         if span is not None and path.exists() and not path.is_file():
-            raise fail("is no regular file")
+            raise fail("is not a regular file")
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except IsADirectoryError:
@@ -110,11 +110,11 @@ def _read(path: Path, span: Span | None) -> Source:
         line = data.count(b"\n", 0, error.start) + 1
         got = f"got byte 0x{data[error.start]:02x} in line {line}, expected UTF-8"
         raise fail(f"is not text ({got})", "is this a specification?", line) from None
-    return Source(name, text)
+    return SourceText(name, text)
 
 
 def is_there(path: Path) -> bool:
-    """Whether something has this name; a name that no file can have is nothing."""
+    """Return whether a file or folder has this name; false for a name that no file can have."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -122,15 +122,15 @@ def is_there(path: Path) -> bool:
 
 
 def readable(name: str) -> str:
-    """A name for messages: control characters escaped, the middle of a very long one left out."""
+    """Return a name for messages: control characters escaped, a very long one abbreviated."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
     return text if len(text) <= 200 else f"{text[:100]}…{text[-60:]}"
 
 
 class _Found(Struct, frozen=True):
-    """A text, and the file that it was read from; ``None`` for a text of the library, too."""
+    """A text, and its file; ``None`` for a text of the library or without a file."""
 
-    source: Source
+    source: SourceText
     path: Path | None
 
     @property
@@ -143,12 +143,12 @@ class _Found(Struct, frozen=True):
 
 
 class _Places(Protocol):
-    """Where includes are looked for."""
+    """A place to search for includes."""
 
     notes: list[str]
 
     def find(self, include: ast.Include, place: _Found) -> _Found:
-        """The text that ``include``, which stands in ``place``, means."""
+        """Return the text that an ``include`` of the text ``place`` refers to."""
         ...
 
 
@@ -156,7 +156,7 @@ class _Walk:
     def __init__(self, places: _Places) -> None:
         self._places = places
         self._items: list[ast.Item] = []
-        self._sources: list[Source] = []
+        self._sources: list[SourceText] = []
         self._seen: set[object] = set()
 
     def gathered(self, main: _Found) -> Gathered:
@@ -172,8 +172,8 @@ class _Walk:
     def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
         source = found.source
         if not (include is None or found.in_library or begins_like_a_specification(source)):
-            # Its content is nobody's business: a text of unknown origin may include any file.
-            what = f"{source.name} is no specification: it does not begin like one"
+            # Do not quote the file: an untrusted specification may include any path.
+            what = f"{source.name} is not a specification: it does not begin like one"
             raise error_at(include.span, what)
         self._seen.add(found.identity)
         self._sources.append(source)
@@ -199,17 +199,17 @@ class _Files:
         self._include_path = include_path
 
     def find(self, include: ast.Include, place: _Found) -> _Found:
-        span, wanted = include.span, Path(include.file)
-        if wanted.is_absolute() or os.path.normpath(wanted).startswith(".."):
+        span, name = include.span, Path(include.file)
+        if name.is_absolute() or os.path.normpath(name).startswith(".."):
             what = f"an include names a file within its folder (got {readable(include.file)})"
-            hint = f'give the folder with --include, and write `include "{wanted.name}"`'
+            hint = f'give the folder with --include, and write `include "{name.name}"`'
             raise error_at(span, what, hint=hint)
         known = library_source(include.file)
         folders = [*([place.path.parent] if place.path else []), *self._include_path]
         if place.in_library:
             folders = []
         for folder in folders:
-            found = folder / wanted
+            found = folder / name
             if not is_there(found) or found.is_dir():
                 continue
             if not found.resolve().is_relative_to(folder.resolve()):
@@ -218,7 +218,7 @@ class _Files:
             if source is known:
                 break
             if known is not None:
-                self.notes.append(f'include "{wanted}" is {found}, not the library\'s file')
+                self.notes.append(f'include "{name}" is {found}, not the library\'s file')
             return _Found(source, found)
         if known is not None:
             return _Found(known, None)
@@ -226,21 +226,21 @@ class _Files:
 
 
 class _Carried:
-    """Texts that were read elsewhere, under the names that they had there."""
+    """Texts that were read before, under the names that they had then."""
 
-    def __init__(self, sources: tuple[Source, ...]) -> None:
+    def __init__(self, sources: tuple[SourceText, ...]) -> None:
         self.notes: list[str] = []
         self._sources = sources
 
     def find(self, include: ast.Include, place: _Found) -> _Found:
         folder, slash, _ = place.source.name.rpartition("/")
-        beside = f"{folder}{slash}{include.file}"
+        sibling = f"{folder}{slash}{include.file}"
         library = f"library:{include.file.removesuffix('.iso')}.iso"
         ranked = sorted(
             (
-                (source.name != beside, source.name == library, source)
+                (source.name != sibling, source.name == library, source)
                 for source in self._sources
-                if source.name in (beside, library) or source.name.endswith(f"/{include.file}")
+                if source.name in (sibling, library) or source.name.endswith(f"/{include.file}")
             ),
             key=lambda entry: entry[:2],
         )

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import SpecError
-from isolang.language.syntax.source import Source
+from isolang.language.syntax.source import SourceText
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
 """The folder of the library's levels, which are read in place, as package data."""
@@ -174,7 +174,7 @@ def normalise(name: str) -> str:
 
 
 @cache
-def library_source(name: str) -> Source | None:
+def library_source(name: str) -> SourceText | None:
     """Return the library's text of a name (any case, with or without ``.iso``), or ``None``.
 
     Levels, aliases, fragments and profiles have one.
@@ -185,8 +185,8 @@ def library_source(name: str) -> Source | None:
     stem = normalise(name)
     for entry in (*list_profiles(), *list_mixed()):
         if entry.name == stem:
-            return Source(f"library:{stem}.iso", entry.text)
-    return Source(f"library:{stem}.iso", _text(stem)) if _is_name(stem) else None
+            return SourceText(f"library:{stem}.iso", entry.text)
+    return SourceText(f"library:{stem}.iso", _text(stem)) if _is_name(stem) else None
 
 
 def file_of(source: str) -> Path:

@@ -1,4 +1,4 @@
-"""``load_spec``: from a path, a library name or a text to a lowered specification."""
+"""Loads a specification from a path, a library name or a text: ``load_spec``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from isolang.language.meaning.lower import lower
 from isolang.language.meaning.sorts import check_sorts
 from isolang.language.meaning.sorts import find_errors as find_sort_errors
 from isolang.language.syntax import ast
-from isolang.language.syntax.source import Source, did_you_mean
+from isolang.language.syntax.source import SourceText, did_you_mean
 
 _TEXT = re.compile(
     r"\s*(?:(?:spec|include|let|exists|flag|not|acyclic|irreflexive|empty|require|show|allows|forbids)[\s(\[]"
@@ -41,7 +41,7 @@ def load_spec(
 ) -> Spec:
     r"""Load a specification: parse it with its includes, check its sorts, expand its definitions.
 
-    What the argument is, in this order:
+    The first that applies determines what the argument is:
 
     1. a path object: that file;
     2. a string with a line break, or that begins with a keyword followed by more, or with a
@@ -53,12 +53,12 @@ def load_spec(
     5. any other existing file.
 
     Args:
-        name_or_path_or_text: as above.
-        include_path: folders in which includes are looked for after the including file's own and
+        name_or_path_or_text: a name, a path, or a text.
+        include_path: folders to search for includes, after the including file's own folder and
             before the library.
 
     Returns:
-        The specification. Its ``notes`` and ``warnings`` are for the user to see.
+        The specification. Show its ``notes`` and ``warnings`` to the user.
 
     Raises:
         SpecError: not found, not readable, ill-formed or ill-sorted; ``str()`` is the whole
@@ -80,21 +80,21 @@ def load_spec(
 
 
 @lru_cache(maxsize=256)
-def _of_library(source: Source, notes: tuple[str, ...]) -> Spec:
-    """A level of the library is loaded once: its routes are kept by identity."""
+def _of_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
+    """Load a level of the library, once: its route is cached by identity."""
     return _lowered(gather(source, path=None), notes)
 
 
 def load_texts(texts: Mapping[str, str]) -> Spec:
-    """Load a specification from ``Spec.texts``; no file but the library's is read.
+    """Load a specification from ``Spec.texts``, without reading files of users.
 
     Args:
         texts: name to text, the main one first.
 
     Raises:
-        SpecError: there is none; else as of ``load_spec``.
+        SpecError: the mapping is empty, or an error of ``load_spec``.
     """
-    sources = [Source(name, text) for name, text in texts.items()]
+    sources = [SourceText(name, text) for name, text in texts.items()]
     if not sources:
         raise SpecError("no specification is given (got no text)")
     return _lowered(gather_carried(sources), [])
@@ -131,13 +131,13 @@ def find_errors(
     *,
     include_path: Sequence[str | os.PathLike[str]] = (),
 ) -> list[SpecError]:
-    """Every error that ``load_spec`` would raise if those before it were not there.
+    """Return every error that ``load_spec`` would raise if the earlier ones were mended.
 
-    A text that does not follow the grammar has one: what comes after it is not known.
+    For a text that does not follow the grammar, this is the first error only.
 
     Args:
-        name_or_path_or_text: as of ``load_spec``.
-        include_path: as of ``load_spec``.
+        name_or_path_or_text: the argument of ``load_spec``.
+        include_path: the argument of ``load_spec``.
     """
     try:
         source, path, _ = _locate(name_or_path_or_text)
@@ -154,12 +154,12 @@ def find_errors(
 
 
 class Buffer(Struct, frozen=True, kw_only=True):
-    """A text that is being written, which may have errors.
+    """A text in an editor, which may have errors.
 
     Attributes:
-        gathered: it and what it includes; ``None`` if a text does not follow the grammar.
+        gathered: the text with its includes; ``None`` if one of them does not follow the grammar.
         spec: the specification; ``None`` if there is an error.
-        errors: as of :func:`find_errors`.
+        errors: the errors that :func:`find_errors` finds.
     """
 
     gathered: Gathered | None
@@ -168,15 +168,15 @@ class Buffer(Struct, frozen=True, kw_only=True):
 
 
 def load_buffer(text: str, path: Path) -> Buffer:
-    """Load what an editor holds of a file, saved or not.
+    """Load the content of a file in an editor, saved or not.
 
     Args:
-        text: of the file.
-        path: of the file: where includes are looked for.
+        text: the content.
+        path: the file; the search for includes begins in its folder.
     """
     gathered = None
     try:
-        gathered = gather(Source(str(path), text), path=path, include_path=())
+        gathered = gather(SourceText(str(path), text), path=path, include_path=())
         if errors := find_sort_errors(gathered.items):
             return Buffer(gathered=gathered, spec=None, errors=tuple(errors))
         return Buffer(gathered=gathered, spec=_lowered(gathered, []), errors=())
@@ -184,8 +184,8 @@ def load_buffer(text: str, path: Path) -> Buffer:
         return Buffer(gathered=gathered, spec=None, errors=(error,))
 
 
-def _digest(sources: Sequence[Source]) -> str:
-    """Over the texts in the order of reading, each with its length: no two lists collide."""
+def _digest(sources: Sequence[SourceText]) -> str:
+    """Return the digest of the texts with their lengths, in the order of reading."""
     digest = hashlib.sha256()
     for source in sources:
         data = source.text.encode("utf-8")
@@ -194,21 +194,23 @@ def _digest(sources: Sequence[Source]) -> str:
     return digest.hexdigest()
 
 
-def _locate(given: str | os.PathLike[str]) -> tuple[Source, Path | None, list[str]]:
-    """The main text, its file, and notes."""
-    if isinstance(given, str):
-        if "\n" in given or _TEXT.match(given):
-            return Source("<text>", given), None, []
-        looks_like_path = given.endswith(".iso") or "/" in given or os.sep in given
-        if not looks_like_path and (found := library_source(given)):
+def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, list[str]]:
+    """Return the main text, its file, and notes."""
+    if isinstance(argument, str):
+        if "\n" in argument or _TEXT.match(argument):
+            return SourceText("<text>", argument), None, []
+        looks_like_path = argument.endswith(".iso") or "/" in argument or os.sep in argument
+        if not looks_like_path and (found := library_source(argument)):
             notes = []
-            if is_there(Path(given)):
-                hint = f"write ./{given} for the file"
-                notes.append(f"{given} is the library's level, not the file of that name; {hint}")
+            if is_there(Path(argument)):
+                hint = f"write ./{argument} for the file"
+                notes.append(
+                    f"{argument} is the library's level, not the file of that name; {hint}"
+                )
             return found, None, notes
-    if isinstance(given, str) and not given.strip():
+    if isinstance(argument, str) and not argument.strip():
         raise SpecError("no specification is given (got an empty text)")
-    path = Path(given)
+    path = Path(argument)
     if is_there(path):
         return read_source(path), path, []
     known = library_source(path.name) if path.suffix == ".iso" else None

@@ -1,9 +1,9 @@
-"""The syntax trees of the library's texts, from a table that comes with the package.
+"""The syntax trees of the library's texts, from a table in the package.
 
-To parse the levels that a small check asks for takes longer than the check, so ``trees.json`` holds
-what ``parse`` makes of every text of the library. A tree is found by the whole text: a text that is
-another one is parsed. After a change of a level, the grammar or the tree ``python -m
-isolang.language.trees`` writes the table again; a test compares them.
+Parsing the level of a small check would take longer than the check, so ``trees.json`` holds the
+tree of every text of the library. The key of a tree is the whole text: any other text is parsed.
+After a change of a level, the grammar or the tree, ``python -m isolang.language.trees`` writes the
+table again; a test compares them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from msgspec import Raw, Struct, json
 
 from isolang.language.syntax import ast
 from isolang.language.syntax.parser import parse
-from isolang.language.syntax.source import Source, Span
+from isolang.language.syntax.source import SourceText, Span
 
 TABLE: Final = Path(__file__).with_name("trees.json")
 
 
 @lru_cache(maxsize=256)
-def parsed(source: Source) -> ast.File:
-    """Parse a text of the library; by the identity of the source, so that each is parsed once.
+def parsed(source: SourceText) -> ast.File:
+    """Return the tree of a text of the library, cached by the identity of the source.
 
     Raises:
-        SpecError: as of ``parse``.
+        SpecError: the text does not follow the grammar.
     """
     packed = _table().get(source.text)
     return parse(source) if packed is None else _unpacked(json.decode(packed), source)
@@ -36,12 +36,12 @@ def parsed(source: Source) -> ast.File:
 def _table() -> dict[str, Raw]:
     try:
         return json.decode(TABLE.read_bytes(), type=dict[str, Raw])
-    except FileNotFoundError:  # the table is being made
+    except FileNotFoundError:  # `write` creates the table
         return {}
 
 
 def _packed(value: Any) -> Any:
-    """A tree in JSON: a node is a list that begins with its class, a tuple an object."""
+    """Return a tree as JSON: a node is a list that begins with its class, a tuple an object."""
     if isinstance(value, Span):
         return list(value[1:])
     if isinstance(value, Struct):
@@ -50,7 +50,7 @@ def _packed(value: Any) -> Any:
     return {"": [_packed(one) for one in value]} if isinstance(value, tuple) else value
 
 
-def _unpacked(data: Any, source: Source) -> Any:
+def _unpacked(data: Any, source: SourceText) -> Any:
     match data:
         case [str() as name, *fields]:
             parts = [_unpacked(field, source) for field in fields]
@@ -63,7 +63,7 @@ def _unpacked(data: Any, source: Source) -> Any:
 
 
 def table() -> dict[str, Any]:
-    """What ``trees.json`` should hold: the tree of each text of the library."""
+    """Return the content of ``trees.json``: the tree of each text of the library."""
     from isolang.language.library import library_source, names_of_texts
 
     sources = [library_source(name) for name in names_of_texts()]
@@ -71,7 +71,7 @@ def table() -> dict[str, Any]:
 
 
 def write() -> None:
-    """Write ``trees.json``, a text a line."""
+    """Write ``trees.json``, one text a line."""
     rows = (
         f"{json.encode(text).decode()}:{json.encode(tree).decode()}"
         for text, tree in table().items()

@@ -1,8 +1,8 @@
 """The words of the language: one row for each relation and each set, and every list of them.
 
-A row says what can be said of a word without a history: its sort, what it compares, how it is drawn
-and what it means in one sentence. Each interpreter gives a word its meaning in its own domain and
-takes from here only its name and its kind; a new word is a new row, and an interpreter that does
+A row has all properties of a word that need no history: its sort, what it compares, how it is drawn
+and its meaning in one sentence. Each interpreter implements the meaning of a word in its own domain
+and takes only its name and kind from here; a new word is a new row, and an interpreter that does
 not know it fails at once. ``native/core/relations.def`` has the names for C++.
 """
 
@@ -58,27 +58,29 @@ class Word(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the word.
-        sort: what it is a set of, or relates.
-        meaning: when it relates ``{a}`` to ``{b}``, or contains ``{a}``, as a clause.
-        keyed: whether ``name[x]`` is the part of one key.
+        sort: whether it is a set or a relation, and of what elements.
+        meaning: the condition under which it relates ``{a}`` to ``{b}``, or contains ``{a}``.
+        keyed: whether ``name[x]`` is its part for one key.
         named: whether it takes a name in quotes: ``label "audit"``.
-        fragment: the file of the library that defines it; empty if each history gives it.
+        fragment: the file of the library that defines it; empty for a builtin word.
         transitive: whether r ; r ⊆ r without a key, which simplifications use.
         contains_init: whether it relates the initial transaction to every other one.
-        level: whether it speaks of whole transactions, of statements that read, or of operations.
-        compares: what a history must have for it: times of transactions, moments of operations and
-            of COMMIT, sessions, groups of sessions, labels or levels of transactions.
-        follows: the chosen relations that it is made of.
-        part_of: the relation whose pairs by some reads it is: by item reads (``i…``), or by
-            predicate reads (``p…``).
-        letter: whether edges of event graphs, and of refutations, can be of it.
-        filtered: whether its steps between transactions that access one key are letters of their
-            own: ``rt[W,R]``.
-        beside: the walks, over statements or over operations, that may take it from one COMMIT to
-            another.
-        colour: what its edges share a colour with.
-        dash: how long the lines and gaps of its edges are, in turn; empty for no gaps.
-        joins: where its edges leave the first transaction, and where they enter the second.
+        level: whether it relates whole transactions, statements that read, or operations.
+        compares: the data that a history must have for it: times of transactions, moments of
+            operations and of COMMIT, sessions, groups of sessions, labels or levels of
+            transactions.
+        follows: the chosen relations that define it.
+        part_of: the relation of which it has the pairs by item reads (``i…``), or by predicate
+            reads (``p…``).
+        letter: whether it can label edges of event graphs and of refutations.
+        filtered: whether its steps between accesses to one key are letters of their own:
+            ``rt[W,R]``.
+        between_commits: the walks, over statements or over operations, that may take it from one
+            COMMIT to another.
+        colour: the colour of its edges, which several words share.
+        dash: the lengths of the lines and gaps of its edges, in turn; empty for no gaps.
+        joins: the place where its edges leave the first transaction, and where they enter the
+            second.
     """
 
     name: Name
@@ -95,19 +97,19 @@ class Word(Struct, frozen=True, kw_only=True):
     part_of: Name | None = None
     letter: bool = False
     filtered: bool = False
-    beside: tuple[Walk, ...] = ()
+    between_commits: tuple[Walk, ...] = ()
     colour: Colour = "order"
     dash: tuple[float, ...] = ()
     joins: tuple[Place, Place] = ("end", "begin")
 
     @property
     def sentence(self) -> str:
-        """What the word means, for people: ``relates a to b if …``."""
+        """The meaning of the word, as text: ``relates a to b if …``."""
         verb = "contains a" if self.sort.kind == "set" else "relates a to b"
         return f"{verb} if {self.between('a', 'b')}"
 
     def between(self, a: str, b: str) -> str:
-        """What a pair of it says of two transactions or operations with these names."""
+        """Return its meaning for two transactions or operations with these names."""
         return self.meaning.format(a=a, b=b)
 
 
@@ -122,29 +124,29 @@ VOCABULARY: Final[tuple[Word, ...]] = (
          meaning="{a} was asked to run at the level, a name or a pattern with `*`"),
     Word(name="id", sort=Sort("relation"), meaning="{a} is {b}"),
     Word(name="init", sort=_TXN, transitive=True, contains_init=True, letter=True,
-         beside=("statements", "operations"), dash=(1.5, 5),
+         between_commits=("statements", "operations"), dash=(1.5, 5),
          meaning="{a} is the initial state, which comes before {b}"),
     Word(name="so", sort=_TXN, transitive=True, contains_init=True, compares=("sessions",),
-         letter=True, filtered=True, beside=("statements", "operations"), dash=(1.5, 3),
+         letter=True, filtered=True, between_commits=("statements", "operations"), dash=(1.5, 3),
          meaning="{a} comes before {b} in session order"),
     Word(name="rt", sort=_TXN, transitive=True, contains_init=True, compares=("times",),
-         letter=True, filtered=True, beside=("statements", "operations"),
+         letter=True, filtered=True, between_commits=("statements", "operations"),
          colour="time", dash=(8, 3, 1.5, 3), meaning="{a} had ended before {b} began"),
     Word(name="group-rt", sort=_TXN, transitive=True, compares=("times", "groups"),
-         letter=True, beside=("statements",), colour="time", dash=(8, 3, 3, 3),
+         letter=True, between_commits=("statements",), colour="time", dash=(8, 3, 3, 3),
          meaning="{a}, of the same group, had ended before {b} began"),
     Word(name="same-group", sort=_TXN, compares=("groups",),
          meaning="{a} and {b} are different transactions of one group"),
     Word(name="same-label", sort=_TXN, compares=("labels",),
          meaning="{a} and {b} are different transactions that share a label"),
     Word(name="done", sort=_TXN, compares=("times", "moments"), letter=True, filtered=True,
-         beside=("statements", "operations"), colour="time", dash=(8, 3, 1.5, 3, 1.5, 3),
+         between_commits=("statements", "operations"), colour="time", dash=(8, 3, 1.5, 3, 1.5, 3),
          joins=("end", "end"), meaning="{a} had committed before {b} sent its COMMIT"),
     Word(name="late", sort=_TXN, compares=("times", "moments"), letter=True, filtered=True,
          colour="time", dash=(3, 3, 8, 3, 3, 3), joins=("first", "end"),
          meaning="the first statement of {a} was answered before {b} sent its COMMIT"),
     Word(name="locked", sort=_TXN, compares=("times", "moments"), letter=True,
-         beside=("statements", "operations"), colour="time", dash=(12, 3, 3, 3),
+         between_commits=("statements", "operations"), colour="time", dash=(12, 3, 3, 3),
          joins=("write", "end"),
          meaning="{a}'s write of a key that {b} wrote too was answered before {b} sent its COMMIT"),
     Word(name="committed-before", sort=_TO_EVENT, level="statement", compares=("times", "moments"),
@@ -175,7 +177,7 @@ VOCABULARY: Final[tuple[Word, ...]] = (
     Word(name="wr", sort=_TXN, keyed=True, fragment="prelude.iso", follows=("rf",), letter=True,
          colour="reads", joins=("write", "read"), meaning="{b} read what {a} wrote"),
     Word(name="ww", sort=_TXN, keyed=True, fragment="adya.iso", contains_init=True, letter=True,
-         beside=("statements", "operations"), colour="versions", dash=(9, 3),
+         between_commits=("statements", "operations"), colour="versions", dash=(9, 3),
          joins=("write", "write"), meaning="{b} wrote a later version than {a}"),
     Word(name="rw", sort=_TXN, keyed=True, fragment="adya.iso", follows=("rf", "ww"), letter=True,
          colour="overwrites", dash=(4, 3), joins=("read", "write"),
@@ -207,48 +209,50 @@ assert tuple(ROWS) == get_args(Name)
 
 # --- lists that are derived from the rows, in their order ---
 
-GIVEN: Final = tuple(word for word in VOCABULARY if not word.fragment)
-"""What each history gives, whatever a text defines."""
+BUILTIN_WORDS: Final = tuple(word for word in VOCABULARY if not word.fragment)
+"""The words that are defined for every history, whatever a text defines."""
 
-GIVEN_WHOLE: Final = frozenset(word.name for word in GIVEN if not word.keyed)
-"""Those of them that have no part for each key."""
+BUILTIN_UNKEYED: Final = frozenset(word.name for word in BUILTIN_WORDS if not word.keyed)
+"""Builtin words without parts for each key."""
 
 FRAGMENTS: Final[Mapping[str, str]] = {
     **{word.name: word.fragment for word in VOCABULARY if word.fragment},
     "obs": "prelude.iso",
 }
-"""Names that the library's fragments define, and the fragment. ``obs`` is no relation, but makes
-one of its argument."""
+"""Names that the library's fragments define, and the fragment. ``obs`` is not a relation, but maps
+its argument to one."""
 
 SETS: Final = frozenset(word.name for word in VOCABULARY if word.sort.kind == "set")
-"""The sets."""
+"""The words that are sets."""
 
 TESTS: Final = tuple(w.name for w in VOCABULARY if w.sort == _TXNS and w.keyed)
-"""``[W]`` and ``[R]``, as letters of a word: steps that stay at a transaction that writes, or one
-that reads from outside."""
+"""``[W]`` and ``[R]``, as letters of a walk: steps that stay at a transaction that writes, or that
+has external reads."""
 
 NAMED: Final = tuple(word.name for word in VOCABULARY if word.named)
-"""``label`` and ``level``: sets that a name in quotes selects, and tests of a word, too."""
+"""``label`` and ``level``: sets that a name in quotes selects; tests, too."""
 
 OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
-"""Words that speak of single operations."""
+"""Words about single operations."""
 
 TRANSITIVE: Final = frozenset(word.name for word in VOCABULARY if word.transitive)
 """Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
 unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty."""
 
-GIVEN_ORDERS: Final = tuple(w.name for w in GIVEN if w.transitive and w.letter and w.compares)
-"""Strict orders of transactions that a history gives: ``so``, ``rt`` and ``group-rt``."""
+BUILTIN_ORDERS: Final = tuple(
+    w.name for w in BUILTIN_WORDS if w.transitive and w.letter and w.compares
+)
+"""Builtin strict orders of transactions: ``so``, ``rt`` and ``group-rt``."""
 
 NO_ORDERS: Final = tuple(
-    w.name for w in GIVEN if w.letter and w.level == "transaction" and not w.transitive
+    w.name for w in BUILTIN_WORDS if w.letter and w.level == "transaction" and not w.transitive
 )
-"""Letters between transactions that a history gives, and that are no orders. They may lead over a
-transaction that does not access a key and back, where an order has a pair without it: so a walk
-that stays with one key cannot take them."""
+"""Builtin letters between transactions that are not orders. They may lead over a transaction that
+does not access a key and back, where an order has a pair without it: so a walk that stays with one
+key cannot take them."""
 
-FROM_T0: Final = tuple(w.name for w in GIVEN if w.contains_init)
-"""Given relations that contain ``init``: ``init``, ``so`` and ``rt``."""
+FROM_T0: Final = tuple(w.name for w in BUILTIN_WORDS if w.contains_init)
+"""Builtin relations that contain ``init``: ``init``, ``so`` and ``rt``."""
 
 DEPENDENCIES: Final = tuple(
     w.name for w in VOCABULARY if w.letter and w.fragment and w.part_of is None
@@ -256,13 +260,13 @@ DEPENDENCIES: Final = tuple(
 """Adya's dependencies, whole: ``wr``, ``ww`` and ``rw``."""
 
 BEGIN_WITH_T0: Final = frozenset(w.name for w in VOCABULARY if w.fragment and w.contains_init)
-"""Chosen relations that contain ``init``, whatever a text says of them."""
+"""Chosen relations that contain ``init``, whatever their declaration."""
 
 OF_READS: Final = frozenset(word.name for word in VOCABULARY if "rf" in word.follows)
 """Relations that follow from ``rf``."""
 
 OVERWRITING: Final = frozenset(word.name for word in VOCABULARY if "ww" in word.follows)
-"""Those of them that follow from ``ww``, too."""
+"""Relations that follow from ``ww``."""
 
 PARTS: Final[Mapping[str, tuple[str, str]]] = {
     whole: (item.name, predicate.name)
@@ -270,10 +274,10 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
     if whole is not None
     for item, predicate in [[word for word in VOCABULARY if word.part_of == whole]]
 }
-"""The pairs of a relation by item reads, and those by predicate reads."""
+"""Relation to its part by item reads, and its part by predicate reads."""
 
 SPLIT: Final = OF_READS - PARTS.keys()
-"""Those that tell item reads from predicate reads."""
+"""Relations that distinguish item reads from predicate reads."""
 
 COMPARING_TIMES: Final = frozenset(word.name for word in VOCABULARY if "times" in word.compares)
 """All relations that compare times."""
@@ -286,7 +290,7 @@ MOMENTS: Final = tuple(
 OF_STATEMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "statement"
 )
-"""Relations that compare the moments of a statement with COMMIT, or with those of another one."""
+"""Relations that compare the moments of a statement with COMMIT, or with another statement."""
 
 OF_BEGIN_AND_END: Final = tuple(
     w.name for w in VOCABULARY if "times" in w.compares and "moments" not in w.compares
@@ -303,7 +307,7 @@ COMPARING_NAMES: Final[Mapping[str, frozenset[str]]] = {
     what: frozenset(w.name for w in VOCABULARY if what in w.compares)
     for what in ("labels", "levels")
 }
-"""What looks at labels, and at levels, of transactions."""
+"""The words that compare labels, and those that compare levels, of transactions."""
 
 FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
     word.name for word in VOCABULARY if word.filtered
@@ -312,7 +316,7 @@ FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
 FILTERED: Final = tuple(
     f"{name}[{a},{b}]" for name in FILTERED_RELATIONS for a in "WR" for b in "WR"
 )
-"""Steps of a given relation between transactions that access one key, as letters of words:
+"""Steps of a builtin relation between transactions that access one key, as letters of walks:
 ``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``."""
 
 RELATIONS: Final = (
@@ -324,29 +328,33 @@ RELATIONS: Final = (
 STATEMENT_LETTERS: Final[tuple[str, ...]] = tuple(
     w.name for w in VOCABULARY if w.letter and w.name in OF_EVENTS
 )
-"""Letters that lead to a statement, or from one: from a COMMIT, to another, to its own COMMIT."""
+"""Letters that lead to a statement or from one: from a COMMIT, to another, to its own COMMIT."""
 
-BESIDE_STATEMENTS: Final = tuple(w.name for w in VOCABULARY if "statements" in w.beside)
-BESIDE_OPERATIONS: Final = tuple(w.name for w in VOCABULARY if "operations" in w.beside)
+BETWEEN_COMMITS_BY_STATEMENT: Final = tuple(
+    w.name for w in VOCABULARY if "statements" in w.between_commits
+)
+BETWEEN_COMMITS_BY_OPERATION: Final = tuple(
+    w.name for w in VOCABULARY if "operations" in w.between_commits
+)
 """Letters that a walk over statements, or over operations, may take from COMMIT to COMMIT."""
 
 
 def word_of(name: str) -> Name:
-    """A name as one of the words, so that a type checker sees which of them an interpreter forgot.
+    """Return a name as a word, so that a type checker finds the words an interpreter forgot.
 
     Raises:
-        KeyError: it is no word.
+        KeyError: the name is not a word.
     """
     return ROWS[name].name
 
 
 def relation_of(letter: str) -> str:
-    """The relation that a letter is a part of: ``rt`` for ``rt[W,R]``, ``wr`` for ``wr["a/*"]``."""
+    """Return the relation of a letter: ``rt`` for ``rt[W,R]``, ``wr`` for ``wr["a/*"]``."""
     return letter.partition("[")[0].partition(" ")[0]
 
 
 def whole_letter(letter: str) -> str:
-    """The letter without its names in quotes.
+    """Return the letter without its names in quotes.
 
     >>> whole_letter('rt[W,R][not "a/*"]'), whole_letter('label "a"'), whole_letter("wr")
     ('rt[W,R]', 'label', 'wr')
@@ -356,11 +364,11 @@ def whole_letter(letter: str) -> str:
 
 
 def is_test(letter: str) -> bool:
-    """Whether a letter stays at a transaction: it says what that accesses, or what it is called."""
+    """Return whether a letter is a test, of accesses or of names, which stays at a transaction."""
     return whole_letter(letter) in (*TESTS, *NAMED)
 
 
 def ends_of(letter: str) -> tuple[str, ...]:
-    """The tests at its two ends: ``W`` and ``R`` for ``rt[W,R]``; none of a relation."""
+    """Return the tests at a letter's ends: ``W`` and ``R`` for ``rt[W,R]``; none for a relation."""
     ends = whole_letter(letter).rstrip("]").partition("[")[2]
     return tuple(ends.split(",")) if ends else ()

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from isolang.history.columns import PART, READ_NONE_OF
 from isolang.language.classify.event_graph import Plan
 from isolang.language.vocabulary import (
+    BUILTIN_ORDERS,
     DEPENDENCIES,
     FROM_T0,
-    GIVEN_ORDERS,
     MOMENTS,
     PARTS,
     is_test,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Names, tests, single keys and statements only select some of their pairs.
 _RELATIONS = frozenset(
     (
-        *(*FROM_T0, *GIVEN_ORDERS, *MOMENTS, *DEPENDENCIES),
+        *(*FROM_T0, *BUILTIN_ORDERS, *MOMENTS, *DEPENDENCIES),
         *(part for both in PARTS.values() for part in both),
         *("po", "tx"),
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.relational import Relational
     from isolang.language.classify.route import Route
-    from isolang.language.classify.split import Split
+    from isolang.language.classify.split import SpecSplit
     from isolang.language.meaning.core import Check, Spec
     from isolang.limits import Deadline
     from isolang.problem import Problem
@@ -73,9 +73,9 @@ def decide_in_parts(
     found = decide(parts.plan, problem)
     if not isinstance(found, Valid):
         return _of_part(found, parts)
-    if parts.unmade:
+    if parts.unchosen:
         return None
-    if parts.beside:
+    if parts.other_checks:
         with deadline.during("certify", to_the_end=True):
             met = _meets_other_checks(history, route, parts, found)
         if met is None:
@@ -94,10 +94,10 @@ def decide_in_parts(
     return replace(found, spec=spec, notes=tuple(notes), seconds=seconds)
 
 
-def _of_part(found: Verdict, parts: Split) -> Verdict:
+def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
     """Return the verdict on the part, which holds for the whole unless it is valid."""
-    if isinstance(found, Invalid) and parts.beside:
-        others = ", ".join(f"`{check.name}`" for check in parts.beside)
+    if isinstance(found, Invalid) and parts.other_checks:
+        others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
         note = f"violated whether or not {others} holds: the other checks decide"
         return replace(found, notes=(*found.notes, note))
     return found
@@ -107,12 +107,12 @@ def _of_part(found: Verdict, parts: Split) -> Verdict:
 
 
 def _meets_other_checks(
-    history: History, route: Relational, parts: Split, found: Valid
+    history: History, route: Relational, parts: SpecSplit, found: Valid
 ) -> Valid | None:
     """Return the verdict on the whole, if the model of the part meets the other checks too."""
     proof: Witness | Relations | None = found.witness
     try:
-        if isinstance(proof, Witness) and not _mention(parts.beside, parts.made):
+        if isinstance(proof, Witness) and not _mention(parts.other_checks, parts.chosen):
             world = check_remaining_checks(history, route.spec, parts, proof)
             members = [t for t in bits(world.transactions) if t != world.t0]
         else:
@@ -133,7 +133,7 @@ def _mention(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
     return any(chosen & names(e) for e in parts)
 
 
-def _made(history: History, parts: Split, proof: Witness | Relations) -> Relations | None:
+def _made(history: History, parts: SpecSplit, proof: Witness | Relations) -> Relations | None:
     """Return the order and the visibility that a theorem makes of version orders, if few."""
     theorem = parts.plan.theorem
     if isinstance(proof, Relations):

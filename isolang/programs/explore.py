@@ -1,8 +1,8 @@
-"""All outcomes of a program: what its reads may return, whatever the level.
+"""Lists all outcomes of a program: the values that its reads may return, whatever the level.
 
-An external read returns the initial value or what another transaction wrote, be that aborted or
-overwritten by its own transaction; a read of a key that its transaction wrote returns that write.
-The level decides later which of these outcomes it allows.
+An external read returns the initial value or a write of another transaction, even one that aborts
+or overwrites it itself; a read of a key that its transaction wrote returns that write. A level then
+allows some of these outcomes.
 
 ASSUMPTION: no value comes out of thin air. Each is computed from values that were computed before
 it, so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the outcome 0, 0 alone.
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from isolang.programs.syntax import (
-    Abort,
+    AbortStep,
     Combined,
     Compared,
     Computed,
@@ -26,15 +26,15 @@ from isolang.programs.syntax import (
     Number,
     Program,
     ProgramError,
-    Read,
+    ReadStep,
     Step,
     Value,
     Variable,
-    Write,
+    WriteStep,
 )
 
 MOST: Final = 100_000
-"""Combinations of sources that are tried."""
+"""The greatest number of combinations of sources to try."""
 
 _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
@@ -43,18 +43,18 @@ _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
 }  # fmt: skip
 
 Source: TypeAlias = tuple[int, int] | None
-"""A transaction and which of its writes of the key, from 0; ``None`` for the initial value."""
+"""A transaction and the number of its write of the key, from 0; ``None`` for the initial value."""
 
 
-class Operation(Struct, frozen=True):
-    """An operation as it happened.
+class ExecutedOperation(Struct, frozen=True):
+    """An operation of an outcome.
 
     Attributes:
         kind: ``r`` or ``w``.
         key: the key.
-        value: what it returned, or wrote.
-        name: of a read, what the program calls it; may be empty.
-        own: whether it is a read of what its own transaction wrote.
+        value: the value that it returned or wrote.
+        name: the program's name for a read; may be empty.
+        own: whether it reads a write of its own transaction.
     """
 
     kind: str
@@ -64,19 +64,19 @@ class Operation(Struct, frozen=True):
     own: bool = False
 
 
-class Done(Struct, frozen=True):
-    """A transaction as it happened."""
+class ExecutedTransaction(Struct, frozen=True):
+    """A transaction of an outcome."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[ExecutedOperation, ...]
     aborted: bool = False
 
 
 class _Trace:
     """A transaction, as far as the values of its reads are known.
 
-    A value that is not known yet is ``None``, and so is what is computed from it; a condition on it
-    ends the trace for now. A write of a constant therefore has its value before the reads that come
-    before it: two transactions may read from each other, at levels that allow it.
+    An unknown value is ``None``, and so is each value computed from it; a condition on it ends the
+    trace for now. So a write of a constant has its value before the reads that precede it: two
+    transactions may read from each other, at levels that allow it.
     """
 
     def __init__(
@@ -86,34 +86,34 @@ class _Trace:
         self.writes: dict[str, list[int | None]] = {}
         self.reads: list[str] = []  # the keys of its external reads
         self.open = ""  # the key of the first external read without a source
-        self.waits = False  # for the value of a condition
+        self.waits = False  # whether a condition has no value yet
         self.aborted = False
-        self.refused = False  # a read returned what the program excludes
+        self.refused = False  # whether a read returned a value that the program excludes
         self._initial, self._values = initial, values
         self._named: dict[str, int | None] = {}
         self._run(steps)
 
     @property
     def ended(self) -> bool:
-        """Whether no further step happens, or none is known."""
+        """Return whether the trace has no further step, or none that is known."""
         return bool(self.open) or self.waits or self.aborted
 
-    def done(self) -> Done:
-        """The transaction, whose values are all known."""
+    def done(self) -> ExecutedTransaction:
+        """Return the transaction, whose values are all known."""
         operations = [
-            Operation(kind, key, value, name, own)
+            ExecutedOperation(kind, key, value, name, own)
             for kind, key, value, name, own in self.operations
             if value is not None
         ]
         assert len(operations) == len(self.operations)
-        return Done(tuple(operations), self.aborted)
+        return ExecutedTransaction(tuple(operations), self.aborted)
 
     def _run(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
-                case Read():
+                case ReadStep():
                     self._read(step)
-                case Write():
+                case WriteStep():
                     value = _known(lambda: evaluate(step.value, self._named))  # noqa: B023
                     if value is not None and abs(value) >= 1 << 62:
                         raise ProgramError(f"w({step.key}, …): a value beyond 62 bits")
@@ -124,12 +124,12 @@ class _Trace:
                     self.waits = chosen is None
                     if chosen is not None:
                         self._run(step.then if chosen else step.otherwise)
-                case Abort():
+                case AbortStep():
                     self.aborted = True
             if self.ended:
                 return
 
-    def _read(self, step: Read) -> None:
+    def _read(self, step: ReadStep) -> None:
         own = step.key in self.writes
         if own:
             value = self.writes[step.key][-1]
@@ -141,8 +141,8 @@ class _Trace:
             self.reads.append(step.key)
         if step.expected is not None and value is not None:
             expected = step.expected
-            # The trace goes on: if it lost its writes, who read them would lose their values, and
-            # this read perhaps its own, which is no growth.
+            # The trace goes on: without its writes, their readers would lose values, and perhaps
+            # this read, too; but traces must only grow.
             self.refused |= value != (
                 self._initial.get(step.key, 0) if expected == "nil" else expected
             )
@@ -151,7 +151,7 @@ class _Trace:
 
 
 class _NotYetError(Exception):
-    """A value is not known yet."""
+    """A value is unknown so far."""
 
 
 _Known = TypeVar("_Known")
@@ -164,15 +164,15 @@ def _known(compute: Callable[[], _Known]) -> _Known | None:
         return None
 
 
-def explore(program: Program, *, most: int = MOST) -> list[tuple[Done, ...]]:
-    """All outcomes, each once, in the order of the values that their reads return.
+def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransaction, ...]]:
+    """Return all outcomes, each once, in the order of the values that their reads return.
 
     Args:
-        program: what runs.
-        most: how many combinations of sources are tried.
+        program: the program.
+        most: the greatest number of combinations of sources to try.
 
     Raises:
-        ProgramError: there are more.
+        ProgramError: there are more combinations.
 
     >>> from isolang.programs.syntax import parse_program
     >>> skew = parse_program("r(x) w(y, 1) || r(y) w(x, 1)")
@@ -181,7 +181,7 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[Done, ...]]:
     """
     transactions = [steps for _, steps in program.transactions()]
     writes = [dict(_writes(steps)) for steps in transactions]
-    found: dict[tuple[Done, ...], None] = {}
+    found: dict[tuple[ExecutedTransaction, ...], None] = {}
     todo: list[tuple[tuple[Source, ...], ...]] = [((),) * len(transactions)]
     tried = 0
     while todo:
@@ -207,14 +207,14 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[Done, ...]]:
                 todo += [(*chosen[:t], (*chosen[t], one), *chosen[t + 1 :]) for one in sources]
                 break
         else:
-            # What has no value now never gets one: its source does not happen, or depends on it.
+            # An unknown value never gets known now: its source does not happen, or depends on it.
             if not any(map(_unknown, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
     return sorted(found, key=_order)
 
 
 def _unknown(trace: _Trace) -> bool:
-    """Whether a value is missing; a condition that waits does so for one of these."""
+    """Return whether a value is unknown; a waiting condition waits for such a value."""
     return any(value is None for _, _, value, _, _ in trace.operations)
 
 
@@ -223,7 +223,7 @@ def _run(
     initial: Mapping[str, int],
     chosen: Sequence[Sequence[Source]],
 ) -> list[_Trace]:
-    """Each transaction as far as its sources have values.
+    """Return each transaction as far as its sources have values.
 
     SOUND BECAUSE a trace only grows as values become known, so the result does not depend on the
     order in which they do.
@@ -249,10 +249,10 @@ def _run(
 
 
 def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
-    """How often a transaction may write each key, at most."""
+    """Yield each key with the greatest number of its writes in a transaction."""
     counts: dict[str, int] = {}
     for step in steps:
-        if isinstance(step, Write):
+        if isinstance(step, WriteStep):
             counts[step.key] = counts.get(step.key, 0) + 1
         elif isinstance(step, If):
             ways = [dict(_writes(step.then)), dict(_writes(step.otherwise))]
@@ -261,18 +261,18 @@ def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
     yield from counts.items()
 
 
-def _order(outcome: Sequence[Done]) -> tuple[object, ...]:
+def _order(outcome: Sequence[ExecutedTransaction]) -> tuple[object, ...]:
     reads = tuple(op.value for one in outcome for op in one.operations if op.kind == "r")
     every = tuple((op.kind, op.key, op.value) for one in outcome for op in one.operations)
     return reads, every, tuple(one.aborted for one in outcome)
 
 
 def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
-    """A value, with what the reads returned.
+    """Return a value, given the values of the reads.
 
     Raises:
         KeyError: it depends on a read that did not happen.
-        _NotYetError: it depends on a read whose value is not known yet.
+        _NotYetError: it depends on a read whose value is unknown so far.
     """
     match value:
         case Number():
@@ -288,7 +288,7 @@ def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
 
 
 def holds(condition: Condition, named: Mapping[str, int | None]) -> bool:
-    """Whether a condition holds; see :func:`evaluate`."""
+    """Return whether a condition holds; see :func:`evaluate`."""
     match condition:
         case Compared():
             left, right = evaluate(condition.left, named), evaluate(condition.right, named)
@@ -300,8 +300,8 @@ def holds(condition: Condition, named: Mapping[str, int | None]) -> bool:
             return all(found) if condition.op == "and" else any(found)
 
 
-def satisfies(outcome: Sequence[Done], condition: Condition) -> bool:
-    """Whether an outcome satisfies a condition; never if a read that it names did not happen."""
+def satisfies(outcome: Sequence[ExecutedTransaction], condition: Condition) -> bool:
+    """Return whether an outcome satisfies a condition; false if a named read did not happen."""
     named = {op.name: op.value for one in outcome for op in one.operations if op.name}
     try:
         return holds(condition, named)

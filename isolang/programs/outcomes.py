@@ -1,8 +1,8 @@
-"""Which outcomes of a program each level allows: a verdict, with its proof, for each pair.
+"""Determines the outcomes of a program that each level allows: a verdict with its proof for each.
 
-An outcome becomes a history: what its clients saw, values alone. A level allows the outcome iff the
-history satisfies it, which the checker of histories decides and certifies. Nothing here knows a
-level.
+An outcome becomes a history of the values that clients saw. A level allows the outcome iff the
+history satisfies the level, which the checker of histories decides and certifies. This module knows
+no level.
 """
 
 from __future__ import annotations
@@ -21,26 +21,32 @@ from isolang.history.transaction import Transaction
 from isolang.history.writers import write_history
 from isolang.language.classify.route import Route
 from isolang.options import Options
-from isolang.programs.explore import MOST, Done, Operation, explore, satisfies
-from isolang.programs.syntax import Program, ProgramError, Target
+from isolang.programs.explore import (
+    MOST,
+    ExecutedOperation,
+    ExecutedTransaction,
+    explore,
+    satisfies,
+)
+from isolang.programs.syntax import ExistsCondition, Program, ProgramError
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 Standing: TypeAlias = Literal["allowed", "forbidden", "unknown"]
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """One outcome, and what the levels say of it.
+    """One outcome with its verdicts.
 
     Attributes:
-        transactions: as they happened.
-        reads: what each read returned, by its name.
-        aborted: which transactions aborted, from 1.
-        history: what clients saw, as the file has it.
+        transactions: the transactions of the outcome.
+        reads: the value of each read, by its name.
+        aborted: the numbers of the aborted transactions, from 1.
+        history: the history that clients saw, as read from the file.
         edn: the bytes of that file.
-        verdicts: one for each level, in their order.
+        verdicts: one for each level, in the order of the levels.
     """
 
-    transactions: tuple[Done, ...]
+    transactions: tuple[ExecutedTransaction, ...]
     reads: dict[str, int]
     aborted: tuple[int, ...]
     history: History
@@ -48,15 +54,15 @@ class Outcome(Struct, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
 
 
-class Table(Struct, frozen=True, kw_only=True):
-    """The outcomes of a program, and what the levels say of them.
+class OutcomeTable(Struct, frozen=True, kw_only=True):
+    """The outcomes of a program with their verdicts.
 
     Attributes:
-        program: what ran.
+        program: the program.
         levels: the names of the levels.
         reads: the names of all reads, in the order of the program.
-        outcomes: each once.
-        seconds: how long it took.
+        outcomes: all outcomes, each once.
+        seconds: the time that the verdicts took.
     """
 
     program: Program
@@ -65,23 +71,23 @@ class Table(Struct, frozen=True, kw_only=True):
     outcomes: tuple[Outcome, ...]
     seconds: float
 
-    def of_target(self, target: Target) -> list[Outcome]:
-        """The outcomes that satisfy the condition of a target."""
+    def of_target(self, target: ExistsCondition) -> list[Outcome]:
+        """Return the outcomes that satisfy a condition."""
         return [one for one in self.outcomes if satisfies(one.transactions, target.condition)]
 
-    def standing_of(self, target: Target, level: int) -> Standing:
-        """Whether a level allows some outcome that satisfies the condition of a target."""
+    def standing_of(self, target: ExistsCondition, level: int) -> Standing:
+        """Return whether a level allows some outcome that satisfies a condition."""
         found = {standing(one.verdicts[level]) for one in self.of_target(target)}
         return "allowed" if "allowed" in found else "unknown" if "unknown" in found else "forbidden"
 
     @property
     def decided(self) -> bool:
-        """Whether no verdict is unknown."""
+        """Return whether no verdict is unknown."""
         return not any(isinstance(v, Unknown) for one in self.outcomes for v in one.verdicts)
 
 
 def standing(verdict: Verdict) -> Standing:
-    """What a verdict says of an outcome."""
+    """Return the standing of an outcome by its verdict."""
     match verdict:
         case Valid():
             return "allowed"
@@ -100,19 +106,19 @@ def outcomes(
     *,
     most: int = MOST,
     progress: Callable[[str], object] = lambda phase: None,
-) -> Table:
-    """List the outcomes of a program, and judge each by several levels.
+) -> OutcomeTable:
+    """List the outcomes of a program, and check each by several levels.
 
     Args:
-        program: of ``parse_program``.
+        program: the program.
         levels: the names of the levels and their routes.
-        options: how to check; the timeout is for each verdict.
-        most: how many combinations of sources are tried.
+        options: the options of the checks; the timeout is for each verdict.
+        most: the greatest number of combinations of sources to try.
         progress: called with the phase as it begins.
 
     Raises:
         ProgramError: it has too many outcomes.
-        HistoryError: a level compares times, which outcomes have not.
+        HistoryError: a level compares times, which outcomes do not have.
 
     >>> from isolang.api import load_spec
     >>> from isolang.language.classify.route import route
@@ -151,7 +157,7 @@ def outcomes(
                 verdicts=verdicts,
             )
         )
-    return Table(
+    return OutcomeTable(
         program=program,
         levels=tuple(name for name, _ in levels),
         reads=_columns(rows),
@@ -160,8 +166,8 @@ def outcomes(
     )
 
 
-def _reads(transactions: Sequence[Done]) -> Iterator[tuple[str, int]]:
-    """The reads by name: the program's, else the transaction and the key: ``T1.x``, ``T1.x.2``."""
+def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, int]]:
+    """Yield reads by name: the program's, else transaction and key: ``T1.x``, ``T1.x.2``."""
     for t, one in enumerate(transactions, 1):
         seen: dict[str, int] = {}
         for op in one.operations:
@@ -171,21 +177,24 @@ def _reads(transactions: Sequence[Done]) -> Iterator[tuple[str, int]]:
 
 
 def _columns(rows: Sequence[Outcome]) -> tuple[str, ...]:
-    """The names of all reads: those of one transaction stand together, in program order."""
+    """Return the names of all reads, by transaction and program order."""
     places: dict[str, tuple[int, int]] = {}
     for row in rows:
         for t, one in enumerate(row.transactions):
-            for place, (name, _) in enumerate(_reads([*[Done(())] * t, one])):
+            for place, (name, _) in enumerate(_reads([*[ExecutedTransaction(())] * t, one])):
                 places[name] = max(places.get(name, (t, 0)), (t, place))
     return tuple(sorted(places, key=lambda name: places[name]))
 
 
 def _history(
-    program: Program, sessions: Sequence[int], transactions: Sequence[Done], number: int
+    program: Program,
+    sessions: Sequence[int],
+    transactions: Sequence[ExecutedTransaction],
+    number: int,
 ) -> tuple[bytes, History]:
-    """The history that the clients saw, as EDN, and as it is read from there.
+    """Return the history that the clients saw, as EDN, and as read from the EDN.
 
-    It is judged as it was read, so that certificates are of the file.
+    The check is of the history as read, so that certificates are about the file.
     """
     written: dict[str, set[int]] = {}
     for one in transactions:
@@ -210,10 +219,10 @@ def _history(
     return edn, load_history(stream, "edn")
 
 
-def _op(op: Operation, initial: int, written: dict[str, set[int]]) -> tuple[Any, ...]:
-    """An operation of a history, in which the initial value is nil.
+def _op(op: ExecutedOperation, initial: int, written: dict[str, set[int]]) -> tuple[Any, ...]:
+    """Return an operation for a history in which the initial value is nil.
 
-    A value that is the initial one and was written, too, is a read that returned one of the two.
+    If a transaction writes the initial value, too, a read of it returned one of the two.
     """
     if op.kind == "w" or op.own or op.value != initial:
         return op.kind, op.key, op.value
@@ -222,17 +231,17 @@ def _op(op: Operation, initial: int, written: dict[str, set[int]]) -> tuple[Any,
     return "r", op.key, None
 
 
-def save(table: Table, folder: Path) -> list[Path]:
-    """Save the history of each outcome, and of each level its certificate and its picture.
+def save(table: OutcomeTable, folder: Path) -> list[Path]:
+    """Save the history of each outcome, and a certificate and a picture for each level.
 
-    The picture of a forbidden outcome shows why it is; that of another one, the dependencies of its
-    witness, if that has some.
+    The picture of a forbidden outcome shows why it is forbidden; that of an allowed one, the
+    dependencies of its witness, if it has any.
 
     Returns:
-        The files.
+        The paths of the files.
 
     Raises:
-        ProgramError: they cannot be written.
+        ProgramError: a file cannot be written.
     """
     from isolang.files import replacing, write_whole
     from isolang.report.dependencies import dependencies
@@ -262,5 +271,5 @@ def save(table: Table, folder: Path) -> list[Path]:
 
 
 def file_name(level: str) -> str:
-    """What the files of a level are called: the last part of its path, without odd characters."""
+    """Return the stem of a level's files: the last part of its path, without special characters."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(level).stem) or "level"

@@ -1,11 +1,11 @@
-"""The table of outcomes for pages and papers: HTML and LaTeX."""
+"""Writes the table of outcomes for pages and papers: HTML and LaTeX."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from isolang.programs.outcomes import Outcome, Table, standing
+from isolang.programs.outcomes import Outcome, OutcomeTable, standing
 from isolang.report.dependencies import dependencies
 from isolang.report.figure import figure
 from isolang.report.picture import visible
@@ -20,27 +20,27 @@ _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unkno
 
 
 def cell(verdict: Verdict) -> str:
-    """What the table says of an outcome at a level: of a forbidden one, the anomaly."""
+    """Return the cell of a verdict: its standing, or the anomaly of a forbidden outcome."""
     return verdict.violation.anomaly if isinstance(verdict, Invalid) else standing(verdict)
 
 
-def values(table: Table, outcome: Outcome) -> list[str]:
-    """The values of the reads, in the order of the columns; ``-`` for one that did not happen."""
+def values(table: OutcomeTable, outcome: Outcome) -> list[str]:
+    """Return the values of the reads, by column; ``-`` for a read that did not happen."""
     return [str(outcome.reads.get(name, "-")) for name in table.reads]
 
 
-def aborts(table: Table) -> bool:
-    """Whether some transaction aborts in some outcome, so that the table has a column for it."""
+def aborts(table: OutcomeTable) -> bool:
+    """Return whether some transaction aborts in some outcome: the table then has a column."""
     return any(one.aborted for one in table.outcomes)
 
 
 def aborted(outcome: Outcome) -> str:
-    """Which transactions aborted."""
+    """Return the transactions that aborted, as text."""
     return " ".join(f"T{t}" for t in outcome.aborted)
 
 
-def program_lines(table: Table) -> Iterator[str]:
-    """The program, a line for each transaction."""
+def program_lines(table: OutcomeTable) -> Iterator[str]:
+    """Yield the lines of the program, one for each transaction."""
     number = 0
     for session, own in enumerate(table.program.texts, 1):
         for written in own:
@@ -51,8 +51,8 @@ def program_lines(table: Table) -> Iterator[str]:
 # --- HTML ---
 
 
-def html(table: Table) -> str:
-    """The page: the table, and below it each outcome with its history and its arguments."""
+def html(table: OutcomeTable) -> str:
+    """Return the page: the table, and below it each outcome with its history and arguments."""
     program = table.program
     title = f"{program.name}: {program.title}" if program.title else program.name
     lines = "\n".join(text(line) for line in program_lines(table))
@@ -67,7 +67,7 @@ def html(table: Table) -> str:
     return plain_page(title, "".join(body))
 
 
-def _table(table: Table) -> str:
+def _table(table: OutcomeTable) -> str:
     columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
     rows = []
     for number, one in enumerate(table.outcomes, 1):
@@ -82,14 +82,14 @@ def _table(table: Table) -> str:
     return _grid(["", *columns, *table.levels], rows)
 
 
-def _targets(table: Table) -> str:
+def _targets(table: OutcomeTable) -> str:
     rows = []
     for target in table.program.targets:
         title = f"<small>{text(target.title)}</small>" if target.title else ""
         cells = [f"<td>{text(target.text)}{title}</td>"]
         for level in range(len(table.levels)):
-            said = table.standing_of(target, level)
-            cells.append(f'<td class="{_CLASSES[said]}">{said}</td>')
+            found = table.standing_of(target, level)
+            cells.append(f'<td class="{_CLASSES[found]}">{found}</td>')
         rows.append(cells)
     return _grid(["exists", *table.levels], rows)
 
@@ -103,9 +103,9 @@ def _grid(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     )
 
 
-def _outcome(table: Table, number: int, one: Outcome) -> Iterator[str]:
-    said = ", ".join(f"{name} = {value}" for name, value in one.reads.items())
-    yield f'<h2 id="o{number}">{number}. {text(said or "no reads")}</h2>'
+def _outcome(table: OutcomeTable, number: int, one: Outcome) -> Iterator[str]:
+    reads = ", ".join(f"{name} = {value}" for name, value in one.reads.items())
+    yield f'<h2 id="o{number}">{number}. {text(reads or "no reads")}</h2>'
     yield f"<pre>{_lines(one.edn.decode())}</pre>"
     yield '<div class="beside">'
     for level, verdict in zip(table.levels, one.verdicts, strict=True):
@@ -141,8 +141,8 @@ _ESCAPES: Final = str.maketrans(
 )  # fmt: skip
 
 
-def latex(table: Table) -> str:
-    r"""The table as a ``tabular``: ``\checkmark`` (amssymb) where a level allows the outcome."""
+def latex(table: OutcomeTable) -> str:
+    r"""Return a ``tabular``, with ``\checkmark`` (amssymb) where a level allows the outcome."""
     columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
     lines = [f"% {line}" for line in map(visible, program_lines(table))]
     lines.append(rf"\begin{{tabular}}{{{'r' * len(columns)}{'l' * len(table.levels)}}}")
@@ -151,11 +151,11 @@ def latex(table: Table) -> str:
     lines.append(r"\hline")
     for one in table.outcomes:
         found = values(table, one) + ([aborted(one)] if aborts(table) else [])
-        said = [
+        cells = [
             r"\checkmark" if isinstance(verdict, Valid) else escaped(cell(verdict))
             for verdict in one.verdicts
         ]
-        lines.append(" & ".join([*map(escaped, found), *said]) + r" \\")
+        lines.append(" & ".join([*map(escaped, found), *cells]) + r" \\")
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
 
@@ -164,5 +164,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """Text as LaTeX that is nothing but this text."""
+    """Return LaTeX that prints a text as it is."""
     return visible(value).translate(_ESCAPES)

@@ -1,4 +1,4 @@
-"""The text of a program: what may stand in it, and its parts.
+"""The syntax of programs: the parts of a text, and their parser.
 
 A program is a few sessions, separated by ``||``; a session is a few transactions, separated by
 ``->``; a transaction is a sequence of steps::
@@ -8,7 +8,7 @@ A program is a few sessions, separated by ``||``; a session is a few transaction
     a = r(x) w(x, a + 20) || b = r(x) w(x, b + 30)
     exists a = 100 and b = 100 "lost update"
 
-There are no loops, so a program has finitely many outcomes.
+Without loops, a program has finitely many outcomes.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Number(Struct, frozen=True):
 
 
 class Variable(Struct, frozen=True):
-    """What a read returned, by the name that the program gives it."""
+    """The value of a read, by the name that the program gives it."""
 
     name: str
 
 
 class Computed(Struct, frozen=True):
-    """A value computed from two others."""
+    """A value that is computed from two others."""
 
     op: Operator
     left: Value
@@ -66,7 +66,7 @@ class Compared(Struct, frozen=True):
 
 
 class Combined(Struct, frozen=True):
-    """Conditions of which all hold (``and``), any holds (``or``), or the only one does not."""
+    """Conditions: all hold (``and``), any holds (``or``), the only one does not hold (``not``)."""
 
     op: Literal["and", "or", "not"]
     parts: tuple[Condition, ...]
@@ -75,13 +75,13 @@ class Combined(Struct, frozen=True):
 Condition: TypeAlias = Compared | Combined
 
 
-class Read(Struct, frozen=True):
-    """``name = r(key)``, or ``r(key, expected)``: only outcomes in which it returns that value.
+class ReadStep(Struct, frozen=True):
+    """``name = r(key)``, or ``r(key, expected)``, which restricts outcomes to that value.
 
     Attributes:
         key: the key.
         name: the variable; empty for none.
-        expected: the value that it must return; ``"nil"`` is the initial one; ``None`` for any.
+        expected: the value that it must return; ``"nil"`` for the initial one; ``None`` for any.
     """
 
     key: str
@@ -89,7 +89,7 @@ class Read(Struct, frozen=True):
     expected: int | Literal["nil"] | None = None
 
 
-class Write(Struct, frozen=True):
+class WriteStep(Struct, frozen=True):
     """``w(key, value)``."""
 
     key: str
@@ -104,15 +104,15 @@ class If(Struct, frozen=True):
     otherwise: tuple[Step, ...] = ()
 
 
-class Abort(Struct, frozen=True):
-    """``abort``: the transaction ends, and nothing of it takes effect."""
+class AbortStep(Struct, frozen=True):
+    """``abort``: the transaction ends, and none of its writes take effect."""
 
 
-Step: TypeAlias = Read | Write | If | Abort
+Step: TypeAlias = ReadStep | WriteStep | If | AbortStep
 
 
-class Target(Struct, frozen=True, kw_only=True):
-    """``exists condition "title"``: whether some outcome satisfies the condition."""
+class ExistsCondition(Struct, frozen=True, kw_only=True):
+    """``exists condition "title"``: the question whether some outcome satisfies the condition."""
 
     condition: Condition
     text: str
@@ -123,12 +123,12 @@ class Program(Struct, frozen=True, kw_only=True):
     """A program.
 
     Attributes:
-        name: of its header, else of its file.
-        title: of its header, or empty.
-        initial: the initial value of each key that is not 0.
-        sessions: per session its transactions: the steps of each.
-        texts: the text of each transaction, likewise.
-        targets: what it asks about its outcomes.
+        name: the name in its header, or else the name of its file.
+        title: the title in its header, or empty.
+        initial: the initial values that are not 0, by key.
+        sessions: the transactions of each session, and the steps of each transaction.
+        texts: the transactions of each session, as texts.
+        targets: the questions about its outcomes.
     """
 
     name: str
@@ -136,10 +136,10 @@ class Program(Struct, frozen=True, kw_only=True):
     initial: dict[str, int]
     sessions: tuple[tuple[tuple[Step, ...], ...], ...]
     texts: tuple[tuple[str, ...], ...]
-    targets: tuple[Target, ...] = ()
+    targets: tuple[ExistsCondition, ...] = ()
 
     def transactions(self) -> Iterator[tuple[int, tuple[Step, ...]]]:
-        """The transactions in order, each with the number of its session."""
+        """Yield the transactions in order, each with the number of its session."""
         for number, own in enumerate(self.sessions):
             for steps in own:
                 yield number, steps
@@ -170,7 +170,7 @@ def load_program(path: str | Path) -> Program:
     """Read a program from a file.
 
     Raises:
-        ProgramError: it cannot be read; the message names line and column.
+        ProgramError: the file cannot be read or parsed; the message has line and column.
     """
     path = Path(path)
     try:
@@ -187,10 +187,10 @@ def parse_program(text: str, file: str = "<text>") -> Program:
 
     Args:
         text: the program.
-        file: what messages call it.
+        file: the name of the program in messages.
 
     Raises:
-        ProgramError: it is not one.
+        ProgramError: the text does not follow the syntax.
 
     >>> found = parse_program("a = r(x) w(y, a + 1) || r(y) -> w(x, 2)")
     >>> [len(own) for own in found.sessions], found.texts[0]
@@ -301,11 +301,11 @@ class _Parser:
             targets=tuple(targets),
         )
 
-    def _target(self) -> Target:
+    def _target(self) -> ExistsCondition:
         start = self._next.start
         condition = self._condition(frozenset(self._names), 0)
         text = " ".join(self._text[start : self._tokens[self._at - 1].end].split())
-        return Target(condition=condition, text=text, title=self._string())
+        return ExistsCondition(condition=condition, text=text, title=self._string())
 
     def _session(self) -> list[tuple[tuple[Step, ...], str]]:
         found = [self._transaction()]
@@ -324,7 +324,7 @@ class _Parser:
         return steps, " ".join(text.split())
 
     def _sequence(self, known: set[str], depth: int) -> tuple[Step, ...]:
-        """Steps up to what is none; ``known`` are the variables that have a value there."""
+        """Return the steps up to the first other token; ``known`` are variables with a value."""
         if depth > DEEPEST:
             raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
         steps: list[Step] = []
@@ -338,7 +338,7 @@ class _Parser:
 
     def _step(self, known: set[str], depth: int) -> Step | None:
         if self._accept("abort"):
-            return Abort()
+            return AbortStep()
         if self._accept("if"):
             condition = self._condition(frozenset(known), 0)
             then, otherwise = set(known), set(known)
@@ -352,14 +352,14 @@ class _Parser:
             self._need(",")
             value = self._value(frozenset(known), 0)
             self._need(")")
-            return Write(key, value)
+            return WriteStep(key, value)
         if self._accept("r"):
             return self._read("")
         if self._next.kind == "name" and self._next.text not in _KEYWORDS:
             token = self._take()
             self._need("=")
             if not self._accept("r"):
-                raise self._expected("`r(key)`: a name stands for what a read returns")
+                raise self._expected("`r(key)`: a name is the value of a read")
             if token.text in self._names:
                 what = f"`{token.text}` is the name of another read"
                 raise self._error(token.start, what, "each read has a name of its own")
@@ -374,14 +374,14 @@ class _Parser:
         self._need("}")
         return steps
 
-    def _read(self, name: str) -> Read:
+    def _read(self, name: str) -> ReadStep:
         self._need("(")
         key = self._name("a key")
         expected: int | Literal["nil"] | None = None
         if self._accept(","):
             expected = "nil" if self._accept("nil") else self._integer()
         self._need(")")
-        return Read(key, name, expected)
+        return ReadStep(key, name, expected)
 
     # --- values and conditions ---
 
@@ -440,7 +440,7 @@ class _Parser:
         return Compared(op, left, self._value(known, depth))
 
     def _in_parentheses(self, known: frozenset[str], depth: int) -> Condition | None:
-        """``(condition)``; ``None``, with nothing read, where the parentheses hold a value."""
+        """Parse ``(condition)``; return ``None``, at the same place, if they hold a value."""
         level = 0
         for at in range(self._at, len(self._tokens)):
             level += {"(": 1, ")": -1}.get(self._tokens[at].text, 0)

@@ -25,7 +25,7 @@ from isolang.report.picture import (
 from isolang.report.plain import figure, plain_page, text
 
 if TYPE_CHECKING:
-    from isolang.comparison.compare import Half, Witness
+    from isolang.comparison.compare import Implication, SeparatingHistory
     from isolang.output.explained import Explained, ExplainedCheck, Graph
 
 _RADIUS: Final = 17.0
@@ -40,13 +40,13 @@ class Apart(Struct, frozen=True, kw_only=True):
     """
 
     weaker: str
-    half: Half
+    half: Implication
 
 
 def html(
     found: Explained,
     texts: Mapping[str, str],
-    examples: Mapping[str, Half | str],
+    examples: Mapping[str, Implication | str],
     apart: Sequence[Apart],
 ) -> str:
     """Make the page.
@@ -101,7 +101,7 @@ def _facts(found: Explained) -> str:
     return f"<dl>{''.join(f'<dt>{text(a)}</dt><dd>{said(b)}</dd>' for a, b in rows)}</dl>"
 
 
-def _check(check: ExplainedCheck, example: Half | str) -> Iterator[str]:
+def _check(check: ExplainedCheck, example: Implication | str) -> Iterator[str]:
     yield f"<h2>The check {text(check.name)}</h2><p><code>{text(check.text)}</code></p>"
     yield '<div class="beside"><div>'
     if check.event_graph is not None:
@@ -120,7 +120,7 @@ def _check(check: ExplainedCheck, example: Half | str) -> Iterator[str]:
     yield "</div></div>"
 
 
-def _example(example: Half | str) -> Iterator[str]:
+def _example(example: Implication | str) -> Iterator[str]:
     if isinstance(example, str):
         yield f'<p class="note">{text(example or "not looked for")}</p>'
     elif example.witness is not None:
@@ -134,7 +134,7 @@ def _example(example: Half | str) -> Iterator[str]:
         )
 
 
-def _witness(witness: Witness) -> Iterator[str]:
+def _witness(witness: SeparatingHistory) -> Iterator[str]:
     violation = witness.violation.violation
     yield figure(
         figure_of(violation, witness.violation.spec.name, key=False),

@@ -8,7 +8,7 @@ from itertools import pairwise
 from textwrap import TextWrapper, wrap
 from typing import Final
 
-from isolang.comparison.compare import Half
+from isolang.comparison.compare import Implication
 from isolang.comparison.lattice import Lattice
 from isolang.report.layers import Node, layers
 
@@ -55,8 +55,8 @@ def svg(found: Lattice) -> str:
         "@media (prefers-color-scheme:dark){.b{fill:#21262d;stroke:#8b949e}.e{stroke:#6e7681}"
         "text{fill:#e6edf3}}</style>",
     ]
-    for (a, b), half in found.told.items():
-        title = escape(f"{a} implies {b}; not the other way round: {_example(half)}")
+    for (a, b), implication in found.converses.items():
+        title = escape(f"{a} implies {b}; not the other way round: {_example(implication)}")
         path = ""
         for one, other in pairwise(ways[a, b]):
             (x1, y1), (x2, y2) = centre[one], centre[other]
@@ -83,13 +83,14 @@ def dot(found: Lattice) -> str:
     lines = ["digraph levels {", "  node [shape=box, style=rounded];"]
     lines += [f'  "{same[0]}" [tooltip="{" = ".join(same)}"];' for same in found.order.classes]
     lines += [
-        f'  "{a}" -> "{b}" [tooltip="{_example(half)}"];' for (a, b), half in found.told.items()
+        f'  "{a}" -> "{b}" [tooltip="{_example(implication)}"];'
+        for (a, b), implication in found.converses.items()
     ]
     return "\n".join([*lines, "}", ""])
 
 
-def _example(half: Half) -> str:
-    return "no history found" if half.witness is None else str(half.witness.small)
+def _example(implication: Implication) -> str:
+    return "no history found" if implication.witness is None else str(implication.witness.small)
 
 
 def markdown(found: Lattice) -> str:
@@ -122,14 +123,14 @@ def _page(found: Lattice) -> Iterator[str]:
     yield ""
     yield "| stronger | weaker | history | anomaly |"
     yield "|---|---|---|---|"
-    for (a, b), half in found.told.items():
-        told = half.witness
+    for (a, b), implication in found.converses.items():
+        told = implication.witness
         anomaly = "" if told is None else told.violation.violation.anomaly
-        shown = _example(half).replace("|", "\\|")
+        shown = _example(implication).replace("|", "\\|")
         yield f"| `{a}` | `{b}` | `{shown}` | {anomaly} |"
     yield ""
     yield "## Why each level implies the next"
-    for a, b in found.told:
+    for a, b in found.converses:
         yield ""
         yield f"### {a} implies {b}"
         yield ""

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import field
 
-from isolang.declared import COUNT, NUMBER, SEED, SHARE, About, Checked
+from isolang.declared import COUNT, NUMBER, SEED, SHARE, About, CheckedOptions
 from isolang.options import LIMITS, LONGEST
 
 DATABASE: Final = "The database"
@@ -27,7 +27,7 @@ Update: TypeAlias = Literal["update", "upsert", "insert"]
 where there is no row."""
 
 
-class Shape(Checked, frozen=True, kw_only=True):
+class Shape(CheckedOptions, frozen=True, kw_only=True):
     """The sizes of a workload; what is ``None`` is the workload's own.
 
     Attributes:
@@ -54,7 +54,7 @@ class Shape(Checked, frozen=True, kw_only=True):
     span: int | None = None
 
 
-class Settings(Checked, frozen=True, kw_only=True):
+class Settings(CheckedOptions, frozen=True, kw_only=True):
     """What to run.
 
     Attributes:
@@ -189,7 +189,7 @@ class Settings(Checked, frozen=True, kw_only=True):
         return 30.0 if self.seconds is None else self.seconds
 
 
-class Playing(Checked, frozen=True, kw_only=True):
+class Playing(CheckedOptions, frozen=True, kw_only=True):
     """Where and how programs are played.
 
     Attributes:

@@ -1,16 +1,15 @@
 """The bugs that can be switched on: each plants one anomaly, for certain, among the traffic.
 
-A fault that merely may go wrong (a check skipped now and then) gives histories of which nobody
-knows whether they are invalid. So a bug is a few transactions of its own, in sessions that have
-traffic before and after, on two keys that nobody else uses, with values that nobody else writes.
-The cycle among them needs no other transaction, so the levels named in ``violates`` fail whatever
-the traffic does.
+A fault that merely may go wrong (a check skipped now and then) gives histories that may be valid or
+invalid. So a bug is a few transactions of its own, in sessions that have traffic before and after,
+on two keys that no other transaction uses, with values that no other transaction writes. The cycle
+among them needs no other transaction, so the levels in ``weakest`` fail whatever the traffic does.
 
-The others hold, as far as the rule gives them, because the planted transactions are what a weaker
-database would do at these instants: those of one anomaly all begin before one of them takes effect
-(or, where it says *in sequence*, each begins after the one before was answered), no other
-transaction begins or ends meanwhile, replicas know all that was before, and the arguments of
-:mod:`isolang.simulator.rules` hold at these instants, too.
+The other levels hold, as far as the rule guarantees them, because the planted transactions are
+those of a weaker database at these instants: the transactions of one anomaly all begin before one
+of them takes effect (or, if *in sequence*, each begins after the previous one was answered), no
+other transaction begins or ends meanwhile, replicas know all earlier transactions, and the
+arguments of :mod:`isolang.simulator.rules` hold at these instants, too.
 """
 
 from __future__ import annotations
@@ -30,15 +29,16 @@ class Bug(Struct, frozen=True, kw_only=True):
     """A planted anomaly.
 
     Attributes:
-        name: as ``--bug`` takes it.
+        name: the value of ``--bug``.
         title: its transactions, in the notation of ``docs/anomalies.md``.
         strongest: the strongest levels that its transactions alone satisfy.
-        weakest: the weakest levels that they violate; all stronger ones are violated, too.
-        transactions: for each its session (counted from 0 here), whether it aborts, and its
-            operations: whether it writes, key, value (0: the initial state).
-        concurrent: all begin before one takes effect; else one after the other.
-        clock_ahead: the clock of the first session runs ahead, so that its transactions are
-            recorded later than they were.
+        weakest: the weakest levels that its transactions violate; they violate all stronger ones.
+        transactions: the session of each (from 0), whether it aborts, and its operations: whether
+            it writes, key, value (0: the initial state).
+        concurrent: whether all transactions begin before one takes effect; otherwise they run in
+            sequence.
+        clock_ahead: whether the clock of the first session runs ahead, so that its transactions
+            are recorded later than they were.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Bug(Struct, frozen=True, kw_only=True):
 
     @property
     def sessions(self) -> int:
-        """How many sessions it takes."""
+        """The number of its sessions."""
         return 1 + max(session for session, _, _ in self.transactions)
 
 

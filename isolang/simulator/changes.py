@@ -1,4 +1,4 @@
-"""Changed reads: histories that are probably invalid, with a refutation below the surface."""
+"""Changes reads of histories: the result is probably invalid, without an obvious refutation."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def change_reads(history: History, count: int, *, seed: int = 0) -> History:
-    """Give some reads of registers another value, one that some committed transaction writes last.
+    """Give some reads of registers another value, which some committed transaction writes last.
 
-    Whether the result satisfies a level is not known by construction; it can be, if another write
-    of the value is as good. No read becomes an intrinsic anomaly (thin air, aborted, intermediate,
-    own writes): what refutes the history is an order.
+    The result may satisfy a level or not; it may if another write of the value is a possible
+    source, too. No read becomes an intrinsic anomaly (thin air, aborted, intermediate, own writes):
+    a refutation of the result needs an order.
 
     Args:
-        history: registers; it is not changed.
+        history: a history of registers, which does not change.
         count: the number of reads to change; fewer if fewer have another value.
-        seed: of the choice.
+        seed: the seed of the random choice.
 
     Returns:
         A copy without the truth of a simulated history, with a note that counts the changes.
@@ -34,7 +34,9 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
 
     columns = history.columns
     rng = random.Random(seed)
-    last: dict[int, Counter[int]] = {}  # by key: how many committed transactions write what last
+    last: dict[
+        int, Counter[int]
+    ] = {}  # by key: the number of committed transactions that write each value last
     finals: dict[int, dict[int, int]] = {}
     external = []
     for txn in np.flatnonzero(columns.txn_status == c.COMMITTED).tolist():
@@ -57,7 +59,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
         if (txn, key) in touched:
             continue
         touched.add((txn, key))
-        # The reads of one key before its own write see one version: all of them change.
+        # The reads of one key before an own write see one version, so all of them would change.
         same = [
             other
             for other in history.operations_of(txn)

@@ -33,11 +33,11 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
 
     Returns:
         The history, with begin and end times in events of the simulation, and its truth. Keys are
-        the numbers from 0, values those from 1; a read of nil is one of the initial state.
+        numbers from 0, values are numbers from 1; a read of nil returned the initial state.
 
     Raises:
-        HistoryError: the options do not go together.
-        TimeoutError: the time is up.
+        HistoryError: the options contradict each other.
+        TimeoutError: the simulation exceeded the timeout.
     """
     from isolang import _native
 

@@ -1,12 +1,12 @@
-"""The rules that the simulated database can run under, and why each gives its level.
+"""The rules of the simulated database, each with a proof that it guarantees its level.
 
-Time is a counter of events. A transaction begins at b, takes effect at c and is answered at e,
-b < c < e, all different. What it writes becomes a version of each key at c, so that the order of c
-is the version order ``ww`` and the arbitration ``ar`` of every argument below; what it reads is
-decided by the rule. A session's next transaction begins after the last one's e.
+Time is a counter of events. A transaction begins at b, takes effect at c and is answered at e, b <
+c < e, all different. Its writes become versions of their keys at c, so that the order of c is the
+version order ``ww`` and the arbitration ``ar`` of every argument below; the rule determines what it
+reads. A session's next transaction begins after the last one's e.
 
 Each argument is about the definitions in ``docs/levels.md``. *Not …* names an anomaly that
-the rule permits; chance, and :mod:`isolang.simulator.anomalies`, decide whether one history has it.
+the rule permits; a history may have it by chance, or by :mod:`isolang.simulator.anomalies`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ RuleName: TypeAlias = Literal[
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """How transactions read, and which level follows.
+    """A rule for the reads of transactions, and the level that it guarantees.
 
     Attributes:
-        name: as ``--rule`` takes it.
+        name: the value of ``--rule``.
         level: the strongest level that every history under the rule satisfies.
         reads: the native mechanism (``Reads`` in ``native/simulator/workload.hpp``).
-        exclusive: no snapshot is older than the newest version of a key that is written.
-        stale: snapshots may lie before the begin.
-        causal: replicas learn of transactions in causal order.
-        argument: why the level follows, and in general not the next.
+        exclusive: whether no snapshot is older than the newest version of a key that its
+            transaction writes.
+        stale: whether snapshots may lie before the begin.
+        causal: whether replicas learn of transactions in causal order.
+        argument: why the rule guarantees the level, and in general no stronger one.
     """
 
     name: RuleName

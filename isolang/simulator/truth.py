@@ -1,4 +1,4 @@
-"""What is known of a generated history by construction: levels it satisfies, levels it violates."""
+"""The truth of a generated history by construction: levels it satisfies, levels it violates."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LEVELS: Final = (
     "pl-2",
     "pl-1",
 )
-"""The levels that a truth speaks of, strongest first."""
+"""The levels that a truth covers, strongest first."""
 
 
 def implied(level: str) -> frozenset[str]:
-    """Give a level and all of these that follow from it.
+    """Return a level and all of :data:`LEVELS` that it implies.
 
     >>> sorted(implied("cc"))
     ['cc', 'pl-1', 'pl-2', 'ra', 'rc']
@@ -40,12 +40,12 @@ def implied(level: str) -> frozenset[str]:
 
 
 class Planted(Struct, frozen=True, kw_only=True):
-    """Where an anomaly stands.
+    """The place of a planted anomaly.
 
     Attributes:
-        bug: its name in :data:`isolang.simulator.BUGS`.
-        transactions: the numbers of its transactions, in the order of the bug's description.
-        keys: its keys x and y (those it uses), as numbers.
+        bug: the name of the bug in :data:`isolang.simulator.BUGS`.
+        transactions: the names of its transactions, in the order of the bug's description.
+        keys: the keys x and y, as far as it uses them, as numbers.
         violates: the weakest levels that it violates.
     """
 
@@ -56,14 +56,14 @@ class Planted(Struct, frozen=True, kw_only=True):
 
 
 class Truth(Struct, frozen=True, kw_only=True):
-    """What is known of a generated history, and why.
+    """The levels that a generated history satisfies and violates, and why.
 
     Attributes:
-        rule: the rule that the database ran under.
-        satisfies: levels that the history satisfies by construction, strongest first. A weaker rule
-            than a level's may satisfy the level by chance: it is then in neither tuple.
-        violates: levels that it violates, because of what was planted.
-        planted: what was planted, and where.
+        rule: the rule of the database.
+        satisfies: levels that the history satisfies by construction, strongest first. It may
+            satisfy a stronger level by chance, which is then in neither tuple.
+        violates: levels that it violates because of planted anomalies.
+        planted: the planted anomalies with their places.
     """
 
     rule: str
@@ -73,7 +73,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, rule: str, planted: Sequence[Planted]) -> Truth:
-        """Derive the truth from the rule and what was planted.
+        """Derive the truth from the rule and the planted anomalies.
 
         SOUND BECAUSE: a level is satisfied if both the rule and each anomaly, among the instants of
         the simulation, satisfy it (:mod:`isolang.simulator.anomalies`); it is violated as soon as
@@ -93,30 +93,31 @@ class Truth(Struct, frozen=True, kw_only=True):
         )
 
     def verdict(self, level: str) -> bool | None:
-        """Whether a level holds; ``None`` if that is not known by construction."""
+        """Return whether a level holds; ``None`` if the construction does not determine it."""
         return True if level in self.satisfies else False if level in self.violates else None
 
     def sentences(self) -> tuple[str, ...]:
-        """Say it in words."""
-        said = [f"simulated under the rule {self.rule}: satisfies {', '.join(self.satisfies)}"]
+        """Return the truth as sentences."""
+        sentences = [f"simulated under the rule {self.rule}: satisfies {', '.join(self.satisfies)}"]
         if self.violates:
-            said.append(f"violates {', '.join(self.violates)}")
-        said += [
+            sentences.append(f"violates {', '.join(self.violates)}")
+        sentences += [
             f"planted: {plant.bug}, in {', '.join(plant.transactions)}, on "
             f"{'key' if len(plant.keys) == 1 else 'keys'} {', '.join(map(str, plant.keys))}"
             for plant in self.planted
         ]
-        return tuple(said)
+        return tuple(sentences)
 
     def named_as_in(self, written: History, read: History) -> Truth:
-        """The same with the names that planted transactions have where the history is read again.
+        """Return the truth with the names that planted transactions have after a round trip.
 
-        A format may give transactions numbers of its own. They are found by what they did to their
-        keys, which nobody else uses. Those that the format leaves out keep their names.
+        A format may number transactions anew. Planted transactions are identified by their
+        operations on their keys, which no other transaction uses. Transactions that the format
+        leaves out keep their names.
 
         Args:
-            written: the history that this is the truth of.
-            read: what a reader makes of the file that it was written to.
+            written: the history of this truth.
+            read: the same history as read from its file.
         """
         name_of = {written.name_of(txn): txn for txn in range(written.t0)}
         planted = []
@@ -132,7 +133,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return replace(self, planted=tuple(planted))
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as a JSON object, for a file beside the history."""
+        """Return the truth as a JSON object, for a file next to the history."""
         return {
             "rule": self.rule,
             "argument": RULES[self.rule].argument,
@@ -152,7 +153,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
-    """What a transaction did to some keys; the initial state is one under each of its names."""
+    """Return a transaction's operations on some keys, with nil for each form of initial state."""
     texts = []
     for op in history.operations_of(txn):
         if history.key(int(history.columns.op_key[op])) in keys:
@@ -169,7 +170,7 @@ class SimulatedHistory(History, frozen=True, kw_only=True):
     """A generated history.
 
     Attributes:
-        truth: what is known of it by construction.
+        truth: the truth by construction.
     """
 
     truth: Truth

@@ -1,11 +1,11 @@
-"""The options of a workload, checked against each other."""
+"""The options of a simulated workload, with checks of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Annotated, Literal, TypeAlias
 
-from isolang.declared import NUMBER, SEED, About, Checked
+from isolang.declared import NUMBER, SEED, About, CheckedOptions
 from isolang.errors import HistoryError, OptionError, none_of
 from isolang.simulator.anomalies import BUGS
 from isolang.simulator.rules import RULES
@@ -21,31 +21,31 @@ def _count(text: str, panel: str) -> About:
     return About(text, "N", panel, bounds=NUMBER)
 
 
-class Workload(Checked, frozen=True, kw_only=True):
+class Workload(CheckedOptions, frozen=True, kw_only=True):
     """Options of a random workload; equal options give equal histories, on every machine.
 
     Attributes:
-        rule: what the database guarantees, a name from :data:`isolang.simulator.RULES`.
-        bugs: what goes wrong once, names from :data:`isolang.simulator.BUGS`, spread evenly over
-            the history.
-        sessions: clients that run at the same time, each one transaction after the other.
-        transactions: how many begin, those of bugs not counted.
-        key_distribution: how operations choose keys: ``uniform``; ``zipfian`` with ``theta``;
-            ``hotspot``: ``hot_share`` of the operations on ``hot_keys`` of the keys;
+        rule: the guarantee of the database: a name from :data:`isolang.simulator.RULES`.
+        bugs: names from :data:`isolang.simulator.BUGS`; each occurs once, spread evenly over the
+            history.
+        sessions: the number of concurrent clients, each of which runs one transaction at a time.
+        transactions: the number of transactions, without those of bugs.
+        key_distribution: the distribution of keys over operations: ``uniform``; ``zipfian`` with
+            ``theta``; ``hotspot``: ``hot_share`` of the operations on ``hot_keys`` of the keys;
             ``exponential``: 95 % of the operations on the first 6/7 of the keys, as in YCSB.
         theta: the exponent of ``zipfian``: key i is chosen proportionally to 1 / i^theta.
         values: 0: the writes of each key have the values 1, 2, 3, …; else each write has one of
             the values 1 … ``values``, so that reads have several writes to come from.
         read_modify_write: the share of writes that follow a read of their key in the transaction
-            (reads count in ``read_share``, so that this needs a share of at least m / (1 + m)); 0
-            is blind writes.
-        mini_transactions: one or two keys in each transaction, each read and then perhaps written
-            (``operations`` and ``read_modify_write`` do not matter then).
+            (these reads count in ``read_share``, which must be at least m / (1 + m)); 0 for blind
+            writes.
+        mini_transactions: each transaction reads one or two keys and perhaps writes each afterwards
+            (``operations`` and ``read_modify_write`` have no effect then).
         appends: with ``lists``: the number of appends after which a fresh key replaces a key.
         info_rate: the share of transactions whose outcome their client does not learn; half of them
             take effect. The client goes on in a new session.
-        session_each: every transaction is a session of its own; still only ``sessions`` run at a
-            time.
+        session_each: every transaction is a session of its own; still, only ``sessions`` of them
+            run at a time.
         lag: events (three for each transaction) by which a stale snapshot or a replica may lag
             behind; 0 is 8 for each session.
     """
@@ -86,10 +86,10 @@ class Workload(Checked, frozen=True, kw_only=True):
     seed: Annotated[int, About("Of all random choices.", "N", bounds=SEED)] = 0
 
     def __post_init__(self) -> None:
-        """Refuse names that mean nothing; numbers against each other are the simulator's.
+        """Check names and bounds; the simulator checks numbers against each other.
 
         Raises:
-            HistoryError: naming what is wrong.
+            HistoryError: a value is wrong.
         """
         _one_of("rule", self.rule, RULES)
         _one_of("key distribution", self.key_distribution, KEY_DISTRIBUTIONS)

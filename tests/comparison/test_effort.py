@@ -41,14 +41,14 @@ def _ask(separator: Separator, effort: Effort, *, times: int) -> None:
 def test_each_question_has_an_effort_of_its_own() -> None:
     """What the first of two questions took does not shorten the second."""
     effort = Effort(40)
-    spent = effort.another()
+    spent = effort.for_next()
     ser = normal(load_spec("ser"))
     separator = Separator(ser, scope_of((ser,), Bounds(), 1))
     for _ in range(2):
         _ask(separator, spent, times=1)
         with pytest.raises(TimeoutError):
             _ask(separator, spent, times=10)
-        spent = effort.another()
+        spent = effort.for_next()
 
 
 def test_no_seconds_are_left_where_none_were_given() -> None:

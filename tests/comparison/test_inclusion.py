@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from isolang.comparison.inclusion import STUCK, holds, prove
 from isolang.comparison.normal import normal
-from isolang.comparison.walks import implication
+from isolang.comparison.walks import prove_implication
 from isolang.language.classify.regular import Dfa
 from isolang.language.load import load_spec
 
@@ -44,7 +44,7 @@ def test_proofs_of_the_library_do_not_survive_a_change_of_an_automaton(stronger,
 
     Steps of the right side that the evidence never takes may go.
     """
-    proof = implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
+    proof = prove_implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
     inclusions = [step.inclusion for step in proof.steps if step.inclusion is not None]
     assert inclusions
     refused = 0

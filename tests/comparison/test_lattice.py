@@ -95,8 +95,8 @@ def test_each_edge_of_a_lattice_has_a_proof_and_a_witness(library):
     few = {name: library[name] for name in ("ser", "ser-co", "si", "psi", "pc")}
     found = lattice(few, bounds=BOUNDS)
     assert found.order.classes[0] == ("pc",)
-    assert set(found.told) == {("ser", "si"), ("si", "psi"), ("si", "pc")}
-    assert all(half.witness is not None for half in found.told.values())
+    assert set(found.converses) == {("ser", "si"), ("si", "psi"), ("si", "pc")}
+    assert all(half.witness is not None for half in found.converses.values())
     for text in (markdown(found), dot(found), svg(found)):
         assert all(name in text for name in few)
 

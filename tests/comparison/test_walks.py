@@ -14,7 +14,7 @@ from oracle.history import is_list_key, keys, sort_by_session, timed
 
 from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
-from isolang.comparison.walks import implication, settled_by_version_orders
+from isolang.comparison.walks import prove_implication, settled_by_version_orders
 from isolang.language.classify.expression import plain, speaks_of_statements
 from isolang.language.hierarchy import IMPLIES
 from isolang.language.load import load_spec
@@ -108,7 +108,7 @@ def test_no_short_word_contradicts_a_proof(library, weaker):
         a
         for a in library
         if a not in (weaker, "pl-2-99", "locking-repeatable-read")  # which tell reads apart
-        and implication(library[a], library[weaker])
+        and prove_implication(library[a], library[weaker])
     ]
     assert proved
     for stronger in proved:
@@ -145,14 +145,14 @@ def test_no_short_word_contradicts_a_proof(library, weaker):
 )
 def test_levels_of_one_key_and_of_many_words(stronger, weaker, proved):
     """Walks of one key are compared with each other; what is too large, by its single steps."""
-    found = implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
+    found = prove_implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
     assert (found is not None) == proved
 
 
 def test_what_the_library_is_known_to_imply_is_proved(library):
     """Each edge of the lattice that `isocheck levels` rests on has a proof."""
     for stronger, weaker in ((a, b) for a, below in IMPLIES.items() for b in below):
-        proof = implication(library[stronger], library[weaker])
+        proof = prove_implication(library[stronger], library[weaker])
         assert proof is not None, (stronger, weaker)
         assert proof.holds()
 
@@ -192,7 +192,7 @@ def test_walks_over_operations(stronger, weaker, proved):
         normal(load_spec(OPERATIONS + written[name] if name in written else name))
         for name in (stronger, weaker)
     )
-    found = implication(one, other)
+    found = prove_implication(one, other)
     assert (found is not None) == proved
     assert found is None or found.holds()
 
@@ -208,7 +208,7 @@ def test_the_styles_of_a_level_are_equal_by_proof(library, level):
         ]
         assert len(styles) > 1
         for a, b in product(styles, repeat=2):
-            assert implication(library[a], library[b]) is not None, (a, b)
+            assert prove_implication(library[a], library[b]) is not None, (a, b)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_the_styles_of_a_level_are_equal_by_proof(library, level):
 )
 def test_what_does_not_follow_is_not_proved(stronger, weaker):
     one, other = (normal(load_spec(f'include "adya.iso"\n{t}\n')) for t in (stronger, weaker))
-    assert implication(one, other) is None
+    assert prove_implication(one, other) is None
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_what_does_not_follow_is_not_proved(stronger, weaker):
 )
 def test_what_follows_is_proved(stronger, weaker):
     one, other = (normal(load_spec(f'include "adya.iso"\n{t}\n')) for t in (stronger, weaker))
-    proof = implication(one, other)
+    proof = prove_implication(one, other)
     assert proof is not None
     assert all(proof.argument())
 
@@ -347,16 +347,19 @@ def acyclic(relation):
 def test_proofs_of_single_keys_statements_and_predicates(stronger, weaker):
     """Each is found, holds, and is none the other way round."""
     one, other = (normal(load_spec(name)) for name in (stronger, weaker))
-    proof = implication(one, other)
+    proof = prove_implication(one, other)
     assert proof is not None
     assert proof.holds()
-    assert implication(other, one) is None
+    assert prove_implication(other, one) is None
 
 
 def test_single_keys_are_not_implied_by_less():
     """A lost update has no cycle of `(so | wr | ww)^+`, nor of a causal one."""
     for weak in ("cc", "rc", "pl-2"):
-        assert implication(normal(load_spec(weak)), normal(load_spec("per-key-sequential"))) is None
+        assert (
+            prove_implication(normal(load_spec(weak)), normal(load_spec("per-key-sequential")))
+            is None
+        )
 
 
 def one_at_a_time(rng, history):
@@ -389,8 +392,8 @@ def one_at_a_time(rng, history):
 def test_sessions_that_do_one_thing_at_a_time_are_of_real_time(stronger, weaker):
     """Such a proof says that it needs that, and no such history contradicts it."""
     one, other = normal(load_spec(stronger)), normal(load_spec(weaker))
-    assert implication(one, other) is None
-    proof = implication(one, other, one_at_a_time=True)
+    assert prove_implication(one, other) is None
+    proof = prove_implication(one, other, one_at_a_time=True)
     assert proof.holds()
     assert proof.one_at_a_time
     assert any("sessions do one thing at a time" in line for line in proof.argument())
@@ -409,7 +412,7 @@ def test_sessions_that_do_one_thing_at_a_time_are_of_real_time(stronger, weaker)
 def test_no_proof_rests_on_that_where_it_is_not_asked_for():
     """A history of a session that overlaps tells them apart: `levels` may not conclude it."""
     for stronger, weaker in ((a, b) for a, below in IMPLIES.items() for b in below):
-        proof = implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
+        proof = prove_implication(normal(load_spec(stronger)), normal(load_spec(weaker)))
         assert not proof.one_at_a_time
 
 
@@ -426,4 +429,4 @@ def test_no_proof_rests_on_that_where_it_is_not_asked_for():
 )
 def test_the_order_of_sessions_is_not_all_of_real_time(stronger, weaker):
     one, other = (normal(load_spec(f'include "adya.iso"\n{t}\n')) for t in (stronger, weaker))
-    assert implication(one, other, one_at_a_time=True) is None
+    assert prove_implication(one, other, one_at_a_time=True) is None

@@ -16,7 +16,7 @@ from isolang.api import load_history, load_spec
 from isolang.language.classify.event_graph import NotAnEventGraph, classify
 from isolang.language.classify.route import route
 
-#: Levels of the table that are no event graphs.
+#: Levels of the table that are not event graphs.
 WAYS_BACK = ("rc", "ra", "cc", "psi")
 
 ROWS = {row["history"]: row for row in litmus_table()}

@@ -20,7 +20,7 @@ from oracle.simulate import disturbed, timed_history
 from isolang.api import check, load_spec
 from isolang.certify.proofs import check_proof
 from isolang.comparison.normal import normal
-from isolang.comparison.walks import implication
+from isolang.comparison.walks import prove_implication
 from isolang.language.classify.event_graph import NotAnEventGraph
 from isolang.language.classify.route import native_plan
 from isolang.verdict import Invalid, Unknown
@@ -134,8 +134,8 @@ def test_compared_by_proof() -> None:
     """A step between accesses of one key is a step of the relation, and no more."""
     strict, plain = normal(load_spec("sser")), normal(load_spec("ser"))
     of_keys = normal(load_spec(CONFLICTS))
-    assert implication(strict, of_keys) is not None
-    assert implication(of_keys, plain) is not None
-    assert implication(of_keys, of_keys) is not None
-    assert implication(plain, of_keys) is None
-    assert implication(of_keys, strict) is None
+    assert prove_implication(strict, of_keys) is not None
+    assert prove_implication(of_keys, plain) is not None
+    assert prove_implication(of_keys, of_keys) is not None
+    assert prove_implication(plain, of_keys) is None
+    assert prove_implication(of_keys, strict) is None

@@ -10,7 +10,7 @@ import pytest
 import isolang
 from isolang.cli.main import main as isocheck
 from isolang.comparison.normal import normal
-from isolang.comparison.walks import implication
+from isolang.comparison.walks import prove_implication
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL
 from isolang.language.load import load_spec
@@ -283,7 +283,7 @@ def test_levels_of_a_bank():
     """Each level that a bank is judged by implies parallel snapshot isolation."""
     psi = normal(load_spec("psi-nosession"))
     for name in KEEP_THE_TOTAL:
-        assert implication(normal(load_spec(name)), psi) is not None, name
+        assert prove_implication(normal(load_spec(name)), psi) is not None, name
 
 
 def test_a_bank_is_not_written_as_another_format(tmp_path):

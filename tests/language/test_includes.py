@@ -84,7 +84,7 @@ def test_an_include_is_a_regular_file() -> None:
     """What may never end is not opened, and a folder is not what was meant."""
     os.mkfifo("pipe.iso")
     Path("folder.iso").mkdir()
-    with pytest.raises(SpecError, match="is no regular file"):
+    with pytest.raises(SpecError, match="is not a regular file"):
         load_spec(write("one.iso", 'include "pipe.iso"\n'))
     with pytest.raises(SpecError, match="include not found"):
         load_spec(write("two.iso", 'include "folder.iso"\n'))

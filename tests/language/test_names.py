@@ -11,7 +11,7 @@ from isolang.errors import SpecError
 from isolang.language.load import load_spec
 from isolang.language.meaning.show import show_check
 from isolang.language.syntax.layout import format_text
-from isolang.language.syntax.source import Source
+from isolang.language.syntax.source import SourceText
 
 TEXT = """\
 include "adya.iso"
@@ -29,7 +29,7 @@ def test_names_are_parsed_shown_and_laid_out() -> None:
     checks = load_spec(TEXT).checks
     again = load_spec("".join(['include "adya.iso"\n', *(f"{show_check(c)}\n" for c in checks)]))
     assert [c.expr for c in again.checks] == [c.expr for c in checks]
-    assert format_text(Source("x", TEXT)) == TEXT
+    assert format_text(SourceText("x", TEXT)) == TEXT
 
 
 @pytest.mark.parametrize(

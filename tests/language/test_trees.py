@@ -7,7 +7,7 @@ import pytest
 from isolang.language import trees
 from isolang.language.library import library_source, names_of_texts
 from isolang.language.syntax.parser import parse, tokens
-from isolang.language.syntax.source import Source
+from isolang.language.syntax.source import SourceText
 
 
 def test_the_table_is_of_the_library():
@@ -26,7 +26,7 @@ def test_a_tree_of_the_table_is_the_parser_s(name):
 def test_another_text_is_parsed():
     """However near to a level it is, and whatever it is called."""
     source = library_source("si")
-    changed = Source(source.name, source.text + "\nlet more = so\n")
+    changed = SourceText(source.name, source.text + "\nlet more = so\n")
     assert trees.parsed(changed) == parse(changed) != parse(source)
 
 
@@ -37,5 +37,5 @@ def test_the_word_so_is_found_as_the_parser_finds_it():
     texts = [library_source(name).text for name in names_of_texts()]
     texts += ['let so-a = so (* so\n so *) | a-so // so\nacyclic so as so "so"', "let _so = so1|so"]
     for text in texts:
-        found = [one.start_pos for one in tokens(Source("", text)) if one == "so"]
+        found = [one.start_pos for one in tokens(SourceText("", text)) if one == "so"]
         assert _sessions(text) == found

@@ -13,7 +13,7 @@ from oracle.concrete_histories import random_histories
 from support.paths import ROOT
 
 from isolang.language import vocabulary
-from isolang.language.editing import GIVEN
+from isolang.language.editing import BUILTIN_WORDS
 from isolang.language.syntax.highlight import COLOURS
 from isolang.language.vocabulary import ROWS, VOCABULARY, relation_of
 
@@ -165,7 +165,7 @@ def test_what_is_no_list_of_words():
 
 def test_the_editor_knows_every_word():
     """Hover and completion say what each given name means; each word has a colour."""
-    assert set(GIVEN) == {word.name for word in VOCABULARY if not word.fragment}
+    assert set(BUILTIN_WORDS) == {word.name for word in VOCABULARY if not word.fragment}
     (names,) = (one.pattern for one in COLOURS if one.scope == "support.constant")
     assert all(re.fullmatch(names, word.name) for word in VOCABULARY)
 
@@ -176,7 +176,9 @@ def test_each_exception_is_needed():
         assert lists_in((PACKAGE / name).read_text()), name
 
 
-@pytest.mark.parametrize("word", [w for w in vocabulary.GIVEN if w.transitive or w.contains_init])
+@pytest.mark.parametrize(
+    "word", [w for w in vocabulary.BUILTIN_WORDS if w.transitive or w.contains_init]
+)
 def test_what_a_row_says_of_its_relation_holds(word):
     """Transitive relations are, and those that contain init do, in small histories with pairs."""
     composed = 0
@@ -196,7 +198,11 @@ def test_what_a_row_says_of_its_relation_holds(word):
 
 def test_no_other_given_relation_contains_init():
     """A row that does not say so is of a relation in which nothing follows T0."""
-    others = {w.name for w in vocabulary.GIVEN if w.sort.kind == "relation" and not w.contains_init}
+    others = {
+        w.name
+        for w in vocabulary.BUILTIN_WORDS
+        if w.sort.kind == "relation" and not w.contains_init
+    }
     some = random_histories(random.Random(0), 3, 2, real_time=True, orders=False, groups=True)
     for history in islice(some, 200):
         w = concrete.given(history, events=False)

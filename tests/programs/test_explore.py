@@ -16,16 +16,16 @@ from isolang.language.classify.route import route
 from isolang.programs.explore import explore
 from isolang.programs.outcomes import outcomes, standing
 from isolang.programs.syntax import (
-    Abort,
+    AbortStep,
     Computed,
     If,
     Number,
     Program,
     ProgramError,
-    Read,
+    ReadStep,
     Step,
     Value,
-    Write,
+    WriteStep,
     parse_program,
 )
 
@@ -75,18 +75,18 @@ class _Run:
             if self.aborted:
                 return
             match step:
-                case Read():
+                case ReadStep():
                     now = {**self._state, **self.written}.get(step.key, 0)
                     self.reads.append(now)
                     self._names[step.name] = now
-                case Write():
+                case WriteStep():
                     self.written[step.key] = self._value(step.value)
                 case If():
                     test = step.condition
                     left, right = self._value(test.left), self._value(test.right)  # type: ignore[union-attr]
                     true = {"=": left == right, "<": left < right, "!=": left != right}[test.op]  # type: ignore[index]
                     self._run(step.then if true else step.otherwise)
-                case Abort():
+                case AbortStep():
                     self.aborted = True
 
     def _value(self, value: Value) -> int:
@@ -193,16 +193,16 @@ def test_constants_flow_anywhere(seed: int) -> None:
     for t, steps in enumerate(transactions):
         own: dict[str, int] = {}
         for step in steps:
-            if isinstance(step, Write):
+            if isinstance(step, WriteStep):
                 assert isinstance(step.value, Number)
                 own[step.key] = step.value.value
             else:
-                assert isinstance(step, Read)
+                assert isinstance(step, ReadStep)
                 others = [
                     w.value.value
                     for u, them in enumerate(transactions)
                     for w in them
-                    if u != t and isinstance(w, Write) and w.key == step.key
+                    if u != t and isinstance(w, WriteStep) and w.key == step.key
                     if isinstance(w.value, Number)
                 ]
                 expected.append([own[step.key]] if step.key in own else [0, *others])

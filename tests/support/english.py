@@ -90,8 +90,11 @@ def still_shared() -> list[str]:
 
 
 def python_texts(source: str) -> Iterator[tuple[str, int, str]]:
-    """Yield (kind, line, text) of the docstrings, comments and identifiers of a module."""
-    seen = set()
+    """Yield (kind, line, text) of the docstrings, comments and identifiers of a module.
+
+    ``left`` in a module that has the same name with ``right`` is a side, not a remainder.
+    """
+    seen: dict[str, int] = {}
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -106,9 +109,10 @@ def python_texts(source: str) -> Iterator[tuple[str, int, str]]:
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             names = [node.attr]
         for name in names:
-            if name not in seen:
-                seen.add(name)
-                yield "identifier", getattr(node, "lineno", 1), name
+            seen.setdefault(name, getattr(node, "lineno", 1))
+    for name, line in seen.items():
+        if "left" not in name or name.replace("left", "right") not in seen:
+            yield "identifier", line, name
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield "comment", token.start[0], token.string

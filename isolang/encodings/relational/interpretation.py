@@ -23,7 +23,7 @@ from isolang.encodings.relational.relation import EMPTY, Relation, relation_of
 from isolang.errors import SpecError
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
-from isolang.language.vocabulary import GIVEN_WHOLE, OF_EVENTS, ROWS, word_of
+from isolang.language.vocabulary import BUILTIN_UNKEYED, OF_EVENTS, ROWS, word_of
 
 _NO_KEY: Final = -1
 T0 = 0
@@ -220,7 +220,7 @@ class Interpretation(ABC, Generic[M]):
         """
         missing = name not in ROWS or (name in OF_EVENTS and not self.events)
         if key is None:
-            if missing or name not in GIVEN_WHOLE:
+            if missing or name not in BUILTIN_UNKEYED:
                 return None
             key = _NO_KEY
         if missing:

@@ -1,4 +1,4 @@
-"""What the engine knows of a level: per relation the steps of a small automaton (event graphs)."""
+"""The automaton of a check: per relation its steps. The engine knows a level as such automata."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from isolang.language.vocabulary import (
 )
 
 LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
-"""All letters of the words that walks spell, but those with names in quotes."""
+"""All letters of the words that walks spell, except those with names in quotes."""
 
 Sites: TypeAlias = Literal["transactions", "accesses", "statements", "operations"]
-"""What the nodes of a product are, besides states."""
+"""The kinds of nodes of a product, which pairs them with states."""
 
 Restriction: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A letter without its names, their patterns, and whether these are those left out."""
+"""A letter without its names, their patterns, and whether these are excluded."""
 
 _NAME: Final = re.compile(r'"([^"]*)"')
 
 
 def restriction_of(letter: str) -> Restriction | None:
-    """What the names in quotes of a letter say; ``None`` if it has none.
+    """Return the restriction that a letter has by names in quotes; ``None`` without names.
 
     >>> restriction_of('wr[not "a/*", "b"]')
     ('wr', ('a/*', 'b'), True)
@@ -46,7 +46,7 @@ def restriction_of(letter: str) -> Restriction | None:
 
 
 def in_order(letters: Iterable[str]) -> list[str]:
-    """Letters in the order of the vocabulary, those with names behind those without."""
+    """Return letters in the order of the vocabulary, those with names after those without."""
     place = {letter: i for i, letter in enumerate((*LETTERS, *NAMED))}
     return sorted(letters, key=lambda letter: (place[whole_letter(letter)], letter))
 
@@ -69,26 +69,26 @@ class Automaton(Struct, frozen=True, kw_only=True):
         repeatable: the relations among ``so``, ``rt`` whose immediate pairs suffice, because each
             step can be repeated in place.
         back: return paths that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
-            S → B is forbidden if (B, q') reaches (S, q). Such pairs are no edges of the product,
+            S → B is forbidden if (B, q') reaches (S, q). The product has no edges for such pairs,
             and loops of the automaton need not pass state 0.
-        closing: the anti-dependencies that ``back`` is about: ``irw``, ``prw``, or all: ``rw``. Or
-            ``wr``: then a pair S → B of that is forbidden if (B, q') reaches (S, q).
-        direct: the same where the return path is one pair: ``so``, ``wr``, or ``earlier wr``, which
-            means: S read from B by an operation before the one that the ``rw`` pair is about. Such
-            an automaton has no steps. Or ``components``: cycles of the steps, over one state, are
-            allowed, but for those with a pair of a ``closing`` relation; its words are such a pair
-            before, or if not ``closing_first`` behind, any number of the others.
-        sites: what the nodes of the product are, besides states. ``transactions``. Or
+        closing: the anti-dependencies that close ``back``: ``irw``, ``prw``, or all: ``rw``. Or
+            ``wr``: then a ``wr`` pair S → B is forbidden if (B, q') reaches (S, q).
+        direct: the return paths of a single pair, instead of ``back``: ``so``, ``wr``, or ``earlier
+            wr``, which means that S read from B by an operation before the one of the ``rw`` pair.
+            Such an automaton has no steps. Or ``components``: over one state, cycles of the steps
+            are allowed unless they have a pair of a ``closing`` relation; the words are such a pair
+            before (or after, if not ``closing_first``) any number of the others.
+        sites: the kind of nodes that the product pairs with states. ``transactions``. Or
             ``accesses``, (T, x), of transactions to keys: a walk stays with one key; every step
-            leads between accesses to it, and ``W`` and ``R`` ask who writes, or reads, that key.
-            Or ``statements``: each one that reads is a place of its own; ``wr`` and
-            ``committed-before`` lead to statements, ``rw``, ``committed-after`` and ``tx`` from
-            one, ``answered-before`` and ``po`` from one to another, and all others from COMMIT to
-            COMMIT, whose places are the transactions. Or ``operations``: besides, ``ww`` leads to
-            the place of the write: the first statement behind it that reads, or a place behind
-            all statements; ``po`` leads on within a state.
-        judges: whether cycles of the product are violations, as above. Not so if the automaton is
-            only there for its return paths; then some other check forbids each of its cycles.
+            leads between accesses to it, and ``W`` and ``R`` test for writes and reads of that key.
+            Or ``statements``: each statement that reads is a node; ``wr`` and ``committed-before``
+            lead to statements, ``rw``, ``committed-after`` and ``tx`` from one,
+            ``answered-before`` and ``po`` from one to another, and all others from COMMIT to
+            COMMIT, whose nodes are the transactions. Or ``operations``: in addition, ``ww`` leads
+            to the node of the write: the first later statement that reads, or a node after all
+            statements; ``po`` leads on within a state.
+        judges: whether cycles of the product are violations. If not, the automaton exists for its
+            return paths only, and another check forbids each of its cycles.
     """
 
     check: str
@@ -105,18 +105,18 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
     @property
     def restricted(self) -> Mapping[str, Restriction]:
-        """The letters that names in quotes restrict, of the steps."""
+        """The letters of the steps that names in quotes restrict, with their restrictions."""
         return {
             letter: restriction for letter in self.steps if (restriction := restriction_of(letter))
         }
 
     @property
     def relations(self) -> frozenset[str]:
-        """The letters of the steps, without names."""
+        """The letters of the steps, without names in quotes."""
         return frozenset(map(whole_letter, self.steps))
 
     def of(self, letter: str) -> tuple[tuple[int, int], ...]:
-        """The steps of a letter, whatever names restrict some of them."""
+        """Return the steps of a letter, including those that names restrict."""
         return tuple(
             step
             for own, steps in self.steps.items()
@@ -125,14 +125,14 @@ class Automaton(Struct, frozen=True, kw_only=True):
         )
 
     def may_forbid(self, walk: Sequence[str]) -> bool:
-        """Whether a closed walk over edges of these relations may be a violation.
+        """Return whether a closed walk over edges of these relations may be a violation.
 
-        ``False`` is certain: which transactions pass the tests, and which reads are item reads, is
-        left open.
+        ``False`` is certain. ``True`` is not: the walk's transactions may fail tests, and its reads
+        may be of the wrong kind.
 
         Args:
-            walk: the relations of the edges, in order; the last edge leads to where the first one
-                begins.
+            walk: the relations of the edges, in order; the last edge leads to the start of the
+                first one.
         """
         if self.back or self.direct or self.sites != "transactions":
             return True
@@ -162,7 +162,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
 
 def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """From each state the states that some moves lead to, as bits."""
+    """Return for each state the states that some moves lead to, as bits."""
     rows = [0] * states
     for a, b in pairs:
         rows[a] |= 1 << b
@@ -170,7 +170,7 @@ def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _after(here: int, moves: Sequence[int]) -> int:
-    """Where moves lead to from any of some states."""
+    """Return the states that moves lead to from any of some states."""
     reached = 0
     for q, row in enumerate(moves):
         if here >> q & 1:
@@ -179,7 +179,7 @@ def _after(here: int, moves: Sequence[int]) -> int:
 
 
 def _closed(moves: Sequence[int]) -> list[int]:
-    """Any number of the moves, or none."""
+    """Return the reflexive and transitive closure of moves."""
     rows = [row | 1 << q for q, row in enumerate(moves)]
     for _ in rows:
         rows = [row | _after(row, rows) for row in rows]

@@ -1,7 +1,7 @@
-"""Which checks compile to event graphs, and the automaton of each.
+"""Compiles checks to the automata of event graphs, or says why a check does not compile.
 
-The theory is in docs/routes.md#event-graphs: why the conditions that are decided here make a cycle
-of the product of a history with the automaton the same as a violation of the check.
+docs/routes.md#event-graphs proves that under the conditions decided here, the product of a history
+with the automaton has a cycle iff the history violates the check.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.meaning.mentions import names
 from isolang.language.syntax.source import Position, message_at
 from isolang.language.vocabulary import (
-    GIVEN_ORDERS,
+    BUILTIN_ORDERS,
     NAMED,
     NO_ORDERS,
     RELATIONS,
@@ -67,30 +67,32 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     """A check that does not compile to an event graph.
 
     Attributes:
-        check: its name; empty if the refusal is about a declaration.
-        reason: why, in words.
+        check: the name of the check; empty if a declaration is the reason.
+        reason: why it does not compile, as text.
+        return_path_refusal: why the specification has no return paths either.
     """
 
     def __init__(self, spec: Spec, pos: Position, reason: str, *, check: str, hint: str) -> None:
-        what = f"check `{check}` is no event graph: {reason}" if check else reason
+        what = f"check `{check}` is not an event graph: {reason}" if check else reason
         context = ""
         for candidate in spec.checks:
-            # The construct may stand in a definition, even in another file.
+            # The construct may be in a definition, even in another file.
             if candidate.name == check and (candidate.file, candidate.line) != pos[:2]:
                 context = f"used by check `{check}` in {candidate.file}:{candidate.line}"
         text = message_at(pos, spec.texts, what, hint=hint, context=context)
         super().__init__(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
         self.check = check
         self.reason = reason
-        self.beside: NotAnEventGraph | None = None
+        self.return_path_refusal: NotAnEventGraph | None = None
 
     def reasons(self) -> tuple[str, ...]:
-        """What keeps a specification from the native engine, in sentences.
+        """Return why the native engine cannot decide a specification, in sentences.
 
-        A check that is no event graph may have return paths; then another one is to blame.
+        A check that does not compile to an event graph may have return paths; then the other reason
+        is about another check.
         """
         own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
-        other = self.beside
+        other = self.return_path_refusal
         if (
             other is None
             or not other.check
@@ -108,11 +110,12 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
 
 
 class Plan(Route, frozen=True, kw_only=True):
-    """The route of event graphs: one for each check.
+    """The route of event graphs.
 
     Attributes:
         automata: one per check, in the order of ``spec.checks``.
-        theorem: by which ``spec`` says the same as what the user wrote, if it is not that itself.
+        theorem: the theorem that ``spec`` is equivalent to the user's specification, if it is
+            another one.
     """
 
     kind: Kind = "event graph"
@@ -124,7 +127,7 @@ def classify(spec: Spec) -> Plan:
     """Compile every check to an automaton whose product with a history is exact.
 
     Args:
-        spec: of ``load_spec``.
+        spec: the specification.
 
     Raises:
         NotAnEventGraph: the first check, or declaration, that does not compile; with the reason.
@@ -170,7 +173,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
-    """The automaton of one check, and a warning or nothing."""
+    """Return the automaton of one check, and a warning or an empty text."""
 
     def refuse(reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph:
         pos = e.pos if e is not None and e.pos is not None else check.pos
@@ -202,7 +205,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         except NotRegularError:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
-            # A relation of each key has a loop iff that of some key has.
+            # The union over keys has a loop iff the relation of some key has one.
             sites, expr = "accesses", of_one_key(expr)
             language = language_of(expr)
         if language.nullable:
@@ -215,7 +218,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         if not without(language, steps_of(language)).empty:
             reason = f"`{check.kind}` of a relation with a part of the identity"
             raise refuse(
-                reason, check.expr, "`[W]`, `[R]` and names restrict the steps beside them"
+                reason, check.expr, "`[W]`, `[R]` and names restrict the steps next to them"
             )
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
@@ -249,7 +252,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
 
 
 def over_operations(automaton: Automaton) -> Automaton:
-    """The automaton with ``po`` wherever a walk is at a statement: see ``by_operation``."""
+    """Return the automaton with ``po`` wherever a walk is at a statement: see ``by_operation``."""
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
     steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
@@ -257,19 +260,19 @@ def over_operations(automaton: Automaton) -> Automaton:
 
 
 def leaves_the_key(automaton: Automaton) -> str:
-    """Why walks of one key may need a transaction that does not access the key; empty if not.
+    """Return why walks of one key may need a transaction without the key; empty if they do not.
 
-    SOUND BECAUSE other steps lead between transactions that access the key, as does each given one
-    that stands beside no other given one. Two in a row of one order are one step of it, which must
-    do, too.
+    SOUND BECAUSE all other steps lead between transactions that access the key, as does each step
+    of a builtin order that is not next to another such step. Two steps in a row of one order are
+    one step of it, which the automaton must then allow.
     """
     if whole := [r for r in NO_ORDERS if r in automaton.steps]:
         return f"`{whole[0]}` compares whole transactions"
-    given = {r: automaton.steps[r] for r in GIVEN_ORDERS if r in automaton.steps}
-    if len(given) > 1:
-        some = " and ".join(f"`{r}`" for r in given)
+    orders = {r: automaton.steps[r] for r in BUILTIN_ORDERS if r in automaton.steps}
+    if len(orders) > 1:
+        some = " and ".join(f"`{r}`" for r in orders)
         return f"{some} in turn may lead over transactions that do not access the key"
-    for relation, steps in given.items():
+    for relation, steps in orders.items():
         behind = {q: _silently(automaton, {q}) for q in range(automaton.states)}
         borne = {q: _silently(automaton, {q}, NAMED) for q in range(automaton.states)}
         for q, middle in steps:
@@ -286,9 +289,10 @@ def leaves_the_key(automaton: Automaton) -> str:
 
 
 def _silently(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
-    """What silent moves lead to, and these tests.
+    """Return the states that silent moves, and moves of some tests, lead to.
 
-    Who passes ``[W]`` or ``[R]`` accesses the key; who bears a label or a level need not.
+    A transaction that passes ``[W]`` or ``[R]`` accesses the key; one with a label or a level need
+    not.
     """
     moves = [*automaton.epsilon, *(move for test in tests for move in automaton.of(test))]
     while True:
@@ -306,8 +310,8 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
     """Refuse ``irreflexive`` unless a word after a word is a word (condition 2 of the docs)."""
     twice = concatenate(language, language)
     if not included(twice, language):
-        # A closed walk can be read from any of its transactions, so the example should be no word
-        # of the expression in any rotation, unless there is no such example.
+        # A closed walk can be read from any of its transactions, so no rotation of the example
+        # should be a word of the expression, if there is such an example.
         allowed = subtract(twice, rotations(language))
         shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
@@ -319,7 +323,7 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 
 
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
-    """A warning if no history violates the check.
+    """Return a warning if no history violates the check, else an empty text.
 
     SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``, of
     one key, of one group or of all, alone is an order.
@@ -327,7 +331,7 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
     letters = steps_of(_on_accepted(Dfa(rows, base.final)))
     alive = {relation_of(letter) for letter in letters}
-    if len(alive) <= 1 and alive <= set(GIVEN_ORDERS):
+    if len(alive) <= 1 and alive <= set(BUILTIN_ORDERS):
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
         what = f"warning: check `{check.name}` cannot fail: {why}"
         return message_at(check.pos, spec.texts, what)
@@ -335,12 +339,12 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
 
 
 def _on_accepted(dfa: Dfa) -> Dfa:
-    """The same words, of an automaton that need not be trimmed."""
+    """Return an automaton for the same words, without states that accept none."""
     return subtract(dfa, Dfa(({},), frozenset()))
 
 
 def steps_of(dfa: Dfa) -> tuple[str, ...]:
-    """The letters that are no tests."""
+    """Return the letters that are not tests."""
     return tuple(letter for letter in in_order(dfa.letters) if not is_test(letter))
 
 
@@ -349,7 +353,7 @@ def _shown(word: Word) -> str:
 
 
 def shown_letter(letter: str) -> str:
-    """A letter as one would write it."""
+    """Return a letter in the syntax of the language."""
     if " not " in letter and whole_letter(letter) in NAMED:
         return f"[T \\ {letter.replace(' not ', ' ')}]"
     return f"[{letter}]" if is_test(letter) else letter
@@ -358,11 +362,11 @@ def shown_letter(letter: str) -> str:
 def generators(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
-    """A set F of words such that F⁺ are the words of the check, up to the transitive letters.
+    """Return words F such that F⁺ is the language of the check, up to transitive letters.
 
     Args:
         stretched_language: L(e) with r⁺ for each transitive letter r.
-        transitive: those letters.
+        transitive: the transitive letters.
         acyclic: whether the check is ``acyclic``; for ``irreflexive``, L(e)·L(e) ⊆ L(e) must hold.
     """
     # For `irreflexive`, K = L = L⁺ by condition 2; replacing letters keeps that.
@@ -372,9 +376,9 @@ def generators(
 
 
 def automaton_of(check: str, base: Dfa) -> Automaton:
-    """The acyclic acceptor of a finite language with its ends merged into state 0.
+    """Return the acyclic acceptor of a finite language with its ends merged into state 0.
 
-    Final states that have moves stay apart and get a silent move to state 0.
+    A final state that has moves stays a state of its own, with a silent move to state 0.
     """
     number = {0: 0}
     number.update({state: 0 for state in base.final if not base.moves[state]})
@@ -407,7 +411,7 @@ def automaton_of(check: str, base: Dfa) -> Automaton:
 
 
 def is_repeatable(automaton: Automaton, relation: str) -> bool:
-    """Whether immediate pairs of a transitive relation suffice.
+    """Return whether immediate pairs of a transitive relation suffice.
 
     SOUND BECAUSE: if each step q → q' of the relation can be made as two steps in a row, with
     silent moves around them, then by induction it can be made as any number of them, along a chain

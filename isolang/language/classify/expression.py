@@ -1,8 +1,8 @@
-"""Regular expressions among the core expressions, and their languages.
+"""Translates core expressions that are regular into their languages.
 
 A word is a sequence of relation names; a walk of a history spells it. ``|``, ``;``, ``?``, ``^+``,
 ``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are letters,
-too: steps from a transaction to itself. The rest is refused here, each with its reason.
+too: steps from a transaction to itself. Every other expression is an error with its reason.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from isolang.language.meaning.mentions import children, names, rebuild
 from isolang.language.meaning.show import brief, show
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
-    BESIDE_OPERATIONS,
-    BESIDE_STATEMENTS,
+    BETWEEN_COMMITS_BY_OPERATION,
+    BETWEEN_COMMITS_BY_STATEMENT,
     FILTERED,
     OF_READS,
     OF_STATEMENTS,
@@ -53,7 +53,7 @@ _FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
 
 
 class NotRegularError(Exception):
-    """An expression that is not regular over the event-graph relations."""
+    """An expression that is not regular over the relations of event graphs."""
 
     def __init__(self, construct: Core, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -63,11 +63,14 @@ class NotRegularError(Exception):
 
 
 def plain(e: Core, *, splits: bool = False) -> Core:
-    """:func:`_plain`, with ``iwr | pwr`` for ``wr``, and ``irw | prw`` for ``rw``, if one is there.
+    """Simplify, and write ``iwr | pwr`` for ``wr``, ``irw | prw`` for ``rw`` if a part occurs.
 
     Args:
         e: an expression.
         splits: write them in any case.
+
+    Returns:
+        The expression after :func:`_plain`.
 
     >>> brief(plain(Union((Rel("irw"), Rel("wr")))))
     'irw | (iwr | pwr)'
@@ -83,7 +86,7 @@ def _split(e: Core) -> Core:
 
 
 def _plain(e: Core) -> Core:
-    """Write ``wr`` and ``rw`` for their definitions, and drop what changes nothing.
+    """Write ``wr`` and ``rw`` for their definitions, and simplify.
 
     SOUND BECAUSE each rule is an equality of relations: the identity on a union is the union of
     the identities; the definitions of ``wr`` and ``rw``
@@ -124,9 +127,9 @@ def _plain(e: Core) -> Core:
 
 
 def lettered(e: Core) -> Core:
-    """``e``, made ``plain``, with a letter for each step between transactions that access a key.
+    """Return a ``plain`` expression with a letter for each step between accesses to one key.
 
-    What a class of keys, or a name, restricts is a letter of its own.
+    A relation that a class of keys or a name restricts becomes a letter of its own.
     """
     return _named(_lettered(e))
 
@@ -137,7 +140,7 @@ def _lettered(e: Core) -> Core:
 
 
 def _named(e: Core) -> Core:
-    """``for x in "a/*": wr[x]`` as ``for x: wr["a/*"][x]``, and ``[label "a"]`` likewise.
+    """Rewrite ``for x in "a/*": wr[x]`` as ``for x: wr["a/*"][x]``; ``[label "a"]`` as a letter.
 
     SOUND BECAUSE the union over the keys of a class is the one over all keys of what has pairs for
     those keys alone.
@@ -165,7 +168,7 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
 
 
 def _with_filtered(e: Seq) -> Core:
-    """``[A[x]] ; r ; [B[x]]`` among the parts as letters."""
+    """Rewrite ``[A[x]] ; r ; [B[x]]`` among the parts as letters."""
     for i, (first, middle, last) in enumerate(zip(e.parts, e.parts[1:], e.parts[2:], strict=False)):
         before, after = _tests_of(first), _tests_of(last)
         keys = {test.key for test in (*before, *after)}
@@ -189,7 +192,7 @@ def _with_filtered(e: Seq) -> Core:
 
 
 def _tests_of(e: Core) -> tuple[Rel, ...]:
-    """The sets of a test, or of tests any of which will do; none if it is something else."""
+    """Return the sets of a test, or of a union of tests; none for any other expression."""
     parts = e.parts if isinstance(e, Union) else (e,)
     sets = [part.arg for part in parts if isinstance(part, Lift)]
     tests = tuple(one for one in sets if isinstance(one, Rel) and one.name in TESTS)
@@ -197,7 +200,7 @@ def _tests_of(e: Core) -> tuple[Rel, ...]:
 
 
 def _is_restricted(e: Core) -> bool:
-    """Whether ``e`` is a transitive relation between transactions that pass tests."""
+    """Return whether ``e`` is a transitive relation between transactions that pass tests."""
     parts = e.parts if isinstance(e, Seq) else (e,)
     steps = [part for part in parts if not isinstance(part, Lift)]
     return len(steps) == 1 and isinstance(steps[0], Rel) and steps[0].name in TRANSITIVE
@@ -206,16 +209,16 @@ def _is_restricted(e: Core) -> bool:
 def language_of(
     e: Core, *, stretch: Iterable[str] = (), letters: tuple[str, ...] = RELATIONS
 ) -> Dfa:
-    """The minimal acceptor of the words of ``e``.
+    """Return the minimal acceptor of the words of ``e``.
 
     Args:
-        e: an expression, made ``plain``.
+        e: a ``plain`` expression.
         stretch: letters r that stand for r⁺.
-        letters: the relations that words are made of.
+        letters: the relations that may occur in words.
 
     Raises:
-        NotRegularError: the construct at fault, with the reason.
-        TooLargeError: the automaton is.
+        NotRegularError: with the construct that is not regular, and the reason.
+        TooLargeError: the automaton is too large.
     """
     nfa = Nfa()
     expr = lettered(e)
@@ -227,10 +230,10 @@ def language_of(
 
 
 def of_one_key(e: Core) -> Core:
-    """The body of ``for x: …`` without its key, as words of walks that stay with one key.
+    """Return the body of ``for x: …`` without its key, for walks that stay with one key.
 
     Raises:
-        NotRegularError: it is none, or speaks of other keys, too.
+        NotRegularError: the expression has another form, or mentions other keys, too.
     """
     if not isinstance(e, ForKey):
         raise NotRegularError(e, f"`{brief(e)}` is not of one key")
@@ -251,40 +254,40 @@ def of_one_key(e: Core) -> Core:
     return plainly(e.body)
 
 
-WORDS_BY_STATEMENT = (*BESIDE_STATEMENTS, "wr", "rw", *STATEMENT_LETTERS)
+WORDS_BY_STATEMENT = (*BETWEEN_COMMITS_BY_STATEMENT, "wr", "rw", *STATEMENT_LETTERS)
 _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
 def speaks_of_statements(e: Core) -> bool:
-    """Whether walks of ``e`` may pass single statements."""
+    """Return whether walks of ``e`` may pass single statements."""
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
 
-WORDS_BY_OPERATION = (*BESIDE_OPERATIONS, *PARTS, "tx")
+WORDS_BY_OPERATION = (*BETWEEN_COMMITS_BY_OPERATION, *PARTS, "tx")
 _OPERATIONS = "walks over operations have the form of `pl-2l` or `pl-msr`"
 _ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 
 
 def by_operation(e: Core) -> Core:
-    """Words of walks that pass operations: ``wr`` leads to a read, ``ww`` to a write.
+    """Return the words of walks over operations: ``wr`` leads to a read, ``ww`` to a write.
 
-    From there a walk goes on in the order of the transaction, as far as it likes, and leaves by
-    ``rw`` from a read, or by ``tx``: whole transactions are joined by ``wr ; tx`` and ``ww ; tx``.
+    From there a walk goes on in the order of the transaction, any number of steps, and leaves by
+    ``rw`` from a read, or by ``tx``: ``wr ; tx`` and ``ww ; tx`` join whole transactions.
 
-    SOUND BECAUSE each statement that reads is a place of its own, as in :func:`by_statement`, and
-    whoever may go on to a later one (``(po ; statement)?``) may go on to any: so ``po`` needs no
-    letter. What is met at a write goes on before it reads.
+    SOUND BECAUSE each statement that reads is a node of its own, as in :func:`by_statement`, and
+    a walk that may go on to a later statement (``(po ; statement)?``) may go on to any: so ``po``
+    needs no letter. A walk that enters at a write goes on before it reads.
 
     Raises:
-        NotRegularError: a step of another kind.
+        NotRegularError: a step has another form.
     """
-    return _by_operation(e, beside_ww=False)
+    return _by_operation(e, in_union_with_ww=False)
 
 
 def leaves_by_commit(e: Core) -> bool:
-    """Whether each walk over operations may leave a transaction by ``tx``.
+    """Return whether each walk over operations may leave a transaction by ``tx``.
 
-    An ``rw`` to the own transaction, which is no edge, adds nothing then.
+    Then an ``rw`` to the walk's own transaction, which is not an edge, adds nothing.
     """
     if isinstance(e, Seq) and Rel("statement") in (parts := _flat(e)):
         away = parts[parts.index(Rel("statement")) + 2 :][:1]
@@ -292,11 +295,11 @@ def leaves_by_commit(e: Core) -> bool:
     return all(map(leaves_by_commit, children(e)))
 
 
-def _by_operation(e: Core, *, beside_ww: bool) -> Core:
+def _by_operation(e: Core, *, in_union_with_ww: bool) -> Core:
     match e:
         case Rel(name="wr" | "ww"):
             return Seq((Rel(e.name, None, e.pos), Rel("tx")), e.pos)
-        case Rel(name=name) if name in BESIDE_OPERATIONS:
+        case Rel(name=name) if name in BETWEEN_COMMITS_BY_OPERATION:
             return e
         case Seq() if Rel("statement") in (parts := _flat(e)):
             at = parts.index(Rel("statement"))
@@ -309,41 +312,48 @@ def _by_operation(e: Core, *, beside_ww: bool) -> Core:
                 e,
                 met[0] if len(met) == 1 else Seq(met),
                 parts[at + 1 : at + 3],
-                beside_ww=beside_ww,
+                in_union_with_ww=in_union_with_ww,
             )
             if not (before := parts[: max(first, 0)]) and not parts[at + 3 :]:
                 return through
             outside = [
-                tuple(_by_operation(part, beside_ww=False) for part in around)
+                tuple(_by_operation(part, in_union_with_ww=False) for part in around)
                 for around in (before, parts[at + 3 :])
             ]
             return Seq((*outside[0], through, *outside[1]), e.pos)
         case Union(parts=parts):
-            beside = any(isinstance(part, Rel) and part.name == "ww" for part in parts)
-            return Union(tuple(_by_operation(part, beside_ww=beside) for part in parts), e.pos)
+            with_ww = any(isinstance(part, Rel) and part.name == "ww" for part in parts)
+            return Union(
+                tuple(_by_operation(part, in_union_with_ww=with_ww) for part in parts), e.pos
+            )
         case Seq() | Opt() | Plus() | Star():
-            return rebuild(e, tuple(_by_operation(c, beside_ww=False) for c in children(e)))
-    raise NotRegularError(e, f"`{brief(e)}` beside walks over operations", _OPERATIONS)
+            return rebuild(e, tuple(_by_operation(c, in_union_with_ww=False) for c in children(e)))
+    raise _not_over_operations(e)
+
+
+def _not_over_operations(part: Core, construct: Core | None = None) -> NotRegularError:
+    reason = f"`{brief(part)}` next to walks over operations"
+    return NotRegularError(construct or part, reason, _OPERATIONS)
 
 
 def _through_operations(
-    e: Core, entry: Core, onwards: tuple[Core, ...], *, beside_ww: bool
+    e: Core, entry: Core, onwards: tuple[Core, ...], *, in_union_with_ww: bool
 ) -> Core:
-    """``entry ; statement ; (po ; statement)? ; away``."""
+    """Return the words of ``entry ; statement ; (po ; statement)? ; away``."""
     if onwards[:1] != (_ONWARDS,) or onwards[1:] == ():
-        raise NotRegularError(e, f"`{brief(e)}` is no walk through a transaction", _OPERATIONS)
+        raise NotRegularError(e, f"`{brief(e)}` is not a walk through a transaction", _OPERATIONS)
     met = _steps(entry, _to_operation)
     away = _steps(onwards[1], _from_statement)
     reads = tuple(step for step in _alternatives(met) if step != Rel("ww"))
     leaves = tuple(step for step in _alternatives(away) if step != Rel("tx"))
     if any(step != Rel("rw") for step in leaves):
-        raise NotRegularError(e, f"`{brief(onwards[1])}` beside walks over operations", _OPERATIONS)
+        raise _not_over_operations(onwards[1], e)
     found: list[Core] = [Seq((Union(reads), away))] if reads else []
     if Rel("ww") in _alternatives(met):
         found += [Seq((Rel("ww"), Union(leaves)))] if leaves else []
-        if len(leaves) < len(_alternatives(away)) and not beside_ww:
+        if len(leaves) < len(_alternatives(away)) and not in_union_with_ww:
             reason = "what overwrites, reads and commits is a part of `ww`"
-            raise NotRegularError(e, reason, "write `| ww` beside it")
+            raise NotRegularError(e, reason, "write `| ww` next to it")
     return Union(tuple(found), e.pos)
 
 
@@ -370,14 +380,14 @@ _ON: tuple[tuple[Core, ...], ...] = (
 
 
 def by_statement(e: Core) -> Core:
-    """Words of walks that pass statements: ``wr`` leads to the one that reads, ``rw`` from it.
+    """Return the words of walks over statements: ``wr`` leads to a reading one, ``rw`` from it.
 
-    SOUND BECAUSE each statement that reads is a place of its own between COMMITs, so that what
-    leads there and what leads from there are steps of one walk, as composition says. What leads
-    from there must contain ``tx``: the own COMMIT, which ``rw`` need not leave out then.
+    SOUND BECAUSE each statement that reads is a node of its own between COMMITs, so that the steps
+    to it and from it are steps of one walk, as composition says. The steps from it must contain
+    ``tx``, which leads to the statement's own COMMIT: then ``rw`` need not exclude it.
 
     Raises:
-        NotRegularError: a step of another kind.
+        NotRegularError: a step has another form.
     """
     match e:
         case Seq(parts=(before, Rel(name="statement"), *between, after)) if tuple(between) in _ON:
@@ -386,11 +396,11 @@ def by_statement(e: Core) -> Core:
                 raise NotRegularError(after, f"`{brief(after)}` lacks `tx`, the own COMMIT", _FORM)
             on = () if not between else (Opt(Union((Rel("answered-before"), Rel("po")))),)
             return Seq((_steps(before, _to_statement), *on, last), e.pos)
-        case Rel(name=name) if name in BESIDE_STATEMENTS:
+        case Rel(name=name) if name in BETWEEN_COMMITS_BY_STATEMENT:
             return e
         case Union() | Seq() | Opt() | Plus() | Star():
             return rebuild(e, tuple(map(by_statement, children(e))))
-    raise NotRegularError(e, f"`{brief(e)}` beside walks over statements", _FORM)
+    raise NotRegularError(e, f"`{brief(e)}` next to walks over statements", _FORM)
 
 
 def _steps(e: Core, step: Callable[[Core], str]) -> Core:
@@ -400,7 +410,7 @@ def _steps(e: Core, step: Callable[[Core], str]) -> Core:
             tuple(p for part in inner for p in (part.parts if isinstance(part, Union) else (part,)))
         )
     if not (name := step(e)):
-        raise NotRegularError(e, f"`{brief(e)}` is no step of a walk over statements", _FORM)
+        raise NotRegularError(e, f"`{brief(e)}` is not a step of a walk over statements", _FORM)
     return Rel(name, None, e.pos)
 
 
@@ -435,7 +445,7 @@ def _from_statement(e: Core) -> str:
 
 
 def _relations(e: Core) -> Iterable[Rel]:
-    """The relations of an expression, but not the sets whose identity it has."""
+    """Yield the relations of an expression, without the sets in ``[…]``."""
     if isinstance(e, Rel):
         if e.name != "id":
             yield e
@@ -445,7 +455,7 @@ def _relations(e: Core) -> Iterable[Rel]:
 
 
 def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
-    """The smallest closure in ``e`` whose inside mentions all ``letters``; the first of several."""
+    """Return the first smallest closure in ``e`` that mentions all ``letters`` inside."""
     for child in children(e):
         if (found := closure_around(child, letters)) is not None:
             return found
@@ -480,7 +490,7 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(start, end)
             _add(nfa, e.arg, start, end, stretch)
         case Plus() | Star():
-            # Fresh ends, so that the loop is not entered from what else begins or ends here.
+            # Fresh ends, so that no other path that begins or ends here enters the loop.
             first, last = nfa.state(), nfa.state()
             nfa.skip(start, first)
             _add(nfa, e.arg, first, last, stretch)
@@ -517,7 +527,7 @@ def _check_for(e: ForKey) -> None:
 
 
 def _uses(e: Core, key: str) -> tuple[int, int]:
-    """How often a word of ``e`` uses ``key``: at least, at most; 2 means more than once."""
+    """Return the least and the greatest number of uses of ``key`` in a word; 2 means more."""
     match e:
         case Rel():
             return (1, 1) if e.key == key else (0, 0)
@@ -560,7 +570,7 @@ def _unsupported(e: Core) -> NotRegularError:
             return NotRegularError(e, f"{shown} goes backwards; {_FORWARD}", "`rw` is given")
         case Inter():
             return NotRegularError(
-                e, f"{shown}: two walks between the same ends are no single walk"
+                e, f"{shown}: two walks between the same ends are not a single walk"
             )
         case Diff():
             return NotRegularError(e, f"{shown}: a walk cannot show that another one is missing")

@@ -1,6 +1,6 @@
-r"""Axioms on a total order of the transactions, rewritten as checks over dependencies.
+r"""Rewrites axioms on a total order of the transactions as checks over dependencies.
 
-They are axioms ``obs(phi) in co`` (Biswas and Enea) or ``obs(vis) in ar`` with rules ``… in vis``
+The axioms are ``obs(phi) in co`` (Biswas and Enea), or ``obs(vis) in ar`` with rules ``… in vis``
 (Cerone, Bernardi and Gotsman). An order that meets them exists iff there are version orders with
 
     acyclic  so | wr | … | ww          named like the order
@@ -33,13 +33,13 @@ from isolang.language.meaning.core import (
 )
 from isolang.language.meaning.lower import CANONICAL_EXISTS
 from isolang.language.meaning.mentions import children, names, rebuild
-from isolang.language.vocabulary import FROM_T0, GIVEN_ORDERS, NAMED, OVERWRITING, TESTS
+from isolang.language.vocabulary import BUILTIN_ORDERS, FROM_T0, NAMED, OVERWRITING, TESTS
 
-_BASE = frozenset((*FROM_T0, *GIVEN_ORDERS, "wr", *TESTS, *NAMED))
+_BASE = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 
 
 class NotObservedError(Exception):
-    """A specification that is not of this form."""
+    """A specification that does not have this form."""
 
     def __init__(self, check: str, reason: str) -> None:
         super().__init__(reason)
@@ -48,7 +48,7 @@ class NotObservedError(Exception):
 
 
 class ReturnPath(Struct, frozen=True, kw_only=True):
-    """``irreflexive phi ; rw``; where phi is ``None``, RC's form of ``wr ; rw``."""
+    """The check ``irreflexive phi ; rw``; if phi is ``None``, RC's form of ``wr ; rw``."""
 
     check: str
     phi: Core | None
@@ -58,9 +58,9 @@ class Observed(Struct, frozen=True, kw_only=True):
     """A specification over one order, rewritten.
 
     Attributes:
-        order: its name.
-        acyclic: what it must contain, with ``ww``.
-        return_paths: what must not be closed by an ``rw``.
+        order: the name of the order.
+        acyclic: the relations that the order must contain, with ``ww``.
+        return_paths: the paths that an ``rw`` must not close.
     """
 
     order: str
@@ -72,7 +72,7 @@ def rewrite(spec: Spec) -> Observed:
     """Rewrite the axioms on an order.
 
     Raises:
-        NotObservedError: the first thing that is not of the form.
+        NotObservedError: the first part of the specification that does not have the form.
     """
     order, vis = _declared(spec)
     contained = [part for part in _parts(order.containing) if part != Rel("vo")]
@@ -82,7 +82,7 @@ def rewrite(spec: Spec) -> Observed:
     observing: list[tuple[str, Core | None]] = []
     for check in spec.checks:
         if check.kind != "require" or check.flag or check.negated or check.bound is None:
-            raise NotObservedError(check.name, "it is no plain `require … in …`")
+            raise NotObservedError(check.name, "it is not a plain `require … in …`")
         if check.bound == Rel(order.name):
             found = _observed(check.expr)
             if found is not None:
@@ -106,7 +106,7 @@ def rewrite(spec: Spec) -> Observed:
 
 
 def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
-    """The order and the visibility relation."""
+    """Return the declarations of the order and of the visibility relation, if there is one."""
     others = [e for e in spec.exists if e != CANONICAL_EXISTS.get(e.name)]
     orders = [e for e in others if e.kind == "order" and e.over == Rel("T")]
     relations = [e for e in others if e.kind == "relation" and e.over == Rel("T")]
@@ -121,7 +121,7 @@ def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 class _Rules(Struct):
-    """The rules ``… in vis``."""
+    """The rules ``… in vis`` of a specification."""
 
     vis: Exists | None
     order: str
@@ -136,7 +136,7 @@ class _Rules(Struct):
         return "" if self.vis is None else self.vis.name
 
     def add(self, check: Check) -> None:
-        """Take one rule."""
+        """Add one rule."""
         if self.vis is None:
             raise NotObservedError(check.name, f"its right side is not `{self.order}`")
         vis = Rel(self.name)
@@ -149,7 +149,7 @@ class _Rules(Struct):
         places = [i for i, part in enumerate(parts) if part == vis]
         rest = [part for part in parts if part != vis]
         if any(self.name in names(part) for part in rest):
-            raise NotObservedError(check.name, f"`{self.name}` stands inside an operator")
+            raise NotObservedError(check.name, f"`{self.name}` is inside an operator")
         match len(places):
             case 0:
                 self.base.append(check.expr)
@@ -165,12 +165,12 @@ class _Rules(Struct):
                 raise NotObservedError(check.name, f"no rule that makes `{self.name}` regular")
 
     def least(self) -> Core | None:
-        """The least ``vis``, as a regular expression."""
+        """Return the least ``vis``, as a regular expression."""
         if self.vis is None:
             return None
         base = [*_parts(self.vis.containing), *self.base]
         if self.total:
-            # It is within the order, so it relates them in the direction of that.
+            # `vis` is within the order, so it relates two writers in the direction of the order.
             base.append(Rel("ww"))
         if not base:
             raise NotObservedError("", f"`{self.name}` may be empty")
@@ -186,7 +186,7 @@ class _Rules(Struct):
 
 
 def _observed(e: Core) -> tuple[Core | None] | None:
-    """The phi of ``obs(phi)``, in a tuple; RC's form has ``None`` for it."""
+    """Return the phi of ``obs(phi)`` in a tuple, with ``None`` for RC's form; else ``None``."""
     match e:
         case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id")), within=None):
             pass
@@ -210,7 +210,7 @@ def _observed(e: Core) -> tuple[Core | None] | None:
 
 
 def _is_conflict(e: Core) -> bool:
-    r"""Whether ``e`` is ``for x: (W[x] * W[x]) \ id``."""
+    r"""Return whether ``e`` is ``for x: (W[x] * W[x]) \ id``."""
     match e:
         case ForKey(
             key=x,

@@ -1,4 +1,4 @@
-"""A route: how a specification is decided, with what every route knows of it."""
+"""The route of a specification: the engine that decides it, and what every route knows about it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Kind: TypeAlias = Literal["event graph", "reachability", "saturation", "relation
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """How a specification is decided; each kind is a subclass with what its engine needs.
+    """The way to decide a specification; each kind is a subclass with the input of its engine.
 
     Attributes:
         spec: the specification.
-        kind: which engine decides it.
+        kind: the engine that decides it.
         uses_reads_from: whether the checks use ``rf``; then intrinsic anomalies are violations.
-        uses_version_order: whether an assignment has version orders, used or not: then there is
-            none where list reads contradict each other.
-        uses_sessions: whether they use ``so``.
-        uses_real_time: whether they use ``rt``; a history must have times then.
-        warnings: of ``spec``, and what the compilation shows (a check that cannot fail).
-        reasons: why the faster routes were not taken, a sentence each; and the theorem by which
-            this one was, if it needed one.
+        uses_version_order: whether a witness has version orders, used or not: then no history with
+            contradicting list reads has a witness.
+        uses_sessions: whether the checks use ``so``.
+        uses_real_time: whether the checks use ``rt``, so that a history must have times.
+        warnings: the warnings of ``spec``, and those of the compilation (a check that cannot fail).
+        reasons: why the faster routes do not apply, a sentence each; and the theorem that this
+            route relies on, if any.
     """
 
     spec: Spec

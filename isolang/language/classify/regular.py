@@ -1,7 +1,7 @@
-"""Regular languages over a few letters: just what the classification of checks needs.
+"""Regular languages over a few letters: the operations that the classification of checks needs.
 
-Automata here are plain acceptors of words; the automaton of a check (``automaton.py``) is built
-from one.
+Automata here are plain acceptors of words. ``event_graph`` and ``return_paths`` build the automaton
+of a check (``automaton.py``) from one.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TypeVar
 from msgspec import Struct
 
 MAX_STATES = 500
-"""Of a deterministic automaton. A subset construction may grow exponentially, and the engine takes
-the product of the states with the transactions of a history."""
+"""The greatest size of a deterministic automaton. A subset construction may grow exponentially, and
+the engine multiplies the states by the transactions of a history."""
 MAX_NFA_STATES = 200_000
 MAX_SUBSETS = 1_000_000
-"""Elements of all subsets of one construction together."""
+"""The greatest total size of the subsets of one construction."""
 
 _State = TypeVar("_State")
 _Pair = tuple[int, int | None]
 
 
 class TooLargeError(Exception):
-    """A construction passed one of the limits above."""
+    """A construction exceeded one of the limits above."""
 
 
 class Nfa:
@@ -36,10 +36,10 @@ class Nfa:
         self.final = self.state()
 
     def state(self) -> int:
-        """A new state.
+        """Add a state, and return it.
 
         Raises:
-            TooLargeError: there are ``MAX_NFA_STATES`` already.
+            TooLargeError: the automaton has ``MAX_NFA_STATES`` states.
         """
         if len(self.moves) >= MAX_NFA_STATES:
             raise TooLargeError
@@ -48,15 +48,15 @@ class Nfa:
         return len(self.moves) - 1
 
     def move(self, source: int, letter: str, target: int) -> None:
-        """A move that reads ``letter``."""
+        """Add a move that reads ``letter``."""
         self.moves[source].setdefault(letter, []).append(target)
 
     def skip(self, source: int, target: int) -> None:
-        """A silent move."""
+        """Add a silent move."""
         self.silent[source].append(target)
 
     def embed(self, dfa: Dfa) -> tuple[int, list[int]]:
-        """Copy ``dfa`` in; its initial state and its final states."""
+        """Copy ``dfa`` into this automaton; return its initial state and its final states."""
         offset = len(self.moves)
         for _ in dfa.moves:
             self.state()
@@ -69,8 +69,7 @@ class Nfa:
 class Dfa(Struct, frozen=True):
     """A deterministic acceptor, partial (a missing move rejects); state 0 is initial.
 
-    Only states that are reachable, and from which a final state is, are kept, except for the
-    initial one.
+    Each state other than the initial one is reachable, and reaches a final state.
     """
 
     moves: tuple[Mapping[str, int], ...]
@@ -78,12 +77,12 @@ class Dfa(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether no word is accepted."""
+        """Return whether no word is accepted."""
         return not self.final
 
     @property
     def nullable(self) -> bool:
-        """Whether the empty word is accepted."""
+        """Return whether the empty word is accepted."""
         return 0 in self.final
 
     @property
@@ -93,10 +92,10 @@ class Dfa(Struct, frozen=True):
 
 
 def determinise(nfa: Nfa) -> Dfa:
-    """The subset construction, trimmed.
+    """Return a deterministic automaton, by the subset construction.
 
     Raises:
-        TooLargeError: the subsets are too many or too large.
+        TooLargeError: there are too many subsets, or they are too large.
     """
     elements = 0
 
@@ -146,7 +145,7 @@ def _explore(
 
 
 def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
-    """Keep what can reach a final state; all states here are reachable."""
+    """Return the part that reaches a final state; all states are reachable."""
     back: list[list[int]] = [[] for _ in moves]
     for source, row in enumerate(moves):
         for target in row.values():
@@ -188,7 +187,7 @@ def minimise(dfa: Dfa) -> Dfa:
 
 
 def plus(dfa: Dfa) -> Dfa:
-    """One or more words of the language in a row."""
+    """Return the language of one or more words in a row."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)
@@ -199,7 +198,7 @@ def plus(dfa: Dfa) -> Dfa:
 
 
 def concatenate(left: Dfa, right: Dfa) -> Dfa:
-    """A word of ``left``, then one of ``right``."""
+    """Return the language of a word of ``left``, then one of ``right``."""
     nfa = Nfa()
     first, left_finals = nfa.embed(left)
     second, right_finals = nfa.embed(right)
@@ -212,7 +211,7 @@ def concatenate(left: Dfa, right: Dfa) -> Dfa:
 
 
 def subtract(left: Dfa, right: Dfa) -> Dfa:
-    """The words of ``left`` that are not in ``right``."""
+    """Return the language of the words of ``left`` that are not in ``right``."""
 
     def successors(pair: _Pair) -> dict[str, _Pair]:
         p, q = pair
@@ -227,12 +226,12 @@ def subtract(left: Dfa, right: Dfa) -> Dfa:
 
 
 def included(left: Dfa, right: Dfa) -> bool:
-    """Whether every word of ``left`` is in ``right``."""
+    """Return whether every word of ``left`` is in ``right``."""
     return subtract(left, right).empty
 
 
 def rotations(dfa: Dfa) -> Dfa:
-    """The words v u for all words u v of the language."""
+    """Return the language of the words v u for all words u v."""
     nfa = Nfa()
     for middle in range(len(dfa.moves)):
         # v first, from `middle` to an end; then u, from the start to `middle`.
@@ -246,17 +245,17 @@ def rotations(dfa: Dfa) -> Dfa:
 
 
 def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """The words of ``dfa`` with one occurrence of one of ``letters`` doubled."""
+    """Return the words of ``dfa`` with one occurrence of one of ``letters`` doubled."""
     nfa = Nfa()
     before, _ = nfa.embed(dfa)
     after, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, before)
     for final in finals:
         nfa.skip(final, nfa.final)
-    wanted = frozenset(letters)
+    doubled = frozenset(letters)
     for source, row in enumerate(dfa.moves):
         for letter, target in row.items():
-            if letter in wanted:
+            if letter in doubled:
                 middle = nfa.state()
                 nfa.move(before + source, letter, middle)
                 nfa.move(middle, letter, after + target)
@@ -264,7 +263,7 @@ def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """The words that use none of ``letters``."""
+    """Return the language of the words that use none of ``letters``."""
     unwanted = frozenset(letters)
     rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
     everything = Dfa(({},), frozenset())
@@ -272,13 +271,13 @@ def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def up_to_last(dfa: Dfa, letter: str) -> Dfa:
-    """The words u for which u and then ``letter`` is a word."""
+    """Return the language of the words u such that u and then ``letter`` is a word."""
     final = {q for q, row in enumerate(dfa.moves) if row.get(letter) in dfa.final}
     return minimise(_trim(dfa.moves, final))
 
 
 def around(dfa: Dfa, letter: str) -> Dfa:
-    """The words v u for all words u a v, where a is ``letter`` and u and v have none."""
+    """Return the words v u for all words u a v, where a is ``letter`` and u and v lack it."""
     nfa = Nfa()
     rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
     for state, row in enumerate(dfa.moves):
@@ -293,7 +292,7 @@ def around(dfa: Dfa, letter: str) -> Dfa:
 
 
 def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
-    """The words without the ``first`` letters that they begin with, and the ``last`` at the end."""
+    """Return the words without their leading ``first`` and their trailing ``last`` letters."""
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     ending = set(dfa.final)
@@ -320,7 +319,7 @@ def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
 
 
 def union(*languages: Dfa) -> Dfa:
-    """The words of any of the languages."""
+    """Return the union of the languages."""
     nfa = Nfa()
     for dfa in languages:
         start, finals = nfa.embed(dfa)
@@ -331,7 +330,7 @@ def union(*languages: Dfa) -> Dfa:
 
 
 def loops(dfa: Dfa, state: int) -> Dfa:
-    """The words that lead from ``state`` back to it, the empty one among them."""
+    """Return the language of the words that lead from ``state`` back to it; one is empty."""
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     nfa.skip(nfa.initial, start + state)
@@ -343,9 +342,10 @@ Word = tuple[str, ...]
 
 
 def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
-    """A loop inside the words: u, v, w with u vⁿ w accepted for every n and v not empty.
+    """Return u, v, w with v not empty such that u vⁿ w is accepted for every n.
 
-    ``None`` iff the language is finite. (SOUND BECAUSE every kept state lies on an accepted word.)
+    Return ``None`` iff the language is finite. (SOUND BECAUSE every kept state lies on an accepted
+    word.)
     """
     if dfa.empty:
         return None
@@ -368,13 +368,13 @@ def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
 
 
 def shortest_word(dfa: Dfa) -> Word:
-    """A shortest accepted word of a language that is not empty."""
+    """Return a shortest accepted word of a language that is not empty."""
     words = _shortest(dfa, 0)
     return min((words[state] for state in dfa.final), key=lambda w: (len(w), w))
 
 
 def most_uses(dfa: Dfa, letter: str) -> int:
-    """How often a word uses ``letter``: 0, 1, or 2 for more than once."""
+    """Return the greatest number of uses of ``letter`` in a word: 0, 1, or 2 for more."""
     order = [(0, 0)]
     seen = set(order)
     for state, uses in order:
@@ -387,25 +387,25 @@ def most_uses(dfa: Dfa, letter: str) -> int:
 
 
 def _looping(dfa: Dfa) -> set[int]:
-    """The states on loops and on paths from loop to loop: leaves and roots are peeled off."""
-    left = set(range(len(dfa.moves)))
+    """Return the states on loops and on paths from loop to loop: without leaves and roots."""
+    remaining = set(range(len(dfa.moves)))
     forward = [set(row.values()) for row in dfa.moves]
     backward: list[set[int]] = [set() for _ in dfa.moves]
     for source, targets in enumerate(forward):
         for target in targets:
             backward[target].add(source)
     for here, there in ((forward, backward), (backward, forward)):
-        count = {state: len(here[state] & left) for state in left}
-        todo = [state for state in left if not count[state]]
+        count = {state: len(here[state] & remaining) for state in remaining}
+        todo = [state for state in remaining if not count[state]]
         while todo:
             state = todo.pop()
-            left.discard(state)
+            remaining.discard(state)
             for neighbour in there[state]:
-                if neighbour in left:
+                if neighbour in remaining:
                     count[neighbour] -= 1
                     if not count[neighbour]:
                         todo.append(neighbour)
-    return left
+    return remaining
 
 
 def _length(parts: tuple[Word, Word, Word]) -> tuple[int, int]:

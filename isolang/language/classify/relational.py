@@ -1,8 +1,8 @@
-"""The route of everything else: the relations that a specification asks for, searched for.
+"""The relational route, of all other specifications: it searches for the relations they declare.
 
-A part of a history that violates a specification shows that the whole does if the specification is
-closed under sub-histories: docs/routes.md#closure-under-sub-histories has the condition that is
-decided here, and its proof.
+If a specification is closed under sub-histories, a part of a history that violates it shows that
+the whole history does. docs/routes.md#closure-under-sub-histories has the condition that is decided
+here, and its proof.
 """
 
 from __future__ import annotations
@@ -29,39 +29,42 @@ from isolang.language.meaning.show import brief
 from isolang.language.vocabulary import OF_READS
 
 if TYPE_CHECKING:
-    from isolang.language.classify.split import Split
+    from isolang.language.classify.split import SpecSplit
 
 
 class Relational(Route, frozen=True, kw_only=True):
-    """The relational route, which decides any specification on a history small enough.
+    """The relational route, which decides any specification on a small enough history.
 
     Attributes:
-        not_closed: why a part of a history says nothing about the whole; empty if it does.
-        unread_matter: whether a transaction of unknown outcome that nobody reads from is tried both
-            in and out.
-        parts: what the native engine decides of it, before anything is searched for; ``None`` if
-            that is nothing.
+        not_closed: why the verdict on a part of a history does not carry over to the whole; empty
+            if it does.
+        unread_matter: whether the search both includes and excludes an indeterminate transaction
+            that no transaction reads from.
+        parts: the part of the specification that the native engine decides before any search;
+            ``None`` if there is none.
     """
 
     kind: Kind = "relational"
     not_closed: str = ""
     unread_matter: bool = False
-    parts: Split | None = None
+    parts: SpecSplit | None = None
 
 
 def _contains_shown_order(exists: Exists) -> bool:
-    """Whether it has no value where the order that lists show contradicts itself."""
+    """Return whether a relation has no value if the order that lists show contradicts itself."""
     shown = exists.containing
     return exists.kind == "order" and shown is not None and "vo" in mentions.names(shown)
 
 
-def relational(spec: Spec, reasons: tuple[str, ...] = (), parts: Split | None = None) -> Relational:
-    """The relational route of a specification that has a check.
+def relational(
+    spec: Spec, reasons: tuple[str, ...] = (), parts: SpecSplit | None = None
+) -> Relational:
+    """Return the relational route of a specification that has a check.
 
     Args:
         spec: the specification.
-        reasons: why this one, a sentence each.
-        parts: what the native engine decides of it.
+        reasons: why no other route applies, a sentence each.
+        parts: the part that the native engine decides.
     """
     return Relational(
         spec=spec,
@@ -81,7 +84,7 @@ _OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 
 
 def why_not_closed(spec: Spec) -> str:
-    """Why a part of a history says nothing about the whole; empty if it does."""
+    """Return why the verdict on a part of a history does not carry over; empty if it does."""
     for check in spec.checks:
         if not check.flag and (reason := _of_check(check)):
             return f"check `{check.name}` {reason}"
@@ -92,10 +95,10 @@ def why_not_closed(spec: Spec) -> str:
 
 
 def unread_matter(spec: Spec) -> bool:
-    """Whether it may matter if a transaction that nobody reads from is included.
+    """Return whether it may matter whether a transaction that no other reads from is included.
 
-    Not to the checks of a specification closed under sub-histories, and not to its flags if it is
-    closed with each of them.
+    It does not matter to the checks of a specification that is closed under sub-histories, nor to
+    its flags if it is closed with each of them.
     """
     return bool(why_not_closed(spec)) or any(
         check.flag and _of_check(check) for check in spec.checks
@@ -119,14 +122,14 @@ def _of_exists(exists: Exists) -> str:
 
 
 def _shrinking(e: Core) -> str:
-    """Why a value may get pairs that it did not have, when its parts lose some."""
+    """Return why a value may gain pairs when its parts lose some; empty if it cannot."""
     if isinstance(e, Diff):
         return _shrinking(e.left) or _kept(e.right)
     return next(filter(None, map(_shrinking, children(e))), "")
 
 
 def _kept(e: Core) -> str:
-    """Why a value may lose a pair whose ends are both there."""
+    """Return why a value may lose a pair whose ends both remain; empty if it cannot."""
     if isinstance(e, Seq | Plus | Star | Domain | Range):
         return f"compares with `{brief(e)}`, which may need others"
     if isinstance(e, Rel) and names(e) & _OF_READS:

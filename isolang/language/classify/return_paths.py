@@ -1,7 +1,7 @@
-"""Checks that a single ``rw`` must not close: RC, RA, CC, PSI and what users write like them.
+"""Compiles checks whose cycles end in a single ``rw``: RC, RA, CC, PSI and similar levels of users.
 
 Such a check forbids return paths: after s ``rw`` b, no walk from b to s spells certain words.
-docs/routes.md#return-paths says why their automaton is exact, and when a fixpoint decides
+docs/routes.md#return-paths proves that their automaton is exact, and says when a fixpoint decides
 (*saturation*) instead of a search (*reachability*).
 """
 
@@ -83,7 +83,7 @@ _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}
 
 
 class _NotHornError(Exception):
-    """A specification that this route does not take."""
+    """A specification that does not have the form of this route."""
 
     def __init__(self, reason: str, check: str = "") -> None:
         super().__init__(reason)
@@ -95,11 +95,11 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     """Compile a specification to event graphs and return paths.
 
     Args:
-        spec: of ``load_spec``.
-        why_no_event_graph: what ``classify`` said, for ``Plan.reasons``.
+        spec: the specification.
+        why_no_event_graph: the reason of ``classify``, for ``Plan.reasons``.
 
     Raises:
-        NotAnEventGraph: it is neither of the form; with the reason.
+        NotAnEventGraph: it does not have this form either; with the reason.
         SpecError: there is nothing to check.
     """
     try:
@@ -116,7 +116,7 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
         OF_READS & a.relations or a.back for a in automata
     ):
         # The engine chooses sources only where a walk can follow a read; without a walk it would
-        # not heed which reads are anomalies.
+        # ignore which reads are anomalies.
         pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
@@ -162,16 +162,16 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        # Those of one key, and the others.
+        # The languages of acyclic checks: over all keys, and of one key.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._later: list[tuple[str, Dfa, frozenset[str], bool]] = []
-        # What acyclic checks forbid of walks over operations, and such return paths.
+        # What acyclic checks forbid to walks over operations, and return paths over operations.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
-        self._splits = mentions.tells_reads_apart(spec)
+        self._splits = mentions.distinguishes_reads(spec)
 
     def check(self, check: Check) -> None:
-        """One check over ``so rt wr ww rw``."""
+        """Compile one check over ``so rt wr ww rw``."""
         alone = replace(self._spec, checks=(check,))
         try:
             self._automata += classify(alone).automata
@@ -186,7 +186,7 @@ class _Compiler:
             self.return_paths(check.name, check.expr)
         else:
             with suppress(NotRegularError):
-                # A step of an order to a statement, and from there to COMMIT, is one of that order.
+                # A step of an order to a statement and then to COMMIT is a step of that order.
                 whole = _at_statements(by_operation(plain(check.expr)))
                 self._whole.append(plus(language_of(whole, letters=WORDS_BY_OPERATION)))
             if speaks_of_statements(check.expr):
@@ -195,7 +195,7 @@ class _Compiler:
             self._acyclic[of_key].append(plus(language))
 
     def _over_operations(self, check: Check) -> None:
-        """``irreflexive e`` whose walks pass operations and end in their only ``rw``."""
+        """Compile ``irreflexive e`` whose walks pass operations and end in their only ``rw``."""
         try:
             words = by_operation(plain(check.expr))
             language = language_of(words, letters=WORDS_BY_OPERATION)
@@ -207,9 +207,10 @@ class _Compiler:
         self._between_operations.append((check.name, without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
-        """``irreflexive a ; (a | b)^*``: no cycle of ``a`` and ``b`` has an ``a``.
+        """Compile ``irreflexive a ; (a | b)^*``, if the check has this form: return whether it has.
 
-        That is a question of strongly connected components, also where ``b`` has cycles.
+        No cycle of ``a`` and ``b`` may have an ``a``: strongly connected components decide this,
+        even if ``b`` has cycles.
         """
         language, of_key = self._language(check.name, check.expr)
         letters = language.letters
@@ -233,21 +234,21 @@ class _Compiler:
         return False
 
     def acyclic(self, name: str, e: Core) -> None:
-        """``acyclic e``, e being no check of the text."""
+        """Compile ``acyclic e`` for an expression that is not a check of the text."""
         language, _ = self._language(name, e)
         if language.nullable or not without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
         split = plain(e, splits=self._splits)
         base = generators(language_of(split, stretch=TRANSITIVE), acyclic=True)
         if find_loop(base) is not None:
-            raise _NotHornError(f"what `{name}` must contain is no event graph")
+            raise _NotHornError(f"what `{name}` must contain is not an event graph")
         self._automata.append(automaton_of(name, base))
         self._acyclic[False].append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
-        """Require that phi's words are among those of the acyclic checks."""
+        """Require that the words of phi are among those of the acyclic checks."""
         language, _ = self._language(name, phi)
-        # SOUND BECAUSE whoever passes tests on a walk walks it.
+        # SOUND BECAUSE a walk whose transactions pass tests is a walk without the tests.
         untested, _ = self._language(name, _untested(phi))
         known = self._acyclic[False]
         if language.nullable or not any(
@@ -256,7 +257,7 @@ class _Compiler:
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
-        """``irreflexive e``: what stands before the last ``rw`` of a word is a return path."""
+        """Compile ``irreflexive e``: the word before its last ``rw`` is a return path."""
         language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
@@ -275,15 +276,16 @@ class _Compiler:
         plain_words = subtract(language, concatenate(before, last))
         if not plain_words.empty:
             self._without_rw(name, plain_words, of_key=of_key)
-        # Nothing leads to T0, and no rw does: a return path never begins with init.
+        # No pair leads to T0, so an rw does not either: a return path never begins with init.
         all_reads = not ways or len(ways) == 2 or "rw" in ways
         kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
         self._later.append((name, without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
-        """``irreflexive`` of words with one ``wr`` each, which need not compose.
+        """Compile ``irreflexive`` of words with one ``wr`` each; return whether it has this form.
 
-        What stands around that ``wr`` leads from the reader back to what it read.
+        The rest of such a word leads from the reader back to the source. The words need not be
+        closed under composition.
         """
         if self._splits or "wr" not in language.letters or most_uses(language, "wr") > 1:
             return False
@@ -295,11 +297,11 @@ class _Compiler:
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
-        """Return paths of one pair."""
+        """Add return paths of one pair."""
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:
-        """The automata of all checks."""
+        """Return the automata of all checks."""
         for name, language, closing, of_key in self._later:
             self._add_return_paths(name, language, closing, of_key=of_key)
         for name, language in self._between_operations:
@@ -328,7 +330,7 @@ class _Compiler:
         self._automata.append(over_operations(automaton))
 
     def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
-        """``irreflexive`` of words that compose."""
+        """Compile ``irreflexive`` of words that are closed under composition."""
         if of_key:
             raise _NotHornError("its words without a closing `rw` need a check of their own", name)
         if not without(words, steps_of(words)).empty:
@@ -338,7 +340,7 @@ class _Compiler:
         stretched = _stretched(words)
         base = generators(stretched, acyclic=False)
         if find_loop(base) is not None:
-            raise _NotHornError("its words without `rw` are no event graph", name)
+            raise _NotHornError("its words without `rw` are not an event graph", name)
         self._automata.append(automaton_of(name, base))
         self._acyclic[False].append(plus(words))
 
@@ -349,9 +351,9 @@ class _Compiler:
             language = _stretched(language, frozenset(("ww",)))  # ww[x] is an order
         words = subtract(language, _EPSILON)
         if words.empty:
-            self._automata.append(_automaton(name))  # it cannot fail
+            self._automata.append(_automaton(name))  # the check cannot fail
             return
-        # A return path leads from a writer to a reader, which need not be asked.
+        # A return path leads from a writer to a reader, so tests at its ends are redundant.
         single = between_ends(words, *TESTS)
         if (
             not of_key
@@ -366,7 +368,7 @@ class _Compiler:
         orders = [("so", *_part_of("so")), ("rt", "group-rt", *_part_of("rt"))]
         orders += [("ww",)] if of_key else []
         strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
-        # What no walk of all keys does, none of one key does.
+        # A walk of one key is also a walk of all keys.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
@@ -393,7 +395,7 @@ class _Compiler:
         self._automata.append(replace(automaton, back=back, judges=False))
 
     def _language(self, name: str, e: Core) -> tuple[Dfa, bool]:
-        """The words of an expression, and whether they are of one key."""
+        """Return the words of an expression, and whether they are of one key."""
         e = plain(e, splits=self._splits)
         try:
             return language_of(e), False
@@ -410,7 +412,7 @@ def _at_statements(e: Core) -> Core:
 
 
 def _untested(e: Core) -> Core:
-    """The same without asking who the transactions are."""
+    """Return an expression without its tests."""
     if isinstance(e, Lift):
         return Rel("id", None, e.pos)
     return rebuild(e, tuple(map(_untested, mentions.children(e))))
@@ -421,7 +423,7 @@ def _part_of(relation: str) -> tuple[str, ...]:
 
 
 def _rw_last(e: Core) -> Core:
-    """``a ; rw ; b`` as ``b ; a ; rw``: a closed walk may be read from any of its transactions."""
+    """Return ``b ; a ; rw`` for ``a ; rw ; b``: a closed walk may begin at any transaction."""
     match e:
         case ForKey() | Union():
             return rebuild(e, tuple(map(_rw_last, mentions.children(e))))
@@ -442,7 +444,7 @@ def _rels(names: Iterable[str]) -> tuple[Core, ...]:
 
 
 def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
-    """By letter the moves of an automaton, as pairs of states."""
+    """Return the moves of an automaton per letter, as pairs of states."""
     return {
         letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
         for letter in in_order(dfa.letters)
@@ -467,7 +469,7 @@ def _automaton(
 
 
 def _stretched(dfa: Dfa, letters: frozenset[str] = TRANSITIVE) -> Dfa:
-    """The words with r⁺ in place of each transitive letter r."""
+    """Return the language with r⁺ in place of each transitive letter r."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)

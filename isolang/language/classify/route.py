@@ -1,4 +1,4 @@
-"""Which engine decides a specification: the fastest one that is exact for it."""
+"""Chooses the engine that decides a specification: the fastest one that is exact for it."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from isolang.language.meaning.core import Spec
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 
 
-_Given = TypeVar("_Given")
-_Made = TypeVar("_Made")
+_Argument = TypeVar("_Argument")
+_Compiled = TypeVar("_Compiled")
 _RECENT = 32
 
 
-def _remembered(compile_it: Callable[[_Given], _Made]) -> Callable[[_Given], _Made]:
-    """Compile each of the specifications that are in use once, however many histories they judge.
+def _remembered(compile_it: Callable[[_Argument], _Compiled]) -> Callable[[_Argument], _Compiled]:
+    """Cache the results of a compiler for recent specifications, by identity.
 
-    They are known by identity: a record that is kept here cannot give its identity to another one.
+    The cache keeps the specification, so that no other one can get its identity.
     """
-    recent: dict[int, tuple[_Given, _Made]] = {}
+    recent: dict[int, tuple[_Argument, _Compiled]] = {}
 
     @wraps(compile_it)
-    def remembering(given: _Given) -> _Made:
-        known = recent.get(id(given))
-        if known is not None and known[0] is given:
+    def remembering(argument: _Argument) -> _Compiled:
+        known = recent.get(id(argument))
+        if known is not None and known[0] is argument:
             return known[1]
-        made = compile_it(given)
+        compiled = compile_it(argument)
         for oldest in list(recent)[: len(recent) + 1 - _RECENT]:
             recent.pop(oldest, None)
-        recent[id(given)] = (given, made)
-        return made
+        recent[id(argument)] = (argument, compiled)
+        return compiled
 
     return remembering
 
 
 @_remembered
 def route(spec: Spec) -> Route:
-    """Choose how a specification is decided.
+    """Return the route of a specification.
 
     Args:
-        spec: of ``load_spec``.
+        spec: the specification.
 
     Raises:
         SpecError: there is nothing to check.
@@ -70,13 +70,13 @@ def route(spec: Spec) -> Route:
 
 
 def native_plan(spec: Spec) -> Plan:
-    """The route of the native engine: event graphs, and return paths.
+    """Return the route of the native engine: event graphs, and return paths.
 
     Args:
-        spec: of ``load_spec``.
+        spec: the specification.
 
     Raises:
-        NotAnEventGraph: it has none; the message says why it is no event graph.
+        NotAnEventGraph: it has no such route; the message says why its checks are not event graphs.
         SpecError: there is nothing to check.
     """
     try:
@@ -87,13 +87,13 @@ def native_plan(spec: Spec) -> Plan:
         try:
             return classify_return_paths(spec, refusal.reason)
         except NotAnEventGraph as other:
-            refusal.beside = other
+            refusal.return_path_refusal = other
             raise refusal from None
 
 
 @_remembered
 def without_sessions(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``so``.
+    """Return the plan with ``init`` in place of ``so``.
 
     It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
     """
@@ -102,9 +102,9 @@ def without_sessions(plan: Plan) -> Plan:
 
 @_remembered
 def without_real_time(plan: Plan) -> Plan:
-    """The plan with ``init`` in place of ``rt``.
+    """Return the plan with ``init`` in place of ``rt``.
 
     Raises:
-        NotAnEventGraph: only real time's own laws made a check one.
+        NotAnEventGraph: a check is an event graph only by the laws of real time.
     """
     return native_plan(mentions.without_real_time(plan.spec))

@@ -1,7 +1,7 @@
-"""The part of a specification that the native engine decides, and the checks beside it.
+"""Splits a specification into the part that the native engine decides, and the other checks.
 
-Whoever meets a specification meets each part of it, with the same choices: a part that is violated
-shows that the whole is. docs/routes.md#in-parts says what a model of the part is good for.
+A model of a specification is a model of each part, with the same choices: if a part is violated, so
+is the whole. docs/routes.md#in-parts says how the search uses a model of the part.
 """
 
 from __future__ import annotations
@@ -22,48 +22,50 @@ from isolang.language.meaning.mentions import names
 _MOST_TRIES = 24
 
 
-class Split(Struct, frozen=True, kw_only=True):
+class SpecSplit(Struct, frozen=True, kw_only=True):
     """A specification in two parts.
 
     Attributes:
-        part: the specification with the checks alone that the engine decides, and what they need.
-        plan: how these are decided; by a theorem where they speak of an order.
-        beside: the other checks that count.
-        unmade: what is to be chosen beside what the part needs: whoever meets the part need not
-            have a value for it.
-        flags: the checks that do not count.
+        part: the specification with only the checks that the engine decides, and the relations that
+            they mention.
+        plan: the route of the part; by a theorem if its checks mention an order.
+        other_checks: the other unflagged checks.
+        unchosen: the declared relations that the part does not mention: a model of the part need
+            not have a value for them.
+        flags: the flagged checks.
     """
 
     part: Spec
     plan: Plan
-    beside: tuple[Check, ...]
-    unmade: tuple[Exists, ...]
+    other_checks: tuple[Check, ...]
+    unchosen: tuple[Exists, ...]
     flags: tuple[Check, ...]
 
     @property
     def is_all(self) -> bool:
-        """Whether a model of the part is one of the specification."""
-        return not self.beside and not self.unmade
+        """Return whether a model of the part is a model of the specification."""
+        return not self.other_checks and not self.unchosen
 
     @property
-    def made(self) -> frozenset[str]:
-        """What a model of the part chooses, beside sources and version orders."""
+    def chosen(self) -> frozenset[str]:
+        """The relations that a model of the part chooses, except sources and version orders."""
         return frozenset(e.name for e in self.part.exists if e.name not in CANONICAL_EXISTS)
 
     def sentence(self) -> str:
-        """How the specification is decided, for people."""
+        """Return how the specification is decided, as a sentence."""
         first = _listed(self.part.checks)
-        if self.unmade:
-            chosen = ", ".join(f"`{exists.name}`" for exists in self.unmade)
+        if self.unchosen:
+            chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
             return (
                 f"decided in parts: {first} by the engine, and where that is met all together, "
                 f"with {chosen}"
             )
-        if not self.beside:
+        if not self.other_checks:
             return f"decided in parts: {first} by the engine, then each flag together with it"
+        others = _listed(self.other_checks)
         return (
-            f"decided in parts: {first} by the engine, then {_listed(self.beside)} on the model "
-            "found; all together only where that is not met"
+            f"decided in parts: {first} by the engine, then {others} on the model found; all "
+            "together only where that is not met"
         )
 
 
@@ -71,7 +73,7 @@ def _listed(checks: Sequence[Check]) -> str:
     return ", ".join(f"`{check.name}`" for check in checks)
 
 
-def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> Split | None:
+def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
     """Find the most checks that the native engine decides together.
 
     Args:
@@ -83,31 +85,33 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> Split | None:
     """
     judged = tuple(check for check in spec.checks if not check.flag)
     flags = tuple(check for check in spec.checks if check.flag)
-    # What has no form in the engine need not be tried.
+    # These checks have no form in the engine.
     possible = tuple(c for c in judged if not c.negated and c.kind != "empty")
     for kept in _largest_first(spec, possible, plan_of):
         part = replace(spec, checks=kept, exists=_needed(spec, kept), shows=())
         plan = _plan(part, plan_of)
         if isinstance(plan, Plan):
-            beside = tuple(check for check in judged if check not in kept)
-            unmade = tuple(exists for exists in spec.exists if exists not in part.exists)
-            return Split(part=part, plan=plan, beside=beside, unmade=unmade, flags=flags)
+            other_checks = tuple(check for check in judged if check not in kept)
+            unchosen = tuple(exists for exists in spec.exists if exists not in part.exists)
+            return SpecSplit(
+                part=part, plan=plan, other_checks=other_checks, unchosen=unchosen, flags=flags
+            )
     return None
 
 
 def _largest_first(
     spec: Spec, possible: tuple[Check, ...], plan_of: Callable[[Spec], Plan]
 ) -> Iterator[tuple[Check, ...]]:
-    """Sets of checks to be tried: without those that refusals blame, then without any."""
+    """Yield sets of checks to try: without those that errors blame, then all others."""
     kept = possible
     while kept:
         yield kept
         found = _plan(replace(spec, checks=kept, exists=_needed(spec, kept)), plan_of)
         blamed = frozenset() if isinstance(found, Plan) else found
-        left = tuple(check for check in kept if check.name not in blamed)
-        if left == kept:
+        unblamed = tuple(check for check in kept if check.name not in blamed)
+        if unblamed == kept:
             break
-        kept = left
+        kept = unblamed
     tries = 0
     for fewer in range(len(possible) - 1, 0, -1):
         for some in combinations(possible, fewer):
@@ -118,11 +122,11 @@ def _largest_first(
 
 
 def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
-    """How the engine decides a part; or the checks to blame that it does not."""
+    """Return the engine's plan for a part, or the checks because of which it has none."""
     try:
         return plan_of(part)
     except NotAnEventGraph as error:
-        last = error.beside or error
+        last = error.return_path_refusal or error
         blamed = frozenset({last.check} if last.check else {error.check})
     except SpecError:
         blamed = frozenset()
@@ -136,13 +140,13 @@ def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
 
 
 def _needed(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
-    """What checks need to be chosen; sources and version orders, where there are any, always."""
-    wanted = {name for check in checks for e in (check.expr, check.bound) if e for name in names(e)}
-    wanted |= CANONICAL_EXISTS.keys()
+    """Return the declarations that checks need, with those of sources and version orders."""
+    needed = {name for check in checks for e in (check.expr, check.bound) if e for name in names(e)}
+    needed |= CANONICAL_EXISTS.keys()
     while True:
-        kept = tuple(exists for exists in spec.exists if exists.name in wanted)
+        kept = tuple(exists for exists in spec.exists if exists.name in needed)
         parts = (e for x in kept for e in (x.over, x.containing, x.within) if e is not None)
-        more = frozenset[str]().union(*map(names, parts)) - wanted
+        more = frozenset[str]().union(*map(names, parts)) - needed
         if not more:
             return kept
-        wanted |= more
+        needed |= more

@@ -1,8 +1,8 @@
-"""Axioms over a total order of the transactions that say the same as one event graph.
+"""Recognises axioms over a total order of the transactions that are equivalent to one event graph.
 
 They let a reader see a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS, PREFIX), and
-so ask that the order contain ``rw`` or ``V ; rw``. A specification is recognised by this shape,
-whatever its relations and checks are called; docs/routes.md#axioms-over-a-total-order has the
+so require that the order contain ``rw`` or ``V ; rw``. A specification is recognised by this shape,
+whatever the names of its relations and checks; docs/routes.md#axioms-over-a-total-order has the
 proofs, and the lemma that the comments below cite.
 """
 
@@ -46,15 +46,15 @@ _BY_VISIBILITY = (
 
 
 class Theorem(Struct, frozen=True, kw_only=True):
-    """A specification that says the same as another one.
+    """The theorem that a specification is equivalent to an event graph.
 
     Attributes:
-        original: the specification as it was written.
-        spec: the other one: one check ``acyclic`` over ``rf`` and ``ww``.
-        sentence: the theorem, for people.
+        original: the specification as written.
+        spec: the equivalent specification: one check ``acyclic`` over ``rf`` and ``ww``.
+        sentence: the theorem, as text.
         order: the name of the total order on T in the original; any order that contains the pairs
-            of the check of ``spec`` will do for it.
-        vis: the name of the visibility relation in the original, and what it may be, in terms of
+            of the check of ``spec`` is a value for it.
+        vis: the name of the visibility relation in the original, and a value for it, in terms of
             the total order and ``ww``; ``None`` if there is none.
     """
 
@@ -66,7 +66,7 @@ class Theorem(Struct, frozen=True, kw_only=True):
 
 
 def event_graph_form(spec: Spec) -> Theorem | None:
-    """The event-graph form of a specification over a total order, if it has the shape of one."""
+    """Return the event-graph form of a specification over a total order, if it has one."""
     if any(check.flag or check.negated for check in spec.checks) or not spec.checks:
         return None
     order = next((e for e in spec.exists if e.kind == "order" and e.over == Rel("T")), None)
@@ -78,7 +78,7 @@ def event_graph_form(spec: Spec) -> Theorem | None:
         return None
     if order.name in _BEGIN_WITH_T0:
         contained |= {"init"}
-    # As every version order does, the total order must begin with T0 and contain what lists show.
+    # Like a version order, the total order must begin with T0 and contain the order lists show.
     if "vo" not in contained or not contained.intersection(FROM_T0):
         return None
     if not others:
@@ -116,7 +116,7 @@ def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
     steps = frozenset().union(*snapshots)
     if not (latest or steps or conflict):
         return None
-    if not steps <= inside:  # the lemma asks for phi within co
+    if not steps <= inside:  # the lemma requires phi within co
         return None
     steps |= {"ww"} if conflict else frozenset()
     before = _union(map(Rel, _sorted(steps))) if steps else None
@@ -141,9 +141,9 @@ def _by_visibility(
     if vis in _BEGIN_WITH_T0:
         seen |= {"init"}
     external = prefix = total = conflict = False
-    tested: list[Core] = []  # what vis must contain besides, and what may follow it
+    tested: list[Core] = []  # tested letters that vis must contain, and steps that may follow it
     after: list[Core] = []
-    within: list[Core] = []  # what ar must contain besides
+    within: list[Core] = []  # tested letters that ar must contain
     for check in spec.checks:
         if check.kind != "require":
             return None
@@ -166,14 +166,14 @@ def _by_visibility(
         elif bound == Rel(vis) and e == Seq((Rel(ar), Rel(vis))):
             prefix = True
         elif bound == Rel(vis) and e == Seq((Rel(vis), Rel(vis))):
-            pass  # so are ar, and `ar^* ; D`
+            pass  # ar is transitive, too, and so is `ar^* ; D`
         elif bound is not None and _is_either_way(bound, vis) and _is_conflict(e):
             conflict = True
         else:
             return None
     if not external or not (prefix or total):
         return None
-    # What must be visible is within ar.
+    # The relations that must be visible are within ar.
     inside |= seen
     steps = seen | ({"ww"} if conflict else frozenset())
     if not (steps or tested or total) or (total and (tested or after)):
@@ -198,14 +198,14 @@ def _form(
     latest: bool,
     more: Sequence[Core] = (),
 ) -> Core:
-    """``(C | ww) | (V ; rw)``, or with ``rw`` alone; written as people know it.
+    """Return ``(C | ww) | (V ; rw)``, or the same with ``rw`` alone, in the usual order.
 
     Args:
         inside: the letters of C.
         before: V.
-        steps: the letters that are words of it.
-        latest: whether ``rw`` alone is there.
-        more: of C, too.
+        steps: the letters that are words of V.
+        latest: whether ``rw`` alone is a part.
+        more: other parts of C.
     """
     alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
     parts: list[Core] = [*alone, *more, *((Rel("rw"),) if latest else ())]
@@ -241,7 +241,7 @@ def _theorem(
 
 
 def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[str] | None:
-    """The names of a union of ``init so rt wr``; ``None`` if it is something else."""
+    """Return the names of a union of ``init so rt wr``; ``None`` for another expression."""
     if isinstance(e, Rel) and e.key is None and e.name in _LETTERS | more:
         return frozenset((e.name,))
     if isinstance(e, Union):
@@ -256,19 +256,19 @@ def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[st
 
 
 def _is_tested(e: Core) -> bool:
-    """Whether it is a letter between tests: ``[W] ; so ; [R]``."""
+    """Return whether ``e`` is a letter between tests: ``[W] ; so ; [R]``."""
     parts = e.parts if isinstance(e, Seq) else (e,)
     steps = [part for part in parts if part not in (Lift(Rel("W")), Lift(Rel("R")))]
     return len(steps) == 1 and isinstance(steps[0], Rel) and _letters(steps[0]) is not None
 
 
 def _follows(e: Core, vis: str) -> TypeGuard[Seq]:
-    """Whether it is such a step behind ``vis``: ``vis ; [R] ; so ; [R]``."""
+    """Return whether ``e`` is such a letter after ``vis``: ``vis ; [R] ; so ; [R]``."""
     return isinstance(e, Seq) and e.parts[0] == Rel(vis) and _is_tested(Seq(e.parts[1:]))
 
 
 def _observed(e: Core) -> Core | None:
-    r"""phi, of ``obs(phi)``: ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``."""
+    r"""Return phi of ``obs(phi)``, else ``None``: ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``."""
     if not isinstance(e, ForKey) or not isinstance(e.body, Diff) or e.body.right != Rel("id"):
         return None
     left, x = e.body.left, e.key
@@ -281,7 +281,7 @@ def _observed(e: Core) -> Core | None:
 
 
 def _is_same_key(e: Core, co: str) -> bool:
-    """Whether it is ``for y: [W[y]] ; co ; [W[y]]``."""
+    """Return whether ``e`` is ``for y: [W[y]] ; co ; [W[y]]``."""
     if not isinstance(e, ForKey):
         return False
     writers = Lift(Rel("W", e.key))
@@ -289,7 +289,7 @@ def _is_same_key(e: Core, co: str) -> bool:
 
 
 def _is_conflict(e: Core) -> bool:
-    r"""Whether it is ``for x: (W[x] * W[x]) \ id``."""
+    r"""Return whether ``e`` is ``for x: (W[x] * W[x]) \ id``."""
     if not isinstance(e, ForKey):
         return False
     writers = Rel("W", e.key)

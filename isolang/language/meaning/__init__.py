@@ -1,6 +1,7 @@
-"""What a tree means: names, sorts, and core expressions, in which every definition is expanded.
+"""The meaning of a tree: names, sorts, and core expressions, in which every definition is expanded.
 
-``core`` has the expressions that the rest of the package works on, ``sorts`` refuses what has no
-meaning, ``lower`` expands the rest, ``show`` writes it as text again. ``mentions`` says what a
-specification mentions, ``polarity`` warns where it says less than meant.
+``core`` has the expressions that the rest of the package works on, ``sorts`` rejects expressions
+without meaning, ``lower`` expands the others, ``show`` writes them as text again. ``mentions``
+returns the relations that a specification mentions, ``polarity`` warns if it requires less than its
+author probably meant.
 """

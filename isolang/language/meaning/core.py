@@ -1,7 +1,7 @@
-"""The core expressions: what a specification means once definitions and parameters are expanded.
+"""The core expressions: a specification after all definitions and parameters are expanded.
 
 Names that the library defines over every history (``wr``, ``rw``) stay as names: each consumer
-knows their meaning from the language reference, and no file can give them another one.
+implements their meaning from the language reference, and no file can give them another one.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from isolang.language.syntax.source import Position
 
 
 class Term(Struct, frozen=True, eq=False):
-    """What all expressions share: they are equal if they say the same, wherever they stand."""
+    """The base of all expressions, which are equal if they are equal without their positions."""
 
     def __eq__(self, other: object) -> bool:
         """Compare all fields but the position."""
-        return type(self) is type(other) and self._said() == other._said()
+        return type(self) is type(other) and self._content() == other._content()
 
     def __ne__(self, other: object) -> bool:
-        """Compare likewise: ``Struct`` has a comparison of its own, which knows no ``__eq__``."""
+        """Negate ``__eq__``: the comparison of ``Struct`` would ignore it."""
         return not self == other
 
     def __hash__(self) -> int:
         """Hash all fields but the position."""
-        return hash((type(self), self._said()))
+        return hash((type(self), self._content()))
 
     def __repr__(self) -> str:
         """Show all fields but the position."""
-        said = zip(self.__struct_fields__, self._said(), strict=False)
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in said)})"
+        shown = zip(self.__struct_fields__, self._content(), strict=False)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
-    def _said(self) -> tuple[object, ...]:
-        """Return the fields but the last, which is the position."""
+    def _content(self) -> tuple[object, ...]:
+        """Return all fields but the last, which is the position."""
         return tuple(getattr(self, name) for name in self.__struct_fields__[:-1])
 
 
 class Rel(Term, frozen=True):
-    """A named relation or set: a word of the vocabulary, or what ``exists`` names.
+    """A named relation or set: a word of the vocabulary, or a relation that ``exists`` declares.
 
     ``key`` is the key variable of a keyed use (``ww[x]``), or ``None`` for the union over keys.
     """
@@ -146,7 +146,7 @@ class Range(Term, frozen=True):
 
 
 class ForKey(Term, frozen=True):
-    """``for x: body``: the union over keys, or over those of a class."""
+    """``for x: body``: the union over all keys, or over the keys of a class."""
 
     key: str
     body: Core
@@ -154,7 +154,7 @@ class ForKey(Term, frozen=True):
     pos: Position | None = None
 
     def of(self, body: Core) -> ForKey:
-        """The same of another body."""
+        """Return the union of another body over the same keys."""
         return ForKey(self.key, body, self.within, self.pos)
 
 
@@ -197,12 +197,12 @@ class Check(Struct, frozen=True, kw_only=True):
 
     @property
     def pos(self) -> Position:
-        """Where the check begins."""
+        """The place where the check begins."""
         return Position(self.file, self.line, self.column)
 
 
 class Exists(Struct, frozen=True, kw_only=True):
-    """A relation to be chosen: ``exists name[key] : kind over containing … within …``."""
+    """A relation that a witness chooses: ``exists name[key] : kind over containing … within …``."""
 
     name: str
     key: str | None
@@ -213,12 +213,12 @@ class Exists(Struct, frozen=True, kw_only=True):
 
 
 class Example(Struct, frozen=True):
-    """A small history that a specification is to allow, or to forbid.
+    """A small history that a specification should allow, or forbid.
 
     Attributes:
-        pos: where it stands.
-        allows: which of both.
-        history: in the notation of :mod:`isolang.history.notation`.
+        pos: the place of the example.
+        allows: whether the specification should allow the history; otherwise it should forbid it.
+        history: the history, in the notation of :mod:`isolang.history.notation`.
     """
 
     pos: Position
@@ -227,21 +227,21 @@ class Example(Struct, frozen=True):
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """A lowered specification: everything a history must be checked against, and nothing about how.
+    """A lowered specification: the conditions on a history, whatever the route that decides them.
 
     Attributes:
-        name: of the header of the main file, else the file's stem.
-        title: of the header, or empty.
-        source: where the main text came from: a path, ``library:NAME`` or ``<text>``.
-        checks: in the order in which the texts have them, includes expanded in place.
-        exists: the relations to be chosen, ``rf`` and ``ww`` among them.
+        name: the name in the header of the main file, or else the stem of that file.
+        title: the title in the header, or empty.
+        source: the origin of the main text: a path, ``library:NAME`` or ``<text>``.
+        checks: the checks in the order of the texts, with includes expanded in place.
+        exists: the relations that a witness chooses, including ``rf`` and ``ww``.
         shows: expressions to evaluate on the witness or the violation, with their names.
         definitions: the ``let`` definitions without parameters; the keyed ones over the key ``x``.
-        sha256: over all texts that were read, in the order of reading.
+        sha256: the digest of all texts, in the order of reading.
         notes: how the input was understood (a file from the library, a local file that hides one).
-        warnings: what is legal but probably not meant.
-        texts: file name to text, in the order of reading: for messages and certificates.
-        examples: those of the main text, which ``spec lint`` looks at.
+        warnings: parts that are legal but probably mistakes.
+        texts: file name to text, in the order of reading, for messages and certificates.
+        examples: the examples of the main text, which ``spec lint`` checks.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""From the syntax tree to the core: definitions expanded, key variables made unique."""
+"""Lowers the syntax tree to core expressions: expands definitions, makes key variables unique."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from isolang.language.syntax.source import Position, Span, error_at
 from isolang.language.vocabulary import FRAGMENTS
 
 MAX_NODES = 20_000
-"""Operators of a specification once it is written out. Definitions can double at each step; what is
-built here is shared, but automata, certificates and messages write it out."""
+"""The greatest number of operators after expansion. Definitions can double the size at each step;
+the terms here share their parts, but automata, certificates and messages write them out."""
 MAX_STEPS = 100_000
-"""Expressions that are expanded; what is the same is expanded once. An argument that a definition
-does not use costs steps without a trace in the result."""
+"""The greatest number of expansions; equal uses are expanded once. An argument that a definition
+does not use costs steps, too, although it leaves no trace in the result."""
 MAX_EXPANSION = 60
-"""Definitions inside one another; each may be as deep as the parser allows."""
+"""The greatest depth of definitions in one another; each may be as deep as the parser allows."""
 MAX_DEPTH = 120
-"""Operators inside one another after expansion."""
+"""The greatest depth of operators after expansion."""
 
 KEY = "x"
-"""The key variable of keyed definitions once they are lowered."""
+"""The key variable of lowered keyed definitions."""
 
 WR: Core = Seq((Inverse(Rel("tx")), Rel("rf", KEY), Rel("tx")))
 _OF_PREDICATES: Core = Seq((Rel("rf", KEY), Lift(Rel("pred"))))
@@ -78,7 +78,7 @@ _FILES = {name: FRAGMENTS[name] for name in (*CANONICAL_EXISTS, *CANONICAL_LETS)
 
 
 class Lowered(Struct, frozen=True, kw_only=True):
-    """What ``lower`` makes of the items."""
+    """The result of :func:`lower`."""
 
     checks: tuple[Check, ...]
     exists: tuple[Exists, ...]
@@ -87,9 +87,9 @@ class Lowered(Struct, frozen=True, kw_only=True):
 
 
 class _Env(Struct, frozen=True):
-    """What the names in scope stand for.
+    """The meaning of the names in scope.
 
-    ``taken`` holds the core's key variables that may occur in what ``params`` stands for, so that a
+    ``taken`` holds the core's key variables that may occur in the values of ``params``, so that a
     ``for`` never captures one: in ``for x: obs(ww[x])`` the ``x`` of ``obs`` becomes ``x_2``.
     """
 
@@ -99,20 +99,20 @@ class _Env(Struct, frozen=True):
     expansion: int = 0
     depth: int = 0
     within: str = ""
-    """The definition or check that is being expanded, for messages."""
+    """The name of the definition or check that ``lower`` expands, for messages."""
 
     def deeper(self) -> _Env:
         return replace(self, depth=self.depth + 1)
 
 
 class _Shared(Struct, frozen=True):
-    """What is known of a term that was built.
+    """A term with its number and its size.
 
     Attributes:
-        term: the term, kept so that its identity stays its own.
-        number: the same for all terms that say the same, wherever they stand.
-        size: its operators and names once it is written out.
-        depth: how many stand inside one another.
+        term: the term, kept so that no other object can get its identity.
+        number: the number that all terms share which are equal but for their positions.
+        size: the number of operators and names in the whole term.
+        depth: the depth of its operators.
     """
 
     term: Core
@@ -125,12 +125,12 @@ def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
     """Expand all definitions.
 
     Args:
-        items: the items of all files in order, their sorts checked.
-        scope: the names, of ``check_sorts``.
+        items: the items of all files in order, after ``check_sorts``.
+        scope: the result of ``check_sorts``.
 
     Raises:
-        SpecError: a definition of ``wr``, ``rw``, ``rf`` or ``ww`` that is not the language's own,
-            or an expansion that grows beyond measure.
+        SpecError: a definition of ``wr``, ``rw``, ``rf`` or ``ww`` that differs from the one of the
+            language, or an expansion beyond the limits above.
     """
     return _Lowering(scope).items(items)
 
@@ -196,7 +196,7 @@ class _Lowering:
         return result
 
     def _check(self, item: ast.CheckItem) -> Check:
-        r"""A check. One for each key is one of the union over keys.
+        r"""Return a check; a check of each key becomes a check of the union over keys.
 
         SOUND BECAUSE a union of relations has a loop, or a pair, iff one of them has, and e has a
         cycle iff e^+ has a loop; a in b says that a \ b is empty.
@@ -231,7 +231,7 @@ class _Lowering:
         )
 
     def _whole(self, e: ast.Expr, env: _Env) -> Core:
-        """An expression of an item; all of them together stay below the limit."""
+        """Return an expression of an item; the expressions of all items have a common limit."""
         term = self.expr(e, env)
         self._size += self._shared[id(term)].size
         if self._size > MAX_NODES:
@@ -254,7 +254,7 @@ class _Lowering:
         return term
 
     def _share(self, term: Core) -> _Shared:
-        """Number a term whose parts have been numbered, and measure it."""
+        """Number and measure a term whose parts have numbers."""
         if (known := self._shared.get(id(term))) is not None:
             return known
         parts = [self._share(part) for part in children(term)]
@@ -265,10 +265,10 @@ class _Lowering:
             of = term.within
         elif isinstance(term, Named):
             of = (term.word, term.name)
-        said = (type(term), name, key, of, tuple(part.number for part in parts))
+        content = (type(term), name, key, of, tuple(part.number for part in parts))
         shared = _Shared(
             term,
-            self._numbers.setdefault(said, len(self._numbers)),
+            self._numbers.setdefault(content, len(self._numbers)),
             1 + sum(part.size for part in parts),
             1 + max((part.depth for part in parts), default=0),
         )
@@ -303,7 +303,7 @@ class _Lowering:
                 return Star(arg, pos) if e.op == "^*" else Opt(arg, pos)
             case ast.Lift():
                 return Lift(self.expr(e.arg, inner), pos)
-            case ast.End():
+            case ast.EndSet():
                 arg = self.expr(e.arg, inner)
                 return Domain(arg, pos) if e.op == "domain" else Range(arg, pos)
             case ast.For():
@@ -322,7 +322,7 @@ class _Lowering:
         return self._use(item, e, env, {}, pos)
 
     def _of_class(self, e: ast.OfClass, env: _Env, pos: Position) -> Core:
-        """``ww["audit/*"]`` is ``for x in "audit/*": ww[x]``."""
+        """Return ``for x in "audit/*": ww[x]`` for ``ww["audit/*"]``."""
         item = self._scope.entries[e.name].item
         fresh = _fresh(KEY, env.taken)
         if e.name in BUILTINS or e.name in CANONICAL_LETS or not isinstance(item, ast.Let):
@@ -347,7 +347,7 @@ class _Lowering:
         params: Mapping[str, Core],
         pos: Position,
     ) -> Core:
-        """A definition where it is used; without its key, the union over keys."""
+        """Return the expansion of a definition; if used without its key, the union over keys."""
         if item.key is None:
             return self._expand(item, e.span, env, {}, params)
         if e.key is not None:
@@ -368,8 +368,8 @@ class _Lowering:
         if env.expansion >= MAX_EXPANSION:
             what = f"more than {MAX_EXPANSION} definitions inside one another"
             raise error_at(span, what, hint="write some of them out")
-        # SOUND BECAUSE an expansion depends on the definition, its keys, what its arguments say,
-        # and the key variables that are taken; terms of one number say the same.
+        # SOUND BECAUSE an expansion depends on the definition, its keys, the meaning of its
+        # arguments, and the key variables that are taken; terms of one number have one meaning.
         numbers = tuple(self._shared[id(term)].number for term in params.values())
         use = (item.name.text, tuple(keys.values()), numbers, env.taken)
         if (known := self._expanded.get(use)) is not None:

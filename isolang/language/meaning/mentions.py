@@ -1,4 +1,4 @@
-"""What a specification mentions, and what it becomes without sessions or real time."""
+"""The relations that a specification mentions, and its form without sessions or real time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from isolang.language.vocabulary import (
 
 
 def children(e: Core) -> tuple[Core, ...]:
-    """The direct parts of an expression."""
+    """Return the direct parts of an expression."""
     match e:
         case Rel() | Named():
             return ()
@@ -56,7 +56,7 @@ def children(e: Core) -> tuple[Core, ...]:
 
 
 def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
-    """The expression ``e`` with other direct parts, in the order of ``children``."""
+    """Return the expression ``e`` with other direct parts, in the order of ``children``."""
     match e:
         case Rel() | Named():
             return e
@@ -71,7 +71,7 @@ def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
 
 
 def names(e: Core) -> frozenset[str]:
-    """The relations and sets that an expression mentions."""
+    """Return the relations and sets that an expression mentions."""
     if isinstance(e, Rel):
         return frozenset((e.name,))
     if isinstance(e, Named):
@@ -80,7 +80,7 @@ def names(e: Core) -> frozenset[str]:
 
 
 def _judged(spec: Spec) -> Iterator[Core]:
-    """What a verdict depends on: the unflagged checks, and the bounds of the user's relations."""
+    """Yield what a verdict depends on: unflagged checks, and bounds of the user's relations."""
     for check in spec.checks:
         if not check.flag:
             yield check.expr
@@ -93,12 +93,12 @@ def _judged(spec: Spec) -> Iterator[Core]:
 
 
 def mentioned(spec: Spec) -> frozenset[str]:
-    """The relations and sets that a verdict about ``spec`` depends on, as the core names them."""
+    """Return the relations and sets that a verdict about ``spec`` depends on."""
     return frozenset().union(*map(names, _judged(spec)))
 
 
 def uses_reads_from(spec: Spec) -> bool:
-    """Whether the checks use ``rf``, directly or through ``wr``, ``rw`` or a definition.
+    """Return whether the checks use ``rf``, directly or through ``wr``, ``rw`` or a definition.
 
     Only then are the anomalies of the pre-pass (aborted read, thin-air read, …) violations.
     """
@@ -106,37 +106,37 @@ def uses_reads_from(spec: Spec) -> bool:
 
 
 def uses_version_order(spec: Spec) -> bool:
-    """Whether the checks use the chosen version order, as ``ww`` or through ``rw``."""
+    """Return whether the checks use the chosen version order, as ``ww`` or through ``rw``."""
     return bool(mentioned(spec) & (OVERWRITING | {"ww"}))
 
 
-def tells_reads_apart(spec: Spec) -> bool:
-    """Whether the checks tell item reads from predicate reads."""
+def distinguishes_reads(spec: Spec) -> bool:
+    """Return whether the checks tell item reads from predicate reads."""
     return bool(mentioned(spec) & (SPLIT | {"pred"}))
 
 
 def uses_sessions(spec: Spec) -> bool:
-    """Whether the checks use session order."""
+    """Return whether the checks use session order."""
     return bool(mentioned(spec) & COMPARING_SESSIONS)
 
 
 def uses_real_time(spec: Spec) -> bool:
-    """Whether the checks use real time; a history without times cannot be checked then."""
+    """Return whether the checks use real time; a history without times cannot be checked then."""
     return bool(mentioned(spec) & COMPARING_TIMES)
 
 
 def uses_groups(spec: Spec) -> bool:
-    """Whether the checks use groups; a history without them cannot be checked then."""
+    """Return whether the checks use groups; a history without them cannot be checked then."""
     return bool(mentioned(spec) & COMPARING_GROUPS)
 
 
 def named_sets(spec: Spec) -> frozenset[Named]:
-    """The labels and levels that a verdict about ``spec`` depends on."""
+    """Return the labels and levels that a verdict about ``spec`` depends on."""
     return frozenset().union(*map(_named, _judged(spec)))
 
 
 def key_classes(spec: Spec) -> frozenset[KeyClass]:
-    """The classes of keys that a verdict about ``spec`` depends on."""
+    """Return the classes of keys that a verdict about ``spec`` depends on."""
     return frozenset().union(*map(_classes, _judged(spec)))
 
 
@@ -152,9 +152,9 @@ def _classes(e: Core) -> frozenset[KeyClass]:
 
 
 def speaks_of_events(spec: Spec) -> bool:
-    """Whether a relation of single operations occurs in it, other than ``rf``.
+    """Return whether a specification mentions a relation of single operations, other than ``rf``.
 
-    Then the identity speaks of them, too.
+    If so, the identity includes operations, too.
     """
     parts: list[Core | None] = [e for check in spec.checks for e in (check.expr, check.bound)]
     for exists in spec.exists:
@@ -165,21 +165,22 @@ def speaks_of_events(spec: Spec) -> bool:
 
 
 def without_sessions(spec: Spec) -> Spec:
-    """The same specification with ``init`` in place of ``so``.
+    """Return the specification with ``init`` in place of ``so``.
 
     SOUND BECAUSE ``so`` contains ``init``: dropping ``so`` outright would let the initial
-    transaction come after a writer. What compares sessions and does not contain it becomes empty.
+    transaction come after a writer. A relation that compares sessions and does not contain ``init``
+    becomes empty.
     """
     return _replaced(spec, _least(COMPARING_SESSIONS), "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """The same without what compares transactions by time, except what contains ``init``."""
+    """Return the specification with ``init``, or nothing, for relations that compare times."""
     return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
 
 
 def _least(words: Iterable[str]) -> dict[str, Core]:
-    """What the words relate in every history: ``init``, or nothing."""
+    """Return the pairs that words have in every history: ``init``, or the empty relation."""
     init = Rel("init")
     return {name: init if name in FROM_T0 else Seq((init, init)) for name in words}
 

@@ -1,8 +1,8 @@
-"""Which way a check leans on what is chosen: warnings where a specification says less than meant.
+"""Warns if a specification requires less than its author probably meant, because of its choices.
 
 A history satisfies a specification iff *some* choice meets its checks. So a choice that makes a
-check easier is always taken: a relation that is only ever bounded from above is as good as empty,
-and a check with ``not`` is met by any one choice that fails it.
+check easier is always allowed: a relation with upper bounds only may as well be empty, and any
+choice that fails a check under ``not`` meets it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _WITHIN_RW = {name: (name.replace("rw", "wr"), "ww") for name in sorted(OVERWRIT
 
 
 def polarity_warnings(spec: Spec) -> list[str]:
-    """What is legal but can hardly be meant, each with its place and a hint.
+    """Return warnings about parts that are legal but probably mistakes, with places and hints.
 
-    Only relations that the main text declares, and checks that stand in it, are judged: a fragment
-    of the library is made to be completed by others.
+    They are about relations and checks of the main text only: a fragment of the library is meant to
+    be completed by others.
 
     Args:
-        spec: of ``load_spec``.
+        spec: the specification.
     """
     own = [check for check in spec.checks if check.file == spec.source]
     chosen = {exists.name for exists in spec.exists}
@@ -44,7 +44,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
 
 
 def _of_all_keys(spec: Spec, check: Check) -> Iterator[str]:
-    """A cycle of relations of one key, which may have another key at each step."""
+    """Warn that the steps of a cycle may be of different keys."""
     if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
@@ -60,7 +60,7 @@ def _keyed(e: Core) -> bool:
 
 
 def _declared(spec: Spec, check: Check) -> Iterator[str]:
-    """A check that asks for what a declaration already says."""
+    """Warn about a check that a declaration already implies."""
     if check.flag or check.negated or check.kind != "require" or not isinstance(check.bound, Rel):
         return
     bound = check.bound
@@ -70,12 +70,12 @@ def _declared(spec: Spec, check: Check) -> Iterator[str]:
             f"warning: check `{check.name}` cannot fail: `exists {bound.name}` is declared to "
             f"contain `{brief(check.expr)}`"
         )
-        hint = "remove it, or ask for more than the declaration does"
+        hint = "remove it, or require more than the declaration does"
         yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
 def _contents(spec: Spec, name: str, seen: frozenset[str]) -> set[Core]:
-    """What a chosen relation contains whatever is chosen: as declared, and what is within it."""
+    """Return the relations that a chosen relation contains whatever its value."""
     found: set[Core] = {Rel(name)}
     for exists in spec.exists:
         if exists.name == name and exists.key is None and exists.containing is not None:
@@ -98,7 +98,7 @@ def _declared_in(spec: Spec, exists: Exists) -> bool:
 
 
 def _chosen_in(e: Core, chosen: set[str]) -> list[str]:
-    """The chosen relations that an expression depends on."""
+    """Return the chosen relations that an expression depends on."""
     found = set(names(e))
     for name, parts in _WITHIN_RW.items():
         if name in found:
@@ -139,40 +139,40 @@ def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator
 
 
 def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
-    """A chosen relation for which no pairs at all, or all pairs, would always do."""
-    wants: set[str] = set()
+    """Warn about a chosen relation that may always be empty, or always have all pairs."""
+    easier_with: set[str] = set()
     for check in spec.checks:
         if not check.flag:
-            wants |= _wants(check, exists.name)
+            easier_with |= _easier_with(check, exists.name)
     for other in spec.exists:
         if other.containing is not None and exists.name in names(other.containing):
-            wants.add("smaller")
+            easier_with.add("smaller")
         for part in (other.within, other.over):
             if part is not None and exists.name in names(part):
-                wants.add("larger")
+                easier_with.add("larger")
     pos = exists.over.pos or Position(spec.source, 0, 0)
-    if wants == {"smaller"} and exists.containing is None:
+    if easier_with == {"smaller"} and exists.containing is None:
         what = f"warning: the empty relation is always a good `{exists.name}`: nothing needs a pair"
         hint = "bound it from below: `containing …`, or `require … in " + f"{exists.name}`"
         yield message_at(pos, spec.texts, what, hint=hint)
-    elif wants == {"larger"} and exists.within is None:
+    elif easier_with == {"larger"} and exists.within is None:
         what = f"warning: all pairs together are always a good `{exists.name}`: nothing forbids one"
         hint = "bound it from above: `within …`, or a check that it be acyclic"
         yield message_at(pos, spec.texts, what, hint=hint)
 
 
-def _wants(check: Check, name: str) -> set[str]:
-    """Whether a check is easier with a smaller or a larger relation; both, if it depends."""
+def _easier_with(check: Check, name: str) -> set[str]:
+    """Return whether a smaller or a larger relation makes a check easier; perhaps both."""
     found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
     if check.bound is not None:
         found |= {"larger" if up else "smaller" for up in _occurrences(check.bound, name)}
     if check.negated:
-        found = {"larger" if want == "smaller" else "smaller" for want in found}
+        found = {"larger" if size == "smaller" else "smaller" for size in found}
     return found
 
 
 def _occurrences(e: Core, name: str) -> Iterator[bool]:
-    """For each use of ``name``, whether the expression grows with it."""
+    """Yield, for each use of ``name``, whether the expression grows with it."""
     match e:
         case Rel():
             if e.name == name:

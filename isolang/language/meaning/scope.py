@@ -1,4 +1,4 @@
-"""The names of a specification: given with every history, declared by a text, or meant."""
+"""The names of a specification: builtins, and those that a text declares; and suggested names."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from msgspec import Struct, field
 
 from isolang.language.syntax import ast
 from isolang.language.syntax.source import did_you_mean
-from isolang.language.vocabulary import FRAGMENTS, GIVEN, Sort, Word
+from isolang.language.vocabulary import BUILTIN_WORDS, FRAGMENTS, Sort, Word
 
 ANY = Sort("any")
-BUILTINS: Mapping[str, Word] = {word.name: word for word in GIVEN}
-"""The names that are given with every history."""
+BUILTINS: Mapping[str, Word] = {word.name: word for word in BUILTIN_WORDS}
+"""The names that are defined for every history."""
 
 
-class Entry(Struct, frozen=True):
-    """A name with its sort and, unless it is given, the item that declares it."""
+class ScopeEntry(Struct, frozen=True):
+    """A name with its sort and, unless it is a builtin, the item that declares it."""
 
     name: str
     sort: Sort
@@ -31,9 +31,9 @@ class Entry(Struct, frozen=True):
 
 
 class Scope(Struct):
-    """All names of a specification, and what is legal but probably not meant."""
+    """All names of a specification, and warnings about parts that are probably mistakes."""
 
-    entries: dict[str, Entry]
+    entries: dict[str, ScopeEntry]
     warnings: list[str] = field(default_factory=list)
 
 
@@ -42,15 +42,15 @@ _ELSEWHERE = {
     "mo": "what is `mo` for memory models is `ww`, the version order",
     "_": "all pairs of transactions are `T * T`",
 }
-"""Names that people know from elsewhere."""
+"""Names that users may know from other languages."""
 
 
-def what_was_meant(name: str, known: Collection[str]) -> str:
-    """The hint for a name that is not among the known ones.
+def suggest_name(name: str, known: Collection[str]) -> str:
+    """Return the hint for an unknown name.
 
     Args:
-        name: as it stands in the text, in letters of any case.
-        known: what could stand in its place, in the order in which it is listed.
+        name: the name in the text, in any case.
+        known: the names that could replace it, in the order of the hint.
     """
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
@@ -65,13 +65,13 @@ def what_was_meant(name: str, known: Collection[str]) -> str:
 
 
 def _near(name: str, names: Collection[str]) -> list[str]:
-    """The names that may be meant: those that differ in one of two letters, else the closest.
+    """Return probable names: those that differ in one of two letters, or else the closest one.
 
     Two letters are too short for a ratio, by which `W` is nearest to `wv`.
     """
-    wanted, known = name.lower(), sorted(names)
-    if wanted in known or len(wanted) != 2:
-        return difflib.get_close_matches(wanted, known, 1, 0.6)
+    folded, known = name.lower(), sorted(names)
+    if folded in known or len(folded) != 2:
+        return difflib.get_close_matches(folded, known, 1, 0.6)
     pairs = [other for other in known if len(other) == 2]
-    near = [other for other in pairs if (other[0] == wanted[0]) != (other[1] == wanted[1])]
-    return near or difflib.get_close_matches(wanted, [n for n in known if len(n) > 1], 1, 0.6)
+    near = [other for other in pairs if (other[0] == folded[0]) != (other[1] == folded[1])]
+    return near or difflib.get_close_matches(folded, [n for n in known if len(n) > 1], 1, 0.6)

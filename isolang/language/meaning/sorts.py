@@ -1,8 +1,8 @@
-"""Sorts: what is a set and what a relation, of transactions or events, with a key or without.
+"""Checks sorts: a set or a relation, of transactions or events, with a key or without.
 
-Names are resolved here too: every use must follow its declaration, so there is no recursion. A
-sort, or an element of one, may be anything: a parameter takes arguments of every sort, and what is
-wrongly declared is not reported again where it is used.
+This also resolves names: every use must follow its declaration, so that nothing is recursive. A
+sort, or an element of one, may be anything: a parameter takes arguments of every sort, and the uses
+of a wrong declaration are not reported again.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from isolang.errors import SpecError
-from isolang.language.meaning.scope import ANY, BUILTINS, Entry, Scope, what_was_meant
+from isolang.language.meaning.scope import ANY, BUILTINS, Scope, ScopeEntry, suggest_name
 from isolang.language.syntax import ast
-from isolang.language.syntax.source import Source, Span, error_at, warning_at
+from isolang.language.syntax.source import SourceText, Span, error_at, warning_at
 from isolang.language.vocabulary import NAMED, Element, Sort
 
 MAX_DEPTH = 200
-"""Expressions inside one another, calls expanded."""
+"""The greatest depth of expressions, with calls expanded."""
 MAX_STEPS = 100_000
-"""Expressions looked at. A definition is looked at once for each list of its arguments' sorts, and
-there can be many such lists."""
+"""The greatest number of visits to expressions. A definition is visited once for each list of its
+arguments' sorts, and there can be many such lists."""
 
 
-def check_sorts(items: Iterable[ast.Item], main: Source) -> Scope:
+def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
     """Resolve every name and check every sort.
 
     Args:
-        items: the items of all files, in the order in which they take effect.
-        main: the main text; only its own unused bindings are reported.
+        items: the items of all files, in the order of their effect.
+        main: the main text; warnings cover only its own unused bindings.
 
     Returns:
         The names, with warnings.
 
     Raises:
-        SpecError: the first name or sort that is wrong, with place, caret and hint.
+        SpecError: the first wrong name or sort, with place, caret and hint.
     """
     items = tuple(items)
     checker = _Checker(items)
@@ -47,7 +47,7 @@ def check_sorts(items: Iterable[ast.Item], main: Source) -> Scope:
 
 
 def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
-    """Every item's first error. What is wrongly declared counts as anything where it is used."""
+    """Return the first error of every item. A wrong declaration has any sort where it is used."""
     items = tuple(items)
     checker = _Checker(items)
     errors: list[SpecError] = []
@@ -60,21 +60,21 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
             errors.append(error)
             if isinstance(item, ast.Let | ast.ExistsItem) and item.name.text not in checker.entries:
                 keyed = item.key is not None
-                checker.entries[item.name.text] = Entry(item.name.text, ANY, keyed, item)
+                checker.entries[item.name.text] = ScopeEntry(item.name.text, ANY, keyed, item)
     return errors
 
 
 class _TooLargeError(SpecError):
-    """A limit of this module is passed, whatever the arguments of the calls around it are."""
+    """An item exceeds a limit of this module, whatever the arguments of the calls around it."""
 
 
 class _Context(Struct, frozen=True):
-    """What an expression may refer to besides the global names."""
+    """The names that an expression may refer to besides the global ones."""
 
     keys: frozenset[str] = frozenset()
     params: Mapping[str, Sort] = field(default_factory=dict)
     called: str = ""
-    """The definition whose call is expanded, if any."""
+    """The definition whose call is expanded; empty if there is none."""
 
     def with_key(self, key: str) -> _Context:
         return _Context(self.keys | {key}, self.params, self.called)
@@ -83,7 +83,7 @@ class _Context(Struct, frozen=True):
 class _Checker:
     def __init__(self, items: tuple[ast.Item, ...]) -> None:
         self.entries = {
-            name: Entry(name, builtin.sort, builtin.keyed, None)
+            name: ScopeEntry(name, builtin.sort, builtin.keyed, None)
             for name, builtin in BUILTINS.items()
         }
         self.used: dict[str, set[str]] = {}
@@ -95,9 +95,9 @@ class _Checker:
             item.name.text: item for item in items if isinstance(item, ast.Let | ast.ExistsItem)
         }
         self._names: dict[str, ast.Ident] = {}
-        self._unused_binders: list[tuple[Source, str]] = []
+        self._unused_binders: list[tuple[SourceText, str]] = []
 
-    def warnings_of(self, main: Source) -> list[str]:
+    def warnings_of(self, main: SourceText) -> list[str]:
         return [text for source, text in self._unused_binders if source is main]
 
     # Items
@@ -140,7 +140,7 @@ class _Checker:
             uses = ast.uses_name if binder is not item.key else ast.uses_key
             if not uses(item.body, binder.text):
                 self._warn(binder.span, f"`{binder.text}` is bound but never used")
-        self.entries[item.name.text] = Entry(item.name.text, sort, item.key is not None, item)
+        self.entries[item.name.text] = ScopeEntry(item.name.text, sort, item.key is not None, item)
         self._calls[item.name.text, (ANY,) * len(names)] = sort
 
     def _exists(self, item: ast.ExistsItem) -> None:
@@ -149,7 +149,7 @@ class _Checker:
         context = _Context(frozenset((item.key.text,)) if item.key else frozenset())
         over = self.expr(item.over, context)
         if item.kind == "choice":
-            want_relation(item.over, over, "`choice of` needs a relation")
+            require_relation(item.over, over, "`choice of` needs a relation")
             sort = over
         else:
             if over.kind == "relation":
@@ -160,9 +160,9 @@ class _Checker:
         for word, bound in (("containing", item.containing), ("within", item.within)):
             if bound is not None:
                 got = self.expr(bound, context)
-                want_relation(bound, got, f"`{word}` needs a relation")
-                want_same(bound.span, sort, got, f"`{word}` of `{item.name.text}`")
-        self.entries[item.name.text] = Entry(item.name.text, sort, item.key is not None, item)
+                require_relation(bound, got, f"`{word}` needs a relation")
+                require_common_sort(bound.span, sort, got, f"`{word}` of `{item.name.text}`")
+        self.entries[item.name.text] = ScopeEntry(item.name.text, sort, item.key is not None, item)
 
     def _check(self, item: ast.CheckItem) -> None:
         name = item.name
@@ -176,13 +176,15 @@ class _Checker:
         if item.key and not ast.uses_key(item.expr, item.key.text):
             self._warn(item.key.span, f"`{item.key.text}` is bound but never used")
         if item.kind in ("acyclic", "irreflexive"):
-            want_endo(item.expr, sort, f"`{item.kind}`")
+            require_same_sorts(item.expr, sort, f"`{item.kind}`")
         if item.bound is not None:
-            want_same(item.bound.span, sort, self.expr(item.bound, context), "`require … in`")
+            require_common_sort(
+                item.bound.span, sort, self.expr(item.bound, context), "`require … in`"
+            )
 
     def _declare(self, name: ast.Ident) -> None:
         if name.text in BUILTINS:
-            what = f"`{name.text}` is given with every history and cannot be redefined"
+            what = f"`{name.text}` is defined for every history and cannot be redefined"
             raise error_at(name.span, what, hint="choose another name")
         if old := self.entries.get(name.text):
             assert old.item is not None
@@ -203,7 +205,7 @@ class _Checker:
     # Expressions
 
     def expr(self, e: ast.Expr, context: _Context) -> Sort:
-        """The sort of an expression."""
+        """Return the sort of an expression."""
         if self._depth >= MAX_DEPTH:
             what = f"nested too deeply (expected at most {MAX_DEPTH} levels)"
             raise self._too_large(e.span, what)
@@ -237,11 +239,11 @@ class _Checker:
                 sorts = [self.expr(part, context) for part in e.parts]
                 result = sorts[0]
                 for part, sort in zip(e.parts[1:], sorts[1:], strict=True):
-                    result = want_same(part.span, result, sort, f"`{e.op}`")
+                    result = require_common_sort(part.span, result, sort, f"`{e.op}`")
                 return result
             case ast.Binary(op="\\"):
                 left, right = self.expr(e.left, context), self.expr(e.right, context)
-                want_same(e.right.span, left, right, "`\\`")
+                require_common_sort(e.right.span, left, right, "`\\`")
                 return left
             case ast.Binary():
                 left, right = self.expr(e.left, context), self.expr(e.right, context)
@@ -252,18 +254,20 @@ class _Checker:
                         raise error_at(side.span, what, hint=hint)
                 return Sort("relation", left.left, right.left)
             case ast.Postfix(op="^-1"):
-                sort = want_relation(e.arg, self.expr(e.arg, context), "`^-1` needs a relation")
+                sort = require_relation(e.arg, self.expr(e.arg, context), "`^-1` needs a relation")
                 return sort if sort.kind == "any" else Sort("relation", sort.right, sort.left)
             case ast.Postfix():
-                return want_endo(e.arg, self.expr(e.arg, context), f"`{e.op}`")
+                return require_same_sorts(e.arg, self.expr(e.arg, context), f"`{e.op}`")
             case ast.Lift():
                 sort = self.expr(e.arg, context)
                 if sort.kind == "relation":
                     what = f"`[ … ]` is the identity on a set (got {sort})"
                     raise error_at(e.arg.span, what, hint="grouping is `( … )`")
                 return Sort("relation", sort.left, sort.left)
-            case ast.End():
-                sort = want_relation(e.arg, self.expr(e.arg, context), f"`{e.op}` needs a relation")
+            case ast.EndSet():
+                sort = require_relation(
+                    e.arg, self.expr(e.arg, context), f"`{e.op}` needs a relation"
+                )
                 return Sort("set", sort.left if e.op == "domain" else sort.right)
             case ast.For():
                 if not ast.uses_key(e.body, e.key.text) and not context.called:
@@ -285,11 +289,11 @@ class _Checker:
             what = f"`{e.name}` without its arguments (got `{e.name}`, expected `{want}`)"
             raise error_at(e.span, what, hint=f"write `{want}`")
         if e.key is not None:
-            self._want_key(e.name, e.key, entry, context)
+            self._require_key(e.name, e.key, entry, context)
         return entry.sort
 
     def _named(self, e: ast.Named, context: _Context) -> Sort:
-        """``label "audit"``."""
+        """Return the sort of ``label "audit"``."""
         if e.word not in NAMED:
             if e.word in self.entries:
                 what = f'`{e.word}` takes no name (got `{e.word} "{e.name}"`)'
@@ -299,7 +303,7 @@ class _Checker:
             raise error_at(e.span, f"`{e.word}` of an empty name", hint='any name is `"*"`')
         return BUILTINS[e.word].sort
 
-    def _want_key(self, name: str, key: ast.Ident, entry: Entry, context: _Context) -> None:
+    def _require_key(self, name: str, key: ast.Ident, entry: ScopeEntry, context: _Context) -> None:
         if not entry.keyed:
             what = f"`{name}` has no key (got `{name}[{key.text}]`, expected `{name}`)"
             raise error_at(key.span, what, hint=_KEY_HINT)
@@ -326,7 +330,7 @@ class _Checker:
             what = f"`{e.name}` takes {count} argument{plural} (got {len(args)})"
             raise error_at(e.span, what, hint=f"write `{_call_form(entry)}`")
         if e.key is not None:
-            self._want_key(e.name, e.key, entry, context)
+            self._require_key(e.name, e.key, entry, context)
         # SOUND BECAUSE the sort of a definition's body depends on the arguments through their sorts
         # alone, and a body that was refused has ended the check of the whole item.
         known = self._calls.get((e.name, tuple(args)))
@@ -344,14 +348,14 @@ class _Checker:
         except _TooLargeError:
             raise
         except SpecError as error:
-            given = ", ".join(f"`{n}` is {s}" for n, s in zip(names, args, strict=True))
+            sorts = ", ".join(f"`{n}` is {s}" for n, s in zip(names, args, strict=True))
             first = str(error).split("\n", 1)[0]
-            what = f"`{e.name}` cannot take this argument ({given})"
+            what = f"`{e.name}` cannot take this argument ({sorts})"
             raise error_at(e.span, what, hint=error.hint, context=f"because {first}") from None
         self._calls[e.name, tuple(args)] = sort
         return sort
 
-    def _resolve(self, name: str, span: Span, context: _Context) -> Entry:
+    def _resolve(self, name: str, span: Span, context: _Context) -> ScopeEntry:
         self.used.setdefault(self._current, set()).add(name)
         if entry := self.entries.get(name):
             return entry
@@ -365,7 +369,7 @@ class _Checker:
             what = f"`{name}` is used before it is defined ({_where(later.name.span)})"
             raise error_at(span, what, hint="move the definition up")
         known = [*self.entries, *context.params]
-        raise error_at(span, f"unknown name `{name}`", hint=what_was_meant(name, known))
+        raise error_at(span, f"unknown name `{name}`", hint=suggest_name(name, known))
 
     def _seq(self, e: ast.Nary, context: _Context) -> Sort:
         sorts = []
@@ -379,7 +383,7 @@ class _Checker:
             if not compatible(left.right, right.left):
                 what = f"`;` does not fit (got {right} after {left})"
                 raise error_at(part.span, what, hint=TX_HINT)
-        # An `id` between two relations passes their elements on; its own are unknown.
+        # An `id` between two relations has their elements; its own are unknown.
         return Sort("relation", sorts[0].left, sorts[-1].right)
 
 
@@ -391,15 +395,15 @@ def _where(span: Span) -> str:
     return f"{span.source.name}:{span.line}:{span.column}"
 
 
-def _call_form(entry: Entry) -> str:
+def _call_form(entry: ScopeEntry) -> str:
     return f"{entry.name}({', '.join(param.text for param in entry.params)})"
 
 
-def _unused(items: tuple[ast.Item, ...], main: Source, checker: _Checker) -> list[str]:
-    """Bindings of the main file that no check and no ``show`` needs, directly or through others.
+def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _Checker) -> list[str]:
+    """Return warnings about bindings of the main file that no check and no ``show`` depends on.
 
-    A file without checks is meant to be included: its bindings are for others to use. So are those
-    of the library.
+    Files without checks, and those of the library, have no such warnings: other files use their
+    bindings.
     """
     own = [item for item in items if item.span.source is main]
     if main.name.startswith("library:") or not any(isinstance(item, ast.CheckItem) for item in own):
@@ -425,11 +429,11 @@ def _unused(items: tuple[ast.Item, ...], main: Source, checker: _Checker) -> lis
 TX_HINT = "`tx` leads from an event to its transaction, `tx^-1` back"
 
 
-def want_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
-    """The sort, which must be that of a relation.
+def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
+    """Return a sort if it is that of a relation.
 
     Raises:
-        SpecError: it is a set; ``what`` begins the message.
+        SpecError: it is a set; the message begins with ``what``.
     """
     if sort.kind == "set":
         hint = "the identity on a set is `[S]`, the product `S * S`"
@@ -437,24 +441,24 @@ def want_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
     return sort
 
 
-def want_endo(e: ast.Expr, sort: Sort, who: str) -> Sort:
-    """The sort, which must be that of a relation on one kind of element.
+def require_same_sorts(e: ast.Expr, sort: Sort, who: str) -> Sort:
+    """Return a sort if it is that of a relation on one kind of element.
 
     Raises:
-        SpecError: it is another one; ``who`` needs it.
+        SpecError: it is another sort; ``who`` requires it.
     """
-    want_relation(e, sort, f"{who} needs a relation")
+    require_relation(e, sort, f"{who} needs a relation")
     if not compatible(sort.left, sort.right):
         what = f"{who} needs a relation on one kind of element (got {sort})"
         raise error_at(e.span, what, hint=TX_HINT)
     return sort
 
 
-def want_same(span: Span, left: Sort, right: Sort, who: str) -> Sort:
-    """The sort that both are of.
+def require_common_sort(span: Span, left: Sort, right: Sort, who: str) -> Sort:
+    """Return the common sort of two operands.
 
     Raises:
-        SpecError: they differ; ``who`` needs two of a kind.
+        SpecError: they have none; ``who`` requires it.
     """
     if ANY in (left, right):
         return right if left == ANY else left
@@ -470,7 +474,7 @@ def want_same(span: Span, left: Sort, right: Sort, who: str) -> Sort:
 
 
 def compatible(left: Element, right: Element) -> bool:
-    """Whether two kinds of elements may be one."""
+    """Return whether two kinds of elements may be one."""
     return left == right or "any" in (left, right)
 
 

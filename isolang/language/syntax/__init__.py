@@ -1,4 +1,4 @@
-"""Texts: the grammar, its parser, the tree, places for messages, slips in words, the usual layout.
+"""The syntax: grammar, parser, tree, places for messages, explained syntax errors, usual layout.
 
-A tree says what a text says, with its places; nothing here knows what a name means.
+A tree has the content of a text, with its places; no module here knows the meaning of a name.
 """

@@ -1,4 +1,4 @@
-"""The syntax tree: what the text says, with its places. ``sorts`` and ``lower`` give it meaning."""
+"""The syntax tree of a text, with its places. ``sorts`` and ``lower`` give it meaning."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from isolang.language.syntax.source import Source, Span
+from isolang.language.syntax.source import SourceText, Span
 
-# The words and signs of the grammar, by what they do.
+# The words and signs of the grammar, by their role.
 TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
 ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
 TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
@@ -17,19 +17,19 @@ STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
 class KeyClass(Struct, frozen=True):
-    """The keys whose names match one of some patterns, or the others; ``*`` is any text."""
+    """The keys whose names match one of some patterns, or the other keys; ``*`` is any text."""
 
     patterns: tuple[str, ...]
     negated: bool = False
 
     def __str__(self) -> str:
-        """As one writes it."""
+        """Return the class in the syntax of the language."""
         listed = ", ".join(f'"{pattern}"' for pattern in self.patterns)
         return f"not {listed}" if self.negated else listed
 
 
 class Ident(Struct, frozen=True):
-    """A name where it is bound, or the key variable of a use."""
+    """A name at its binding, or the key variable of a use."""
 
     span: Span
     text: str
@@ -100,7 +100,7 @@ class Lift(Struct, frozen=True):
     arg: Expr
 
 
-class End(Struct, frozen=True):
+class EndSet(Struct, frozen=True):
     """``domain(a)`` or ``range(a)``."""
 
     span: Span
@@ -117,11 +117,11 @@ class For(Struct, frozen=True):
     within: KeyClass | None = None
 
 
-Expr = Ref | Named | OfClass | Call | Nary | Binary | Postfix | Lift | End | For
+Expr = Ref | Named | OfClass | Call | Nary | Binary | Postfix | Lift | EndSet | For
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
-    """The direct parts of an expression."""
+    """Return the direct parts of an expression."""
     match e:
         case Ref() | Named() | OfClass():
             return ()
@@ -131,14 +131,14 @@ def children(e: Expr) -> tuple[Expr, ...]:
             return e.parts
         case Binary():
             return (e.left, e.right)
-        case Postfix() | Lift() | End():
+        case Postfix() | Lift() | EndSet():
             return (e.arg,)
         case For():
             return (e.body,)
 
 
 def uses_key(e: Expr, key: str) -> bool:
-    """Whether the key variable occurs free in ``e``."""
+    """Return whether the key variable occurs free in ``e``."""
     if isinstance(e, Ref | Call) and e.key is not None and e.key.text == key:
         return True
     if isinstance(e, For) and e.key.text == key:
@@ -147,7 +147,7 @@ def uses_key(e: Expr, key: str) -> bool:
 
 
 def uses_name(e: Expr, param: str) -> bool:
-    """Whether the parameter occurs in ``e``."""
+    """Return whether the parameter occurs in ``e``."""
     if isinstance(e, Ref | OfClass) and e.name == param:
         return True
     return any(uses_name(child, param) for child in children(e))
@@ -227,6 +227,6 @@ Item = Include | Let | ExistsItem | CheckItem | Show | Example
 class File(Struct, frozen=True):
     """One parsed text."""
 
-    source: Source
+    source: SourceText
     header: Header | None
     items: tuple[Item, ...]

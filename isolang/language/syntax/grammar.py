@@ -1,9 +1,9 @@
-"""The parser of ``grammar.lark``, from tables that come with the package.
+"""The parser of ``grammar.lark``, from tables in the package.
 
-To make an LALR parser of a grammar takes longer than most checks, so ``grammar.json`` holds Lark's
-tables, with the Lark version and the digest of the grammar that they were made of. Where either
-is another one, the parser is made of the grammar: the same parser, later. After a change of the
-grammar ``python -m isolang.language.syntax.grammar`` writes the tables again; a test compares them.
+Building an LALR parser takes longer than most checks, so ``grammar.json`` holds Lark's tables, with
+their Lark version and the digest of their grammar. If either differs, the same parser is built from
+the grammar, more slowly. After a change of the grammar, ``python -m
+isolang.language.syntax.grammar`` writes the tables again; a test compares them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ TABLES: Final = Path(__file__).with_name("grammar.json")
 
 @cache
 def parser() -> Lark:
-    """The parser."""
+    """Return the parser."""
     text = GRAMMAR.read_text(encoding="utf-8")
     made = json.loads(TABLES.read_bytes(), object_pairs_hook=_dictionary)
     if made["grammar"] != digest(text):
-        what = f"{TABLES} is not of {GRAMMAR.name}; run `python -m isolang.language.syntax.grammar`"
+        command = "python -m isolang.language.syntax.grammar"
+        what = f"{TABLES} was not made from {GRAMMAR.name}; run `{command}`"
         warnings.warn(what, RuntimeWarning, stacklevel=2)
     elif made["lark"] != lark.__version__:
-        what = f"{TABLES} is of Lark {made['lark']} (got {lark.__version__}); not used"
+        what = f"{TABLES} was made by Lark {made['lark']} (got {lark.__version__}); not used"
         warnings.warn(what, ImportWarning, stacklevel=2)  # no one's mistake: shown on request
     else:
         return Lark.load(made["tables"])  # takes them as well as a file
@@ -41,14 +42,14 @@ def parser() -> Lark:
 
 
 def from_grammar(text: str) -> Lark:
-    """The parser of a grammar, without tables."""
+    """Return the parser of a grammar, without tables."""
     # The basic lexer reserves every keyword everywhere: `let order = …` is an error with a clear
     # hint instead of a name that works in some places.
     return Lark(text, parser="lalr", lexer="basic", propagate_positions=True)
 
 
 def tables() -> dict[str, Any]:
-    """What ``grammar.json`` should hold."""
+    """Return the content of ``grammar.json``."""
     text = GRAMMAR.read_text(encoding="utf-8")
     data, memo = from_grammar(text).memo_serialize([TerminalDef, Rule])
     made = {"data": data, "memo": memo}
@@ -56,12 +57,12 @@ def tables() -> dict[str, Any]:
 
 
 def digest(text: str) -> str:
-    """The SHA-256 of a grammar's text."""
+    """Return the SHA-256 digest of a grammar's text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _dictionary(pairs: list[tuple[str, Any]]) -> dict[int | str, Any]:
-    """Lark numbers states and tokens; keys in JSON are strings."""
+    """Return a dictionary with numbers as keys where Lark has them: JSON has only strings."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 

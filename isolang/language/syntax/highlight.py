@@ -1,8 +1,8 @@
-"""The colours of the language: one table, from which each editor's rules are made.
+"""The colours of the language: one table, the source of the rules of all editors.
 
-``python -m isolang.language.syntax.highlight`` writes ``editors/vscode/iso.tmLanguage.json`` anew,
-the TextMate grammar for VS Code, Sublime Text and GitHub.
-``isolang.language.syntax.pygments_lexer`` makes a Pygments lexer of the same table.
+``python -m isolang.language.syntax.highlight`` writes ``editors/vscode/iso.tmLanguage.json``, the
+TextMate grammar for VS Code, Sublime Text and GitHub. The Pygments lexer of
+``isolang.language.syntax.pygments_lexer`` has the same table.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ EDITOR: Final = Path(__file__).resolve().parents[3] / "editors" / "vscode" / "is
 
 
 class Colour(Struct, frozen=True):
-    """What looks alike.
+    """Tokens of one colour.
 
     Attributes:
-        pattern: a regular expression that Python and Oniguruma read alike; ``(?:…)`` only.
-        scope: the name in TextMate.
-        token: the name in Pygments.
-        end: where a text of several lines ends; empty for others.
+        pattern: a regular expression of Python and Oniguruma; its groups are ``(?:…)``.
+        scope: the name of the colour in TextMate.
+        token: the name of the colour in Pygments.
+        end: the pattern that ends a token of several lines; empty for other tokens.
     """
 
     pattern: str
@@ -58,7 +58,7 @@ COLOURS: Final = (
 
 
 def textmate() -> dict[str, Any]:
-    """The TextMate grammar."""
+    """Return the TextMate grammar."""
     return {
         "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
         "name": "isolang",
@@ -74,7 +74,7 @@ def textmate() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The file of the TextMate grammar."""
+    """Return the content of the TextMate grammar's file."""
     return json.dumps(textmate(), indent=2) + "\n"
 
 

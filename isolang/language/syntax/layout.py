@@ -1,12 +1,12 @@
-"""One layout for every specification: what ``isocheck spec format`` writes.
+"""The usual layout of a specification, which ``isocheck spec format`` writes.
 
-An item stands on one line if it fits; else it is broken before its loosest operators, and each part
-that still does not fit is broken again, one step to the right. Comments stay where they are: on
-lines of their own, behind the item that they follow, or between the tokens they stand between. Of
-empty lines in a row one is left. Tokens are neither added nor removed, so the text means the same.
+An item is on one line if it fits; otherwise it is broken before its loosest operators, and each
+part that still does not fit is broken again, one step to the right. Comments keep their place: on
+lines of their own, after the item that they follow, or between two tokens. Several empty lines in a
+row become one. Tokens are neither added nor removed, so the text keeps its meaning.
 
 Formatting twice changes nothing, BECAUSE the layout is a function of the tokens, the comments, and
-of what is on a line with what, which the layout itself keeps.
+of which of them share a line, which the layout itself keeps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from isolang.language.syntax.ast import ITEM, POSTFIX, TERM_OPERATORS
 from isolang.language.syntax.parser import parse, tokens
-from isolang.language.syntax.source import Source
+from isolang.language.syntax.source import SourceText
 
 WIDTH = 120
 INDENT = "    "
@@ -30,7 +30,7 @@ _CALLS = frozenset(("domain", "range"))
 
 
 class _Piece(Struct, frozen=True):
-    """A token or a comment, and whether it began a line of its own."""
+    """A token or a comment, and whether it begins a line."""
 
     kind: Literal["token", "line comment", "block comment"]
     text: str
@@ -43,19 +43,19 @@ class _Piece(Struct, frozen=True):
         return self.kind != "token"
 
 
-def format_text(source: Source) -> str:
-    """The same specification in the usual layout.
+def format_text(source: SourceText) -> str:
+    """Return a specification in the usual layout.
 
     Args:
-        source: a text; what it includes is not looked at.
+        source: the text; its includes are not read.
 
     Raises:
-        SpecError: it does not follow the grammar.
+        SpecError: the text does not follow the grammar.
     """
     parse(source)
-    text = Source(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = SourceText(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     lines: list[str] = []
-    after = ""  # what stands last on the last line, if something may follow it there
+    after = ""  # the kind of the last line's end, if a comment may follow it there
     for element in _elements(_pieces(text)):
         first = element[0]
         same_line = bool(after) and not first.own_line
@@ -83,8 +83,8 @@ def _comment(text: str) -> list[str]:
     return [line.rstrip() for line in text.split("\n")]
 
 
-def _pieces(source: Source) -> list[_Piece]:
-    """Tokens and comments in the order of the text."""
+def _pieces(source: SourceText) -> list[_Piece]:
+    """Return the tokens and comments in the order of the text."""
     pieces: list[_Piece] = []
     at = 0
     for token in [*tokens(source), None]:
@@ -103,14 +103,14 @@ def _pieces(source: Source) -> list[_Piece]:
 
 
 def _line_start(text: str, at: int) -> tuple[bool, bool]:
-    """Whether nothing stands before ``at`` on its line, and whether an empty line is above."""
+    """Return whether ``at`` begins its line, and whether an empty line is above."""
     line = text.rfind("\n", 0, at) + 1
     own = not text[line:at].strip()
     return own, own and line > 0 and not text[text.rfind("\n", 0, line - 1) + 1 : line].strip()
 
 
 def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Items, with the comments inside them, and the comments between items."""
+    """Yield items, with the comments inside them, and the comments between items."""
     item: list[_Piece] = []
     for i, piece in enumerate(pieces):
         each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
@@ -136,7 +136,7 @@ def _begins_item(piece: _Piece, item: Sequence[_Piece], *, each: bool) -> bool:
 
 
 def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
-    """The comments before the first token, the item, and the comments after its last token."""
+    """Yield the comments before the first token, the item, and the comments after it."""
     inside = [i for i, piece in enumerate(item) if not piece.is_comment]
     first, last = (inside[0], inside[-1]) if inside else (len(item), len(item) - 1)
     for piece in item[:first]:
@@ -151,7 +151,7 @@ def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
-    """The lines of an item, the first of which begins in column ``used``."""
+    """Return the lines of an item, the first of which begins in column ``used``."""
     lines: list[str] = []
     run: list[_Piece] = []
 
@@ -162,7 +162,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
     breaks = any(p.kind == "line comment" or "\n" in p.text for p in pieces)
     if not breaks:
-        # Comments in the text's flow are words like any other.
+        # Comments within a line are laid out like tokens.
         return _broken(list(pieces), "", used)
     for piece in pieces:
         if piece.kind == "line comment" or "\n" in piece.text:
@@ -182,7 +182,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
 
 def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
-    """The pieces on one line if they fit, else on several, all but the first one step deeper."""
+    """Return the pieces on one line if they fit, else on several, later ones one step deeper."""
     line = indent + _joined(pieces)
     ranks = _ranks(pieces)
     if len(line) + used <= WIDTH or not ranks:
@@ -198,9 +198,9 @@ def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") 
 
 
 def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
-    """Where a line may be broken (before which piece), and how loosely the parts hang together.
+    """Return the pieces before which a line may be broken, and how loosely the parts bind there.
 
-    The first piece of a part that was broken off is no place: it would leave nothing before it.
+    The first piece of a line is not among them: nothing would remain before it.
     """
     ranks: dict[int, tuple[int, int]] = {}
     depth = 0
@@ -232,7 +232,7 @@ def _joined(pieces: Sequence[_Piece]) -> str:
 
 
 def _space(pieces: Sequence[_Piece], i: int) -> bool:
-    """Whether a blank stands before piece ``i``."""
+    """Return whether a space separates piece ``i`` from the one before it."""
     before, piece = pieces[i - 1], pieces[i]
     if before.is_comment or piece.is_comment:
         return True
@@ -244,6 +244,6 @@ def _space(pieces: Sequence[_Piece], i: int) -> bool:
         # `f(a)`, `f[x](a)`, `domain(a)`; nothing else in brackets is followed by a bracket.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        # Behind the key of a `for`, or the names that it goes over.
+        # After the key of a `for`, or the names of its keys.
         return not (before.type == "STRING" or (i >= 2 and pieces[i - 2].text in ("for", "each")))
     return True

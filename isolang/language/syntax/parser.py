@@ -1,4 +1,4 @@
-"""Text to syntax tree. Lark finds the error; ``slips`` says it in words."""
+"""Parses a text to its syntax tree. Lark finds syntax errors, ``slips`` explains them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from isolang.language.syntax import ast
 from isolang.language.syntax.ast import ITEM, POSTFIX
-from isolang.language.syntax.source import Source, Span, error_at
+from isolang.language.syntax.source import SourceText, Span, error_at
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
 MAX_DEPTH = 50
-"""Brackets or postfix operators inside one another: above real texts, far below the stack."""
+"""The greatest depth of brackets and postfix operators: above real texts, far below the stack."""
 
 
 def _lark() -> Lark:
@@ -24,29 +24,29 @@ def _lark() -> Lark:
 
 
 def keywords() -> frozenset[str]:
-    """The words that cannot be names."""
+    """Return the words that cannot be names."""
     from lark.lexer import PatternStr
 
     values = {t.pattern.value for t in _lark().terminals if isinstance(t.pattern, PatternStr)}
     return frozenset(value for value in values if value.isalpha())
 
 
-def tokens(source: Source) -> list[Token]:
-    """The tokens of a text that ``parse`` accepts, without comments.
+def tokens(source: SourceText) -> list[Token]:
+    """Return the tokens of a text that ``parse`` accepts, without comments.
 
     Their ``start_pos`` and ``end_pos`` are offsets in the text.
     """
     return list(_tokens(source.text, stop=None))
 
 
-def parse(source: Source) -> ast.File:
+def parse(source: SourceText) -> ast.File:
     """Parse one text.
 
     Args:
         source: the text and its name.
 
     Returns:
-        The tree; nothing but the grammar has been checked.
+        The tree; only the grammar is checked.
 
     Raises:
         SpecError: the text does not follow the grammar; with place, caret and hint.
@@ -80,8 +80,8 @@ def parse(source: Source) -> ast.File:
     return _Builder(source).file(tree)
 
 
-def begins_like_a_specification(source: Source) -> bool:
-    """Whether the first token of a text begins an item; also of a text without tokens."""
+def begins_like_a_specification(source: SourceText) -> bool:
+    """Return whether a text begins with an item, or has no tokens."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -92,7 +92,7 @@ def begins_like_a_specification(source: Source) -> bool:
 
 
 def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
-    """The tokens that begin before ``stop``, as far as the text can be cut into tokens."""
+    """Yield the tokens that begin before ``stop``, up to the first lexical error."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -106,7 +106,7 @@ def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
 
 @cache
 def _terminal(name: str) -> str:
-    """What the user would type for a terminal; names in capitals for classes of tokens."""
+    """Return the text that a user types for a terminal, or its name for a class of tokens."""
     from lark.lexer import PatternStr
 
     for terminal in _lark().terminals:
@@ -115,13 +115,13 @@ def _terminal(name: str) -> str:
     return name
 
 
-def _token_span(source: Source, token: Token) -> Span:
+def _token_span(source: SourceText, token: Token) -> Span:
     line, column = token.line or 1, token.column or 1
     return Span(source, line, column, token.end_line or line, token.end_column or column + 1)
 
 
-def _end_span(source: Source, before: list[Token]) -> Span:
-    """The place after the last token: a caret at the end of the file would point at nothing."""
+def _end_span(source: SourceText, before: list[Token]) -> Span:
+    """Return the place after the last token, where a caret has a line to point at."""
     if not before:
         return Span(source, 1, 1, 1, 2)
     last = before[-1]
@@ -129,15 +129,15 @@ def _end_span(source: Source, before: list[Token]) -> Span:
     return Span(source, line, column, line, column + 1)
 
 
-def _check_depth(source: Source) -> None:
-    """Refuse what would exhaust the stack of the recursions over the tree.
+def _check_depth(source: SourceText) -> None:
+    """Raise an error for a text that would exhaust the stack of recursions over its tree.
 
     SOUND BECAUSE only brackets, postfix operators and ``for`` put one expression inside another,
     and the sum below counts each of them; between two of them there is at most a union and a term.
     """
-    outer: list[tuple[int, int]] = []  # per open bracket: `before` and `fors` of what is around it
+    outer: list[tuple[int, int]] = []  # per open bracket: `before` and `fors` outside of it
     before = last = 0  # heights: of the expressions before the last one, of the last one
-    fors = 0  # in whose bodies the token stands
+    fors = 0  # the number of `for` bodies around the token
     for token in _tokens(source.text, stop=None):
         if token in ("(", "["):
             outer.append((max(before, last), fors))
@@ -165,9 +165,9 @@ def _check_depth(source: Source) -> None:
 
 
 class _Builder:
-    """Makes the classes of ``ast`` from lark's tree."""
+    """Builds the tree of ``ast`` from Lark's tree."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self._source = source
 
     def file(self, tree: Tree[Token]) -> ast.File:
@@ -291,9 +291,9 @@ class _Builder:
             case "lift":
                 return ast.Lift(span, self._expr(children[0]))
             case "domain":
-                return ast.End(span, "domain", self._expr(children[0]))
+                return ast.EndSet(span, "domain", self._expr(children[0]))
             case "range":
-                return ast.End(span, "range", self._expr(children[0]))
+                return ast.EndSet(span, "range", self._expr(children[0]))
             case "for_key":
                 *within, body = children
                 key = self._ident(self._leaves(node)[0])

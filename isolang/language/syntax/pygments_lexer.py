@@ -24,7 +24,7 @@ def _rules() -> dict[str, list[Any]]:
 
 
 class IsoLexer(RegexLexer):  # type: ignore[misc]
-    """Colours specifications."""
+    """A lexer that colours specifications."""
 
     name = "isolang"
     aliases: ClassVar = ["iso", "isolang"]

@@ -1,8 +1,8 @@
-"""Syntax errors in words: what stands there, what was expected, and what was probably meant.
+"""Explains syntax errors: the mistake, the expected tokens, and a hint for the probable intention.
 
-The parser knows only the token that does not fit. What was meant shows in the tokens before it:
-there is a rule for each known slip, and the first one that knows what to say is taken. A rule
-looks at the place where the parser stopped, and gives what is wrong and a hint.
+The parser knows only the unexpected token. The tokens before it show the intention: there is a rule
+for each known slip, and the first rule that applies explains the error. A rule takes the point
+where the parser stopped, and returns the mistake and a hint.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Got(Struct, frozen=True):
-    """The token that did not fit.
+    """The unexpected token.
 
     Attributes:
-        type: its terminal, ``$END`` at the end of the text, ``character`` if it is no token.
-        text: as it stands in the text.
-        accepts: what would have fitted, as the user would type it.
+        type: its terminal; ``$END`` at the end of the text, ``character`` if it is not a token.
+        text: its text.
+        accepts: the tokens that the grammar allows here, as a user types them.
     """
 
     type: str
@@ -37,14 +37,14 @@ class Got(Struct, frozen=True):
     accepts: frozenset[str]
 
 
-class Place(Struct, frozen=True):
-    """Where the parser stopped.
+class StopPoint(Struct, frozen=True):
+    """The point where the parser stopped.
 
     Attributes:
-        before: the tokens before.
-        got: the one that did not fit.
+        before: the tokens before this point.
+        got: the unexpected token.
         keywords: the words that cannot be names.
-        rest: the text from there on.
+        rest: the text from this point on.
     """
 
     before: Sequence[Token]
@@ -54,22 +54,22 @@ class Place(Struct, frozen=True):
 
     @property
     def last(self) -> str:
-        """The token before, or nothing."""
+        """The token before this point; empty if there is none."""
         return str(self.before[-1]) if self.before else ""
 
     @property
     def item(self) -> str:
-        """The keyword that began the item we are in."""
+        """The keyword that begins the current item."""
         return next((str(t) for t in reversed(self.before) if t in ITEM), "")
 
     @property
     def ends_item(self) -> bool:
-        """Whether the item stops here: the text ends, or another item begins."""
+        """Return whether the item ends here: the text ends, or another item begins."""
         return self.got.type == "$END" or self.got.text in ITEM
 
     @property
     def open_bracket(self) -> Token | None:
-        """The innermost bracket that is open here."""
+        """The innermost open bracket."""
         stack: list[Token] = []
         for token in self.before:
             if token in ("(", "["):
@@ -80,7 +80,7 @@ class Place(Struct, frozen=True):
 
     @property
     def term_operator(self) -> str:
-        """The operator of the term that ends here, or nothing."""
+        """The operator of the term that ends here; empty if there is none."""
         depth = 0
         for token in reversed(self.before):
             if token in (")", "]"):
@@ -115,12 +115,12 @@ _CHARACTERS = {
     "+": "the transitive closure is `^+`, as in `so^+`",
     "~": "there is no complement; subtract with `\\`, as in `T * T \\ so`",
     "!": "there is no complement; subtract with `\\`; a check is negated with `not`",
-    "'": 'texts stand in double quotes: "…"',
+    "'": 'texts are in double quotes: "…"',
     "{": "expressions are grouped with parentheses `( … )`",
     "}": "expressions are grouped with parentheses `( … )`",
     "#": "comments are `// …` and `(* … *)`",
     "%": "comments are `// …` and `(* … *)`",
-    ".": "composition is `;`, a file name stands in double quotes",
+    ".": "composition is `;`, a file name is in double quotes",
     "∪": "union is `|`",
     "∩": "intersection is `&`",
     "∘": "composition is `;`, from left to right",
@@ -132,16 +132,16 @@ _CHARACTERS = {
     "∃": _SOME_KEY,
 }
 
-_Said = tuple[str, str]
-"""What is wrong, and the hint."""
+_Diagnosis = tuple[str, str]
+"""The mistake, and the hint."""
 
 
-def _character(place: Place) -> _Said | None:
+def _character(place: StopPoint) -> _Diagnosis | None:
     char = place.got.text
     if place.got.type != "character":
         return None
     if char == '"':
-        return "a text without its closing quote", 'texts stand on one line in double quotes: "…"'
+        return "a text without its closing quote", 'a text is on one line, in double quotes: "…"'
     if char == "^" and place.rest.startswith("^?"):
         return "unknown operator", "at most one step is `?` without the caret, as in `rw?`"
     if char == "~" and re.match(r"~\s*(acyclic|irreflexive|empty|require)\b", place.rest):
@@ -162,31 +162,31 @@ def _character(place: Place) -> _Said | None:
     return "unexpected character", _CHARACTERS.get(char, "")
 
 
-def _open_comment(place: Place) -> _Said | None:
+def _open_comment(place: StopPoint) -> _Diagnosis | None:
     begins = place.got.text == "(" and place.rest.startswith("(*")
     if not begins and not (place.got.text == "*" and place.last == "("):
         return None
     return "a comment that is never closed", "a comment is `(* … *)` or `// …`"
 
 
-def _comma(place: Place) -> _Said | None:
+def _comma(place: StopPoint) -> _Diagnosis | None:
     if place.got.text != "," or place.item not in TESTS | {"let", "show", "exists"}:
         return None
     if "," in place.got.accepts or {"NAME", "("} <= place.got.accepts:
         return None
-    return "`,` is no operator", "union is `|`, as in `so | wr`; composition is `;`"
+    return "`,` is not an operator", "union is `|`, as in `so | wr`; composition is `;`"
 
 
-def _quantifier(place: Place) -> _Said | None:
+def _quantifier(place: StopPoint) -> _Diagnosis | None:
     for word in (place.got.text, place.last):
         if word.lower() in ("forall", "foreach") and place.got.type == "NAME":
-            return f"`{word}` is no word of the language", _EACH_KEY
+            return f"`{word}` is not a word of the language", _EACH_KEY
     if place.got.text == "exists" and place.last in TESTS | TERM_OPERATORS | {"|", "(", "="}:
         return "`exists` inside an expression", _SOME_KEY
     return None
 
 
-def _mixed(place: Place) -> _Said | None:
+def _mixed(place: StopPoint) -> _Diagnosis | None:
     new, old = place.got.text, place.term_operator
     if new not in TERM_OPERATORS or not old or new in place.got.accepts or place.last == old:
         return None
@@ -196,7 +196,7 @@ def _mixed(place: Place) -> _Said | None:
     return what, f"write `(a {old} b) {new} c` or `a {old} (b {new} c)`"
 
 
-def _star(place: Place) -> _Said | None:
+def _star(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     if place.last == "*" and got.text not in STARTS and got.type != "NAME":
         what = "`*` is the product of two sets and needs a right side"
@@ -204,13 +204,13 @@ def _star(place: Place) -> _Said | None:
     return None
 
 
-def _terminator(place: Place) -> _Said | None:
+def _terminator(place: StopPoint) -> _Diagnosis | None:
     if place.last != ";" or not place.ends_item:
         return None
     return "`;` needs a right side", "`;` is composition; items need no terminator, remove it"
 
 
-def _unclosed(place: Place) -> _Said | None:
+def _unclosed(place: StopPoint) -> _Diagnosis | None:
     bracket = place.open_bracket
     got = place.got
     if got.text in _MATCH:
@@ -226,7 +226,7 @@ def _unclosed(place: Place) -> _Said | None:
     return None
 
 
-def _missing_name(place: Place) -> _Said | None:
+def _missing_name(place: StopPoint) -> _Diagnosis | None:
     item, accepts = place.item, place.got.accepts
     if item == "require" and "in" in accepts and "as" not in accepts:
         return "`require` without `in`", "write `require EXPRESSION in EXPRESSION as NAME`"
@@ -242,7 +242,7 @@ def _missing_name(place: Place) -> _Said | None:
     return None
 
 
-def _missing_expression(place: Place) -> _Said | None:
+def _missing_expression(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     if not {"NAME", "("} <= got.accepts or not (
         place.ends_item or got.text in place.keywords or got.text in ("=", ":", ",", ")", "]")
@@ -255,8 +255,8 @@ def _missing_expression(place: Place) -> _Said | None:
     return "an expression is missing", ""
 
 
-def _form(place: Place) -> _Said | None:
-    """Positions where the grammar wants one of very few words."""
+def _form(place: StopPoint) -> _Diagnosis | None:
+    """Explain positions where the grammar allows few words."""
     got = place.got
     if place.last in ("flag", "not"):
         return f"`{place.last}` without a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
@@ -274,7 +274,7 @@ def _form(place: Place) -> _Said | None:
     return None
 
 
-def _definition_sign(place: Place) -> _Said | None:
+def _definition_sign(place: StopPoint) -> _Diagnosis | None:
     got = place.got.text
     if place.item == "let" and got == ":" and "=" in place.got.accepts:
         return "`:` in a definition", "`let` defines with `=`; `exists` declares with `:`"
@@ -285,7 +285,7 @@ def _definition_sign(place: Place) -> _Said | None:
     return None
 
 
-def _quotes(place: Place) -> _Said | None:
+def _quotes(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     if place.last == "include" and got.type != "STRING":
         return "`include` without a file name in quotes", 'write `include "adya.iso"`'
@@ -297,13 +297,13 @@ def _quotes(place: Place) -> _Said | None:
     if in_header and got.type == "NAME" and not _close(got.text, ITEM):
         name = place.before[1]
         hint = f'write `spec {name}-{got.text}`, or `spec {name} "{got.text} …"`'
-        return "a name is one word, and a title stands in double quotes", hint
+        return "a name is one word, and a title is in double quotes", hint
     if got.type == "STRING":
         return "a text in quotes does not belong here", ""
     return None
 
 
-def _header(place: Place) -> _Said | None:
+def _header(place: StopPoint) -> _Diagnosis | None:
     if place.got.text != "spec" or not place.before:
         return None
     if place.before[0] == "spec":
@@ -311,7 +311,7 @@ def _header(place: Place) -> _Said | None:
     return "the `spec` header must come first", "move it above everything else"
 
 
-def _keyword(place: Place) -> _Said | None:
+def _keyword(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     binds = place.last in ("let", "exists", "as", "spec")
     if got.text not in place.keywords or "NAME" not in got.accepts:
@@ -321,20 +321,20 @@ def _keyword(place: Place) -> _Said | None:
     return f"`{got.text}` is a keyword", f"choose another name, such as `my-{got.text}`"
 
 
-def _for_inside(place: Place) -> _Said | None:
+def _for_inside(place: StopPoint) -> _Diagnosis | None:
     if place.got.text == "for" and place.got.text not in place.got.accepts and place.before:
         return "`for` inside an expression", "put it in parentheses: `(for x: …)`"
     return None
 
 
-def _misspelt(place: Place) -> _Said | None:
+def _misspelt(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     if got.type != "NAME":
         return None
     if got.text.lower() in ("and", "or", "union", "inter", "intersect"):
-        return f"`{got.text}` is no operator", "union is `|`, intersection `&`, composition `;`"
-    wanted = {terminal for terminal in got.accepts if terminal.isalpha() and terminal.islower()}
-    if close := _close(got.text, wanted):
+        return f"`{got.text}` is not an operator", "union is `|`, intersection `&`, composition `;`"
+    words = {terminal for terminal in got.accepts if terminal.isalpha() and terminal.islower()}
+    if close := _close(got.text, words):
         return "unknown word", f"did you mean `{close}`?"
     if "|" in got.accepts:
         what = "two expressions without an operator between them"
@@ -354,13 +354,13 @@ def _close(word: str, words: frozenset[str] | set[str]) -> str:
     return next(iter(difflib.get_close_matches(word.lower(), sorted(words), 1, 0.7)), "")
 
 
-def _recursive_let(place: Place) -> _Said | None:
+def _recursive_let(place: StopPoint) -> _Diagnosis | None:
     if place.item == "let" and place.last == "rec" and place.got.type == "NAME":
         return "recursion", "there is none; closures are `^+` and `^*`"
     return None
 
 
-def _fallback(place: Place) -> _Said | None:
+def _fallback(place: StopPoint) -> _Diagnosis | None:
     accepts = place.got.accepts
     if place.got.type == "$END":
         return "the text ends too early", ""
@@ -371,7 +371,7 @@ def _fallback(place: Place) -> _Said | None:
     return None
 
 
-RULES: tuple[Callable[[Place], _Said | None], ...] = (
+RULES: tuple[Callable[[StopPoint], _Diagnosis | None], ...] = (
     _character,
     _open_comment,
     _comma,
@@ -402,20 +402,20 @@ def explain(
     *,
     rest: str = "",
 ) -> SpecError:
-    """The error for a token or character that does not fit.
+    """Return the error for an unexpected token or character.
 
     Args:
-        span: where it stands.
+        span: its place.
         before: the tokens before it.
-        got: the token itself.
+        got: the token.
         keywords: the words that cannot be names.
-        rest: the text from there on.
+        rest: the text from its place on.
     """
-    place = Place(before, got, keywords, rest)
-    what, hint = next((said for rule in RULES if (said := rule(place))), ("syntax error", ""))
+    place = StopPoint(before, got, keywords, rest)
+    what, hint = next((found for rule in RULES if (found := rule(place))), ("syntax error", ""))
     moved = place.ends_item and got.text != "spec"
     if moved and before and before[-1].end_line != span.line:
-        # The slip is where the last item stops, not where the next one begins, lines below.
+        # The mistake is at the end of the last item, not at the beginning of the next one.
         last = before[-1]
         line, column = last.end_line or 1, last.end_column or 1
         back = 1 if last == ";" else 0
@@ -428,21 +428,21 @@ def explain(
 
 
 def _expected(accepts: frozenset[str]) -> str:
-    """A set of terminals in words, from the specific to the general."""
-    left = set(accepts) - {"$END", "LINE_COMMENT", "BLOCK_COMMENT", "WHITESPACE"}
+    """Return a set of terminals as text, from the specific to the general."""
+    remaining = set(accepts) - {"$END", "LINE_COMMENT", "BLOCK_COMMENT", "WHITESPACE"}
     words: list[str] = []
-    if {"NAME", "("} <= left:
+    if {"NAME", "("} <= remaining:
         words.append("an expression")
-        left -= STARTS
-    if "as" in left:
+        remaining -= STARTS
+    if "as" in remaining:
         words.append("`as NAME`")
-        left -= {"as"}
-    at_end = len(left & {"include", "let", "acyclic"}) == 3
-    operators = left & (TERM_OPERATORS | POSTFIX | {"|"})
+        remaining -= {"as"}
+    at_end = len(remaining & {"include", "let", "acyclic"}) == 3
+    operators = remaining & (TERM_OPERATORS | POSTFIX | {"|"})
     if len(operators) > 2:
-        left -= operators | {"(", "["}
+        remaining -= operators | {"(", "["}
     spoken = {"NAME": "a name", "STRING": 'a text in double quotes "…"'}
-    for terminal in sorted(left - (ITEM if at_end else set())):
+    for terminal in sorted(remaining - (ITEM if at_end else set())):
         words.append(spoken.get(terminal, f"`{terminal}`"))
     if len(operators) > 2:
         words.append("an operator")

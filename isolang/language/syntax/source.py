@@ -1,4 +1,4 @@
-"""Texts, places in them, and the one way in which a message shows a place."""
+"""Texts, places in texts, and the form in which messages show a place."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from msgspec import Struct
 from isolang.errors import SpecError
 
 MAX_WIDTH = 120
-"""Longer source lines are shown around the caret only."""
+"""The greatest width of a source line in a message; longer ones are cut around the caret."""
 
 
-class Source(Struct, frozen=True, eq=False):
-    """One text that was read.
+class SourceText(Struct, frozen=True, eq=False):
+    """A text with its name.
 
     Attributes:
-        name: what messages call it: a path, ``library:NAME.iso`` or ``<text>``.
-        text: its content.
+        name: the name in messages: a path, ``library:NAME.iso`` or ``<text>``.
+        text: the content.
     """
 
     name: str
@@ -26,19 +26,19 @@ class Source(Struct, frozen=True, eq=False):
 
 
 class Position(NamedTuple):
-    """Where something stands in a text, for messages; lines and columns from 1."""
+    """A place in a text, for messages; lines and columns count from 1."""
 
     file: str
     line: int
     column: int
     end_column: int = 0
-    """One past the last character on that line; 0 if unknown."""
+    """The column after the last character on that line; 0 if unknown."""
 
 
 class Span(NamedTuple):
-    """A stretch of a source; lines and columns from 1, ``end_column`` one past its last one."""
+    """A part of a text; lines and columns count from 1, and ``end_column`` is not part of it."""
 
-    source: Source
+    source: SourceText
     line: int
     column: int
     end_line: int
@@ -46,13 +46,13 @@ class Span(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """The place without the text; a stretch over several lines ends with its first."""
+        """The place without the text; a span of several lines ends with the first one."""
         end = self.end_column if self.end_line == self.line else 0
         return Position(self.source.name, self.line, self.column, end)
 
 
 def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
-    """The source line with carets below the stretch; empty if there is no such line."""
+    """Return the source line with carets below the columns; empty if there is no such line."""
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         return ""
@@ -65,7 +65,7 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
         content = content[first : first + MAX_WIDTH]
         column, end = column - first, min(end - first, MAX_WIDTH + 1)
     gutter = str(line)
-    # Tabs stay tabs in the caret's line: the caret then stands below its character in every
+    # Tabs stay tabs in the caret's line, so that the caret is below its character in every
     # terminal.
     indent = "".join("\t" if char == "\t" else " " for char in content[: column - 1])
     carets = "^" * max(1, end - column)
@@ -75,7 +75,7 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
 def message_at(
     pos: Position, texts: Mapping[str, str], what: str, *, hint: str = "", context: str = ""
 ) -> str:
-    """``where: what``, the source line with a caret, the context, the hint."""
+    """Return ``where: what``, the source line with a caret, the context, and the hint."""
     where = f"{pos.file}:{pos.line}:{pos.column}" if pos.line else pos.file
     parts = [f"{where}: {what}"]
     if pos.line and (shown := excerpt(texts.get(pos.file, ""), *pos[1:])):
@@ -88,18 +88,18 @@ def message_at(
 
 
 def error_at(span: Span, what: str, *, hint: str = "", context: str = "") -> SpecError:
-    """The error ``what`` at ``span``, with its caret."""
+    """Return the error ``what`` at ``span``, with its caret."""
     pos = span.position
     text = message_at(pos, {span.source.name: span.source.text}, what, hint=hint, context=context)
     return SpecError(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
 
 
 def warning_at(span: Span, what: str, *, hint: str = "") -> str:
-    """The warning ``what`` at ``span``, in one paragraph with its caret."""
+    """Return the warning ``what`` at ``span``, in one paragraph with its caret."""
     pos = span.position
     return message_at(pos, {pos.file: span.source.text}, f"warning: {what}", hint=hint)
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """The hint that one of these names was meant."""
+    """Return the hint that suggests one of these names."""
     return "did you mean " + " or ".join(f"`{name}`" for name in names) + "?"

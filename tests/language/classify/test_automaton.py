@@ -179,7 +179,7 @@ def compare(kind: str, e: Core, rng: random.Random, graphs: int) -> str:
     try:
         (automaton,) = classify(spec_of(kind, e)).automata
     except NotAnEventGraph as refusal:
-        said = f"check `{refusal.check}` is no event graph: {refusal.reason}"
+        said = f"check `{refusal.check}` is not an event graph: {refusal.reason}"
         if len(refusal.reason) < 20 or said not in str(refusal) or not refusal.line:
             raise AssertionError(f"refused without a reason: {refusal}") from refusal
         return "refused"

@@ -26,8 +26,8 @@ REFUSED = [
     ("acyclic wr ; ww^-1 as c", 2, 14, "`ww^-1` goes backwards", "`rw`"),
     ("acyclic (T * T) ; wr as c", 2, 10, "`T * T` relates transactions that no walk joins", ""),
     ("acyclic [domain(wr)] ; so as c", 2, 9, "`[domain(wr)]` looks at a transaction", ""),
-    ("acyclic [W] | so as c", 2, 9, "a part of the identity", "beside"),
-    ("acyclic ([R] ; [W]) | so ; ww as c", 2, 9, "a part of the identity", "beside"),
+    ("acyclic [W] | so as c", 2, 9, "a part of the identity", "next to"),
+    ("acyclic ([R] ; [W]) | so ; ww as c", 2, 9, "a part of the identity", "next to"),
     ("acyclic so | vo as c", 2, 14, "`vo` is the part of the version order", "`ww`"),
     ("acyclic po as c", 2, 9, "`po` relates events", "`wr`"),
     ("acyclic for x: (wr[x] ; ww[x]) as c", 2, 9, "joins steps on the same key `x`", "union"),
@@ -56,7 +56,7 @@ def test_refusal(text: str, line: int, column: int, reason: str, hint: str) -> N
     assert error.check == "c"
     assert reason in error.reason
     assert hint in error.hint
-    assert str(error).startswith(f"<text>:{line}:{column}: check `c` is no event graph: ")
+    assert str(error).startswith(f"<text>:{line}:{column}: check `c` is not an event graph: ")
     assert f"\n  {line} | " in str(error)
 
 

@@ -11,9 +11,9 @@ from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.language.syntax.layout import WIDTH, format_text
 from isolang.language.syntax.parser import tokens
-from isolang.language.syntax.source import Source
+from isolang.language.syntax.source import SourceText
 
-GIVEN = """\
+BUILTIN_WORDS = """\
 (* a
    b *)   spec   foo "t" // head
 
@@ -55,11 +55,11 @@ require for x: k[x] in (so ; wr)^* | rt? as e  (* x *) (* y *)
 
 
 def formatted(text: str) -> str:
-    return format_text(Source("a.iso", text))
+    return format_text(SourceText("a.iso", text))
 
 
 def test_everything_at_once() -> None:
-    assert formatted(GIVEN) == EXPECTED
+    assert formatted(BUILTIN_WORDS) == EXPECTED
 
 
 @pytest.mark.parametrize("entry", list_library(), ids=lambda entry: entry.name)
@@ -140,7 +140,9 @@ def test_formatting_is_idempotent_and_changes_no_meaning(seed: int) -> None:
     text = _text(random.Random(seed))
     once = formatted(text)
     assert formatted(once) == once
-    assert [str(t) for t in tokens(Source("", once))] == [str(t) for t in tokens(Source("", text))]
+    assert [str(t) for t in tokens(SourceText("", once))] == [
+        str(t) for t in tokens(SourceText("", text))
+    ]
     comments = [c.strip() for c in COMMENTS]
     assert [once.count(c) for c in comments] == [text.count(c) for c in comments]
     before, after = load_spec(text + "\n"), load_spec(once)

@@ -136,7 +136,7 @@ def test_what_users_write(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (f"acyclic met ; {GOES_ON} ; (missed | tx) as a", "write `| ww` beside it"),
+        (f"acyclic met ; {GOES_ON} ; (missed | tx) as a", "write `| ww` next to it"),
         (f"acyclic ww | (met ; {GOES_ON} ; missed) as a", "lacks"),
         (f"irreflexive (wr | ww)^* ; met ; {GOES_ON} ; missed as a", "no other check forbids"),
         (f"acyclic wr as b irreflexive (wr | ww)^* ; met ; {GOES_ON} ; missed as a", "turn"),
