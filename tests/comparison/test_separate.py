@@ -14,6 +14,7 @@ from isolang.comparison.effort import Effort
 from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds, Separator, scope_of
+from isolang.comparison.small import SmallWrite
 from isolang.language.load import load_spec
 from isolang.language.meaning import mentions
 
@@ -126,7 +127,7 @@ def test_fekete_s_read_only_anomaly_is_found():
     """
     size, small = least(f'include "si-nosession.iso"\n{UPDATES}', PL_3U, 3)
     assert size == 3
-    writers = [any(type(op).__name__ == "Write" for op in ops) for ops in small.transactions]
+    writers = [any(isinstance(op, SmallWrite) for op in ops) for ops in small.transactions]
     assert sorted(writers) == [False, True, True]
 
 

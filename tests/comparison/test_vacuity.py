@@ -152,7 +152,7 @@ def test_times_of_many_transactions_are_not_compared_each_with_each(monkeypatch,
     def never(self, name, key):
         raise AssertionError(name)
 
-    monkeypatch.setattr(Bounded, "given", never)
+    monkeypatch.setattr(Bounded, "of_history", never)
     history = History.from_transactions(
         [Transaction([("w", "x", n)], session=n, begin=0, end=n + 1) for n in range(2_000)]
     )

@@ -94,7 +94,7 @@ def test_an_include_is_a_regular_file() -> None:
 def test_what_is_no_specification_is_not_quoted(secret: str) -> None:
     """An include is a way to read a file, but not to see it."""
     write("notes.txt", secret + "\n")
-    with pytest.raises(SpecError, match=r"notes\.txt is no specification") as caught:
+    with pytest.raises(SpecError, match=r"notes\.txt is not a specification") as caught:
         load_spec(write("main.iso", 'include "notes.txt"\n'))
     assert "hunter2" not in str(caught.value)
 

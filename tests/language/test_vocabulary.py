@@ -13,7 +13,7 @@ from oracle.concrete_histories import random_histories
 from support.paths import ROOT
 
 from isolang.language import vocabulary
-from isolang.language.editing import BUILTIN_WORDS
+from isolang.language.editing import BUILTIN_MEANINGS
 from isolang.language.syntax.highlight import COLOURS
 from isolang.language.vocabulary import ROWS, VOCABULARY, relation_of
 
@@ -165,7 +165,7 @@ def test_what_is_no_list_of_words():
 
 def test_the_editor_knows_every_word():
     """Hover and completion say what each given name means; each word has a colour."""
-    assert set(BUILTIN_WORDS) == {word.name for word in VOCABULARY if not word.fragment}
+    assert set(BUILTIN_MEANINGS) == {word.name for word in VOCABULARY if not word.fragment}
     (names,) = (one.pattern for one in COLOURS if one.scope == "support.constant")
     assert all(re.fullmatch(names, word.name) for word in VOCABULARY)
 

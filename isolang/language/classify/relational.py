@@ -86,10 +86,10 @@ _OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 def why_not_closed(spec: Spec) -> str:
     """Return why the verdict on a part of a history does not carry over; empty if it does."""
     for check in spec.checks:
-        if not check.flag and (reason := _of_check(check)):
+        if not check.flag and (reason := _why_check_not_closed(check)):
             return f"check `{check.name}` {reason}"
     for exists in spec.exists:
-        if reason := _of_exists(exists):
+        if reason := _why_exists_not_closed(exists):
             return f"`exists {exists.name}` {reason}"
     return ""
 
@@ -101,39 +101,41 @@ def unread_matter(spec: Spec) -> bool:
     its flags if it is closed with each of them.
     """
     return bool(why_not_closed(spec)) or any(
-        check.flag and _of_check(check) for check in spec.checks
+        check.flag and _why_check_not_closed(check) for check in spec.checks
     )
 
 
-def _of_check(check: Check) -> str:
+def _why_check_not_closed(check: Check) -> str:
     if check.negated:
         return "demands a violation (`not`)"
-    return _shrinking(check.expr) or (_kept(check.bound) if check.bound is not None else "")
+    return _why_gains_pairs(check.expr) or (
+        _why_loses_pairs(check.bound) if check.bound is not None else ""
+    )
 
 
-def _of_exists(exists: Exists) -> str:
+def _why_exists_not_closed(exists: Exists) -> str:
     if exists.kind == "choice":
         return "" if exists.name == "rf" else "is a choice whose range may change"
-    if reason := _kept(exists.over):
+    if reason := _why_loses_pairs(exists.over):
         return reason
-    if exists.containing is not None and (reason := _shrinking(exists.containing)):
+    if exists.containing is not None and (reason := _why_gains_pairs(exists.containing)):
         return reason
-    return _kept(exists.within) if exists.within is not None else ""
+    return _why_loses_pairs(exists.within) if exists.within is not None else ""
 
 
-def _shrinking(e: Core) -> str:
+def _why_gains_pairs(e: Core) -> str:
     """Return why a value may gain pairs when its parts lose some; empty if it cannot."""
     if isinstance(e, Diff):
-        return _shrinking(e.left) or _kept(e.right)
-    return next(filter(None, map(_shrinking, children(e))), "")
+        return _why_gains_pairs(e.left) or _why_loses_pairs(e.right)
+    return next(filter(None, map(_why_gains_pairs, children(e))), "")
 
 
-def _kept(e: Core) -> str:
+def _why_loses_pairs(e: Core) -> str:
     """Return why a value may lose a pair whose ends both remain; empty if it cannot."""
     if isinstance(e, Seq | Plus | Star | Domain | Range):
         return f"compares with `{brief(e)}`, which may need others"
     if isinstance(e, Rel) and names(e) & _OF_READS:
         return f"compares with `{e.name}`, which speaks of reads"
     if isinstance(e, Diff):
-        return _kept(e.left) or _shrinking(e.right)
-    return next(filter(None, map(_kept, children(e))), "")
+        return _why_loses_pairs(e.left) or _why_gains_pairs(e.right)
+    return next(filter(None, map(_why_loses_pairs, children(e))), "")

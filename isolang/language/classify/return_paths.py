@@ -164,7 +164,7 @@ class _Compiler:
         self._automata: list[Automaton] = []
         # The languages of acyclic checks: over all keys, and of one key.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
-        self._later: list[tuple[str, Dfa, frozenset[str], bool]] = []
+        self._pending: list[tuple[str, Dfa, frozenset[str], bool]] = []
         # What acyclic checks forbid to walks over operations, and return paths over operations.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
@@ -279,7 +279,7 @@ class _Compiler:
         # No pair leads to T0, so an rw does not either: a return path never begins with init.
         all_reads = not ways or len(ways) == 2 or "rw" in ways
         kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
-        self._later.append((name, without(before, ("init",)), kinds, of_key))
+        self._pending.append((name, without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
         """Compile ``irreflexive`` of words with one ``wr`` each; return whether it has this form.
@@ -293,7 +293,7 @@ class _Compiler:
             concatenate(language, language), language
         ):
             return False
-        self._later.append((name, around(language, "wr"), frozenset(("wr",)), False))
+        self._pending.append((name, around(language, "wr"), frozenset(("wr",)), False))
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
@@ -302,7 +302,7 @@ class _Compiler:
 
     def finished(self) -> tuple[Automaton, ...]:
         """Return the automata of all checks."""
-        for name, language, closing, of_key in self._later:
+        for name, language, closing, of_key in self._pending:
             self._add_return_paths(name, language, closing, of_key=of_key)
         for name, language in self._between_operations:
             self._add_return_paths_over_operations(name, language)

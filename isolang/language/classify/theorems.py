@@ -271,10 +271,10 @@ def _observed(e: Core) -> Core | None:
     r"""Return phi of ``obs(phi)``, else ``None``: ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``."""
     if not isinstance(e, ForKey) or not isinstance(e.body, Diff) or e.body.right != Rel("id"):
         return None
-    left, x = e.body.left, e.key
-    if not isinstance(left, Seq) or len(left.parts) != 3:
+    walk, x = e.body.left, e.key
+    if not isinstance(walk, Seq) or len(walk.parts) != 3:
         return None
-    first, phi, last = left.parts
+    first, phi, last = walk.parts
     if first != Lift(Rel("W", x)) or last != Inverse(Rel("wr", x)):
         return None
     return phi

@@ -31,7 +31,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
     chosen = {exists.name for exists in spec.exists}
     warnings: list[str] = []
     for check in own:
-        warnings += _of_all_keys(spec, check)
+        warnings += _several_keys(spec, check)
         warnings += _declared(spec, check)
         warnings += _negated(spec, check, chosen)
         for part in (check.expr, check.bound):
@@ -43,7 +43,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
     return warnings
 
 
-def _of_all_keys(spec: Spec, check: Check) -> Iterator[str]:
+def _several_keys(spec: Spec, check: Check) -> Iterator[str]:
     """Warn that the steps of a cycle may be of different keys."""
     if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)

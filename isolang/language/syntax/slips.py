@@ -412,7 +412,7 @@ def explain(
         rest: the text from its place on.
     """
     place = StopPoint(before, got, keywords, rest)
-    what, hint = next((found for rule in RULES if (found := rule(place))), ("syntax error", ""))
+    what, hint = next((one for rule in RULES if (one := rule(place))), ("syntax error", ""))
     moved = place.ends_item and got.text != "spec"
     if moved and before and before[-1].end_line != span.line:
         # The mistake is at the end of the last item, not at the beginning of the next one.

@@ -13,7 +13,7 @@ from isolang.language.syntax.layout import WIDTH, format_text
 from isolang.language.syntax.parser import tokens
 from isolang.language.syntax.source import SourceText
 
-BUILTIN_WORDS = """\
+GIVEN = """\
 (* a
    b *)   spec   foo "t" // head
 
@@ -59,7 +59,7 @@ def formatted(text: str) -> str:
 
 
 def test_everything_at_once() -> None:
-    assert formatted(BUILTIN_WORDS) == EXPECTED
+    assert formatted(GIVEN) == EXPECTED
 
 
 @pytest.mark.parametrize("entry", list_library(), ids=lambda entry: entry.name)
