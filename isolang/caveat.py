@@ -1,4 +1,4 @@
-"""Remarks that change what a verdict means: every form of output says them, the shortest too."""
+"""Remarks that change what a verdict means, and that every form of output has."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Iterable
 
 
 class Caveat(str):
-    """A remark without which a verdict says more than it should.
+    """A remark without which a verdict would claim too much.
 
-    What stands before its first colon says it in short.
+    The part before the first colon is its summary.
     """
 
     __slots__ = ()
 
     @property
     def brief(self) -> str:
-        """It in short.
+        """The part before the first colon.
 
         >>> Caveat("torn after line 4: line 5 has no end").brief
         'torn after line 4'
         >>> Caveat("NOTHING WAS OBSERVED: no session read").brief
         'nothing was observed'
         """
-        said = self.partition(": ")[0]
-        return said.lower() if said.isupper() else said
+        summary = self.partition(": ")[0]
+        return summary.lower() if summary.isupper() else summary
 
 
 def caveats_in(remarks: Iterable[str]) -> tuple[str, ...]:
-    """Those of some remarks that are caveats, each once."""
+    """Return the caveats among some remarks, each once."""
     return tuple(dict.fromkeys(str(one) for one in remarks if isinstance(one, Caveat)))

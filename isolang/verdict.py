@@ -28,12 +28,12 @@ NOTHING_OBSERVED: Final = Caveat(
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):
-    """How often an intrinsic anomaly occurs, with the first examples.
+    """The number of occurrences of an intrinsic anomaly, with the first examples.
 
     Attributes:
-        name: as in the table of ``docs/anomalies.md``.
+        name: its name in the table of ``docs/anomalies.md``.
         count: how many reads of included transactions show it.
-        examples: the first of them, in words.
+        examples: the first occurrences, in words.
     """
 
     name: str
@@ -41,24 +41,24 @@ class AnomalyCount(Struct, frozen=True, kw_only=True):
     examples: tuple[str, ...]
 
 
-class _Judged(Struct, frozen=True, kw_only=True):
-    """What every verdict has.
+class _BaseVerdict(Struct, frozen=True, kw_only=True):
+    """The fields of every verdict.
 
     Attributes:
-        history: what was judged.
-        spec: by which specification.
+        history: the history.
+        spec: the specification.
         certified: whether an independent checker accepted the witness or the refutation.
-        certified_reason: who checked it, or why nobody did.
-        seconds: where the time went.
-        statistics: what the engine did, by name.
+        certified_reason: which checker accepted it, or why none did.
+        seconds: the time of each phase.
+        statistics: statistics of the engine or the solver, by name.
         solver: the back end that decided it; empty if none was needed.
-        encoding: how the problem was put to it; empty if it was not.
-        prune: what was concluded before that; empty if it was not put to a solver.
-        choice: why these, where the user left them open.
+        encoding: the encoding for the solver; empty if none was needed.
+        prune: the stage of pruning before that; empty if none was needed.
+        choice: why these were chosen, if the user chose none.
         anomalies: the intrinsic anomalies, also those that the spec does not forbid.
         ignored: what the pre-pass left out, one phrase each.
-        notes: how it was decided where that is worth knowing, one sentence each; and what the
-            specification asks to be shown.
+        notes: remarks on how the verdict was found, one sentence each, and a line for each ``show``
+            of the specification.
     """
 
     history: History
@@ -77,24 +77,24 @@ class _Judged(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """Return whether this is valid, and no evidence: nobody read what somebody else wrote."""
+        """``True`` if this is valid without evidence: no session observed another one's writes."""
         return NOTHING_OBSERVED in self.notes
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What changes the meaning of this verdict, such as that nothing was observed.
+        """The remarks that change the meaning of this verdict, such as that nothing was observed.
 
-        A sentence each; what stands before its first colon says it in short. Every form of output
-        says them.
+        A sentence each, whose part before the first colon is a summary. Every form of output has
+        them.
         """
-        said = (*caveats_in(self.notes), *self.history.caveats)
+        remarks = (*caveats_in(self.notes), *self.history.caveats)
         if isinstance(self, Unknown) or self.certified:
-            return said
+            return remarks
         why = f": {self.certified_reason}" if self.certified_reason else ""
-        return (*said, f"not certified{why}")
+        return (*remarks, f"not certified{why}")
 
     def __bool__(self) -> NoReturn:
-        """Refuse: ``assert check(…)`` would pass on an invalid history."""
+        """Raise ``TypeError``: ``assert check(…)`` would pass on an invalid history."""
         msg = (
             "a verdict has no truth value; look at verdict.outcome, match it with Valid, Invalid "
             "and Unknown, or call isolang.assert_level(history, spec)"
@@ -102,38 +102,38 @@ class _Judged(Struct, frozen=True, kw_only=True):
         raise TypeError(msg)
 
     def __str__(self) -> str:
-        """The report that ``isocheck`` prints, 100 columns wide, without colours."""
+        """Return the report that ``isocheck`` prints, 100 columns wide, without colours."""
         return RENDERERS["text"](self)
 
     def __repr__(self) -> str:
         certified = "certified" if self.certified else "not certified"
         match self:
             case Invalid():
-                said = f"{self.violation.anomaly}, {certified}"
+                result = f"{self.violation.anomaly}, {certified}"
             case Unknown():
-                said = self.reason
+                result = self.reason
             case _:
-                said = certified
-        return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {said}>"
+                result = certified
+        return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {result}>"
 
     def _repr_html_(self) -> str:
-        """The page of the verdict, in a frame, as notebooks show it."""
+        """Return the page of the verdict, in a frame, for notebooks."""
         from html import escape
 
         frame = 'style="width: 100%; height: 40em; border: 1px solid" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def to_html(self) -> str:
-        """The verdict as a page: one HTML file that needs no other (docs/report.md)."""
+        """Return the verdict as a page: one HTML file that needs no other (docs/report.md)."""
         return RENDERERS["page"](self)
 
 
-class Valid(_Judged, frozen=True, kw_only=True):
+class Valid(_BaseVerdict, frozen=True, kw_only=True):
     """The history satisfies the spec.
 
     Attributes:
         witness: a source for each read and an order of the versions of each key; or all relations
-            that the specification asks for.
+            that the specification requires.
     """
 
     outcome: ClassVar[Literal["valid"]] = "valid"
@@ -141,18 +141,18 @@ class Valid(_Judged, frozen=True, kw_only=True):
     witness: Witness | Relations
 
     def certificate(self) -> Certificate:
-        """The proof, to be saved."""
+        """Return the proof as a certificate, to save."""
         from isolang.certify.certificate import Certificate
 
         return Certificate.of(self.history, self.spec, self.witness)
 
 
-class Invalid(_Judged, frozen=True, kw_only=True):
+class Invalid(_BaseVerdict, frozen=True, kw_only=True):
     """The history violates the spec.
 
     Attributes:
-        violation: why, for people.
-        refutation: why, for checkers.
+        violation: the explanation, for people.
+        refutation: the proof, for checkers.
     """
 
     outcome: ClassVar[Literal["invalid"]] = "invalid"
@@ -161,21 +161,21 @@ class Invalid(_Judged, frozen=True, kw_only=True):
     refutation: Refutation | Exhaustion
 
     def certificate(self) -> Certificate:
-        """The proof, to be saved."""
+        """Return the proof as a certificate, to save."""
         from isolang.certify.certificate import Certificate
 
         return Certificate.of(self.history, self.spec, self.refutation)
 
 
-class Unknown(_Judged, frozen=True, kw_only=True):
-    """It was not found out whether the history satisfies the spec.
+class Unknown(_BaseVerdict, frozen=True, kw_only=True):
+    """It is unknown whether the history satisfies the spec.
 
     Attributes:
-        reason: why not, in words.
+        reason: the reason, in words.
         cause: the kind of reason.
-        spent: what had been spent when it ended (the same as ``seconds``).
-        phase: the phase in which it ended.
-        evidence: if the certificate was rejected, what was rejected.
+        spent: the time spent (the same as ``seconds``).
+        phase: the phase in which the decision ended.
+        evidence: the rejected proof, if the checker rejected one.
     """
 
     outcome: ClassVar[Literal["unknown"]] = "unknown"
@@ -187,7 +187,7 @@ class Unknown(_Judged, frozen=True, kw_only=True):
 
     @property
     def spent(self) -> Seconds:
-        """What had been spent when it ended."""
+        """The time spent."""
         return self.seconds
 
 

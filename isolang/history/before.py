@@ -1,11 +1,12 @@
-"""What was there before a history begins, where no transaction of it wrote that.
+"""Initial values of a history that no transaction of it wrote.
 
-Histories of databases that already had rows show values that nobody in the history wrote. Either
-the user says what was there (``--initial-value``), or the reads do (``--unwritten-initial``); in
-both cases it replaces nil, and a read of nil sees the initial state no more.
+Histories of databases that already had rows show values that no transaction in the history wrote.
+Either the user names the initial values (``--initial-value``), or reads show them
+(``--unwritten-initial``); in both cases they replace nil, and a read of nil no longer sees the
+initial state.
 
-The rule by which reads say it is told once, in ``native/readers/before.hpp``: a key holds at most
-one value that nobody in the history wrote, and it is the first in the key's version order.
+``native/readers/before.hpp`` has the rule for reads: a key holds at most one value that no
+transaction wrote, and it is the first in the key's version order.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _HINT: Final = "expected a value such as 0, or KEY=VALUE"
 
 
 def texts(initial: object) -> tuple[str, ...]:
-    """Initial values as the command line takes them.
+    """Return initial values as the command line takes them.
 
     Args:
         initial: a value for all keys, a mapping from keys to values, or a tuple of texts.
 
     Raises:
-        HistoryError: something is no value.
+        HistoryError: something is not a value.
 
     >>> texts(0), texts({"x": [1, 2]}), texts(("x=5",)), texts(None)
     (('0',), ('x=[1 2]',), ('x=5',), ())
@@ -63,19 +64,19 @@ def _key_text(key: object) -> str:
 def with_initial(
     history: History, values: Sequence[str] = (), *, unwritten: bool = False
 ) -> History:
-    """The history with what was there before.
+    """Return the history with other initial values.
 
     Args:
         history: the history; its columns stay as they are.
-        values: ``V`` for all keys, or ``KEY=V``: what the keys held at first, instead of nil. A
-            list is for keys that hold lists, any other value for the others. Keys that a declared
-            initial transaction wrote keep what that wrote.
-        unwritten: take what was read and nobody wrote for it, by the rule of
-            ``native/readers/before.hpp``.
+        values: ``V`` for all keys, or ``KEY=V``: the initial values of keys, instead of nil. A list
+            is for keys that hold lists, any other value for the others. Keys that a declared
+            initial transaction wrote keep those values.
+        unwritten: whether values that were read and that no transaction wrote are initial, by the
+            rule of ``native/readers/before.hpp``.
 
     Raises:
-        HistoryError: both are asked for, or a value fits no key.
-        UnsupportedError: only transactions of unknown outcome show what was there, and they differ.
+        HistoryError: both are requested, or a value fits no key.
+        UnsupportedError: only indeterminate transactions show the initial value, and they differ.
 
     >>> from isolang import History, Transaction, check
     >>> history = History.from_transactions([
@@ -89,17 +90,17 @@ def with_initial(
     """
     if values and unwritten:
         raise HistoryError(
-            f"{history.name}: initial values that are given, and those that nobody wrote "
+            f"{history.name}: both given and unwritten initial values "
             "(expected one of --initial-value and --unwritten-initial)"
         )
     if not values and not unwritten:
         return history
     columns = copy(history.columns)
     made = replace(history, columns=columns, _lazy={})
-    said = _declare(made, values) if values else _take_unwritten(made)
+    initial_sentence = _declare(made, values) if values else _take_unwritten(made)
     lower(columns, lambda txn, _: history.where(txn))
     columns.name_sources()
-    return replace(made, initial=said)
+    return replace(made, initial=initial_sentence)
 
 
 def _take_unwritten(history: History) -> str:
@@ -112,29 +113,29 @@ def _take_unwritten(history: History) -> str:
         )
         key = history.key(int(history.columns.op_key[open_[0]]))
         raise UnsupportedError(
-            f"{history.name}: what {key} held before cannot be told: {first}, which nobody wrote, "
-            f"or {other}; whether the first took place is unknown, and no committed transaction "
-            f"decides; say --initial-value {key}=VALUE"
+            f"{history.name}: the initial value of {key} is ambiguous: {first}, which no "
+            f"transaction wrote, or {other}; it is unknown whether the first took effect, and "
+            f"no committed transaction decides; pass --initial-value {key}=VALUE"
         )
     many = f"{registers:,} key{'' if registers == 1 else 's'} held one"
     if lists:
         many += (
             f", {lists:,} list{'' if lists == 1 else 's'} began with some (left out of the lists)"
         )
-    return f"{history.initial}, or the value of a key that was read and that nobody wrote: {many}"
+    return f"{history.initial}, or a value that was read and that no transaction wrote: {many}"
 
 
 def _declare(history: History, values: Sequence[str]) -> str:
-    """Make T0 write what the user says."""
+    """Make T0 write the values that the user declares, and return a sentence about them."""
     columns = history.columns
-    given = [parsed(text) for text in values]
-    everywhere = [value for key, value in given if key is None]
+    declared_values = [parsed(text) for text in values]
+    everywhere = [value for key, value in declared_values if key is None]
     if len(everywhere) > 1:
         raise HistoryError(
             f"--initial-value: {len(everywhere)} values of all keys (expected one, and KEY=VALUE "
             "for keys that held another one)"
         )
-    by_key = {key: value for key, value in given if key is not None}
+    by_key = {key: value for key, value in declared_values if key is not None}
     lists, registers, declared = *kinds_of_keys(columns), _declared_keys(columns)
     fitting = 0
     for k in range(columns.n_keys()):
@@ -167,11 +168,11 @@ def _declare(history: History, values: Sequence[str]) -> str:
             f"--initial-value {values[0]}: no key of {history.name} can hold it (got "
             f"{shown(everywhere[0])}, expected {'[…]' if lists else 'a value, not a list'})"
         )
-    return f"a read of {', '.join(values)}, as asked for; nil where nothing else is said"
+    return f"a read of {', '.join(values)}, as declared; nil for other keys"
 
 
 def parsed(text: str) -> tuple[str | None, Any]:
-    """The key, if one is named, and the value: what EDN says."""
+    """Return the key, if the text names one, and the value, which is EDN."""
     from isolang.history.edn import forms
 
     where = f"--initial-value {text}"
@@ -189,14 +190,14 @@ def parsed(text: str) -> tuple[str | None, Any]:
 
 
 def _plain(form: Any) -> Any:
-    """A word stands for itself; a map is a row, by the names of its columns."""
+    """Return a form as a value: a word stands for itself, a map is a row by column names."""
     if isinstance(form, dict):
         return {k.name if isinstance(k, Keyword) else str(k): _plain(v) for k, v in form.items()}
     return form.text if isinstance(form, Literal) else form
 
 
 def _equals(text: str) -> int:
-    """Where KEY=VALUE is cut: at the first sign of equality outside quotes; -1 if there is none."""
+    """Return the index of the first equals sign outside quotes; -1 if there is none."""
     quoted = False
     for at, character in enumerate(text):
         if character == '"' and text[at - 1 : at] != "\\":
@@ -218,7 +219,7 @@ def _set(columns: Columns, key: int, value: Any) -> None:
 
 
 def kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
-    """The keys that hold lists, and those that hold single values; of others nothing is known."""
+    """Return the keys that certainly hold lists, and those that certainly hold single values."""
     import numpy as np
 
     kind, known = columns.op_kind, columns.op_value != c.UNKNOWN_VALUE
@@ -229,7 +230,7 @@ def kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
 
 
 def _declared_keys(columns: Columns) -> set[int]:
-    """The keys that a declared initial transaction wrote."""
+    """Return the keys that a declared initial transaction wrote."""
     import numpy as np
 
     found: set[int] = set()

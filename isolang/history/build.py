@@ -27,26 +27,26 @@ _SET_READS: Final = {"r-in": c.READ_ONE_OF, "r-not-in": c.READ_NONE_OF}
 
 
 def build(
-    given: Sequence[Transaction], *, initial: object, versions: object = None, name: str
+    transactions: Sequence[Transaction], *, initial: object, versions: object = None, name: str
 ) -> Reading:
     """Build the columns of a history; see ``History.from_transactions``."""
-    for index, transaction in enumerate(given):
+    for index, transaction in enumerate(transactions):
         if not isinstance(transaction, Transaction):
             got = type(transaction).__name__
             where = f"{name} transaction {index + 1}"
             msg = f"{where}: not a Transaction (got {got}, expected Transaction)"
             raise HistoryError(msg)
-    own_sessions = _own_sessions(given, name)
-    builder = _Builder(given, initial, name)
+    own_sessions = _own_sessions(transactions, name)
+    builder = _Builder(transactions, initial, name)
     builder.columns.versions_ordered = _ordered(versions, name)
-    for index, transaction in enumerate(given):
+    for index, transaction in enumerate(transactions):
         builder.add(index, transaction)
     session = "each transaction is its own: none names a session" if own_sessions else "as given"
     return Reading(
         columns=builder.finish(),
         position_unit="record",
         initial=builder.initial_sentence(),
-        session=session if given else "",
+        session=session if transactions else "",
         real_time=builder.time_sentence(),
         ignored=builder.ignored(),
         session_names=() if own_sessions else tuple(str(s) for s in builder.sessions),
@@ -60,13 +60,13 @@ def _ordered(versions: object, name: str) -> bool:
     return versions == "ordered"
 
 
-def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
+def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     """Return whether no transaction names a session; T0 has none.
 
     Raises:
         HistoryError: if some do and some do not.
     """
-    ordinary = [(i, t) for i, t in enumerate(given, 1) if t.status != "initial"]
+    ordinary = [(i, t) for i, t in enumerate(transactions, 1) if t.status != "initial"]
     without = [i for i, t in ordinary if t.session is UNSET]
     if without and len(without) < len(ordinary):
         some = next(i for i, t in ordinary if t.session is not UNSET)
@@ -78,10 +78,10 @@ def _own_sessions(given: Sequence[Transaction], name: str) -> bool:
     return bool(without)
 
 
-def _is_sequence(given: object) -> TypeGuard[Sequence[Any]]:
-    # The question of an abstract class costs more than the rest of an operation.
-    return type(given) in (tuple, list) or (
-        isinstance(given, Sequence) and not isinstance(given, str | bytes)
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    # isinstance with an abstract class costs more than the rest of an operation.
+    return type(value) in (tuple, list) or (
+        isinstance(value, Sequence) and not isinstance(value, str | bytes)
     )
 
 
@@ -90,17 +90,17 @@ def _is_list(result: object) -> bool:
 
 
 class _Builder:
-    """Fills the columns, one transaction at a time, and checks what it is given."""
+    """Fills the columns, one transaction at a time, and checks its input."""
 
-    def __init__(self, given: Sequence[Transaction], initial: object, name: str) -> None:
+    def __init__(self, transactions: Sequence[Transaction], initial: object, name: str) -> None:
         self.columns = Columns()
-        self.given = given
+        self.transactions = transactions
         self.name = name
         self.clock = Clock()
         self.sessions: dict[Any, int] = {}
         self.scalar = 0  # the atom that T0 wrote to keys without one of their own
         self.by_key: dict[tuple[int, Any], int] = {}
-        self.given_initial = initial
+        self.initial_value = initial
         self.used: set[tuple[int, Any]] = set()
         self.keys: dict[tuple[int, Any], int] = {}
         self.sources: list[tuple[int, str, int, Any]] = []
@@ -168,7 +168,7 @@ class _Builder:
                 last_write[key] = value
             if len(op) == 4 and op[3] is not None:
                 if kind not in (c.READ, c.READ_LIST):
-                    what = "a set-read" if kind in c.SET_READS else "an operation that is no read"
+                    what = "a set-read" if kind in c.SET_READS else "an operation other than a read"
                     raise HistoryError(f"{at}: a source for {what} (got {shown(op)})")
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
@@ -185,41 +185,41 @@ class _Builder:
             self.columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
 
     def versions(self, index: int, transaction: Transaction, where: str) -> None:
-        """The versions that operations state to have read or written."""
+        """Add the versions that operations state to have read or written."""
         if transaction.versions is None:
             return
-        given = self.sequence(transaction.versions, f"{where}: versions")
-        if len(given) != len(transaction.ops):
+        versions = self.sequence(transaction.versions, f"{where}: versions")
+        if len(versions) != len(transaction.ops):
             raise HistoryError(
-                f"{where}: versions (got {len(given)}, expected one for each of "
+                f"{where}: versions (got {len(versions)}, expected one for each of "
                 f"{len(transaction.ops)} operations, or None in its place)"
             )
-        for i, (op, version) in enumerate(zip(transaction.ops, given, strict=True)):
+        for i, (op, version) in enumerate(zip(transaction.ops, versions, strict=True)):
             if version is None:
                 continue
             at = f"{where}: the version of operation {i + 1}"
             if op[0] not in ("r", "w", "insert", "delete") or (op[0] == "r" and _is_list(op[2])):
-                raise HistoryError(f"{at}: no operation on a register (got {shown(op)})")
+                raise HistoryError(f"{at}: not an operation on a register (got {shown(op)})")
             if len(op) == 4 and op[3] is not None:
                 raise HistoryError(f"{at}: the read names its source, too (got {shown(op)})")
             kind, payload = encode(version, at)
             if self.columns.versions_ordered and kind != INTEGER:
                 raise HistoryError(
-                    f"{at}: no integer of 64 bits, where versions are ordered (got "
+                    f"{at}: not a 64-bit integer, though versions are ordered (got "
                     f"{shown(version)})"
                 )
             self.columns.set_version(self.columns.operation_at(index, i + 1), kind, payload)
 
     def names(self, index: int, transaction: Transaction, where: str) -> None:
-        """The labels and the level."""
+        """Add the labels and the level."""
         label, level = transaction.label, transaction.level
         if label is None and level is None:
             return
-        given = () if label is None else (label,) if isinstance(label, str) else label
-        if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        labels = () if label is None else (label,) if isinstance(label, str) else label
+        if not isinstance(labels, Sequence) or not all(isinstance(name, str) for name in labels):
             raise HistoryError(f"{where}: the label (got {shown(label)}, expected names)")
-        if given:
-            self.columns.set_labels(index, list(given))
+        if labels:
+            self.columns.set_labels(index, list(labels))
         if level is not None and not isinstance(level, str):
             raise HistoryError(f"{where}: the level (got {shown(level)}, expected a name)")
         if level is not None:
@@ -227,13 +227,13 @@ class _Builder:
 
     def times(self, index: int, transaction: Transaction, where: str) -> None:
         """The times of the operations and of COMMIT, which are within the transaction's."""
-        given, commit = transaction.times, transaction.commit
-        if given is None and commit is None:
+        times, commit = transaction.times, transaction.commit
+        if times is None and commit is None:
             return
         begin = self.clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
         end = self.clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
-        intervals = () if given is None else self.sequence(given, f"{where}: times")
-        if given is not None and len(intervals) != len(transaction.ops):
+        intervals = () if times is None else self.sequence(times, f"{where}: times")
+        if times is not None and len(intervals) != len(transaction.ops):
             raise HistoryError(
                 f"{where}: times (got {len(intervals)}, expected one pair for each of "
                 f"{len(transaction.ops)} operations, or None in its place)"
@@ -271,36 +271,40 @@ class _Builder:
         answered = end if transaction.status == "committed" else c.UNKNOWN_END
         self.columns.set_commit_times(index, sent, answered)
 
-    def status(self, given: object, where: str) -> int:
-        name = STATUS_ALIASES.get(given, given) if isinstance(given, str) else given
+    def status(self, status: object, where: str) -> int:
+        name = STATUS_ALIASES.get(status, status) if isinstance(status, str) else status
         if name not in c.STATUS_NAMES:
             expected = ", ".join((*c.STATUS_NAMES, *STATUS_ALIASES))
             raise HistoryError(
-                f"{where}: unknown status (got {shown(given)}, expected one of {expected})"
+                f"{where}: unknown status (got {shown(status)}, expected one of {expected})"
             )
         return c.STATUS_NAMES.index(name)
 
-    def session(self, given: object, where: str) -> int:
+    def session(self, session: object, where: str) -> int:
         try:
-            name = object() if given is UNSET else given
+            name = object() if session is UNSET else session
             return self.sessions.setdefault(name, len(self.sessions))
         except TypeError:
             raise HistoryError(
-                f"{where}: a session that is not hashable (got {shown(given)}); "
+                f"{where}: a session that is not hashable (got {shown(session)}); "
                 "use a number or a string"
             ) from None
 
-    def number(self, given: object, ordinal: int, where: str) -> int:
-        if given is None:
+    def number(self, number: object, ordinal: int, where: str) -> int:
+        if number is None:
             return ordinal
-        if not isinstance(given, int) or isinstance(given, bool) or not -(2**63) <= given < 2**63:
+        if (
+            not isinstance(number, int)
+            or isinstance(number, bool)
+            or not -(2**63) <= number < 2**63
+        ):
             raise HistoryError(
-                f"{where}: not a number (got {shown(given)}, expected an integer of 64 bits)"
+                f"{where}: not a number (got {shown(number)}, expected an integer of 64 bits)"
             )
-        return given
+        return number
 
-    def failed(self, given: object, operations: int, where: str) -> set[int]:
-        numbers = self.sequence(given, f"{where}: failed")
+    def failed(self, failed: object, operations: int, where: str) -> set[int]:
+        numbers = self.sequence(failed, f"{where}: failed")
         for number in numbers:
             if not isinstance(number, int) or not 0 <= number < operations:
                 raise HistoryError(
@@ -309,18 +313,18 @@ class _Builder:
                 )
         return set(numbers)
 
-    def sequence(self, given: object, where: str) -> Sequence[Any]:
-        if not _is_sequence(given):
-            raise HistoryError(f"{where}: not a list (got {shown(given)}, expected a list)")
-        return given
+    def sequence(self, value: object, where: str) -> Sequence[Any]:
+        if not _is_sequence(value):
+            raise HistoryError(f"{where}: not a list (got {shown(value)}, expected a list)")
+        return value
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
-        """Add a predicate read, without what it says of rows that were not there."""
+        """Add a predicate read, without set-reads of rows that it did not return."""
         if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
             raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
         rows, columns = op[2], self.columns
         if rows is not UNKNOWN and not isinstance(rows, Mapping):
-            raise HistoryError(f"{at}: rows that are no dictionary (got {shown(rows)}, {_SCAN})")
+            raise HistoryError(f"{at}: rows that are not a dictionary (got {shown(rows)}, {_SCAN})")
         text = "" if op[1] is None else predicate_text(op[1], at)
         try:
             columns.begin_statement(text, position, rows is not UNKNOWN)
@@ -365,7 +369,7 @@ class _Builder:
         raise HistoryError(f"{at}: unknown operation (got {shown(name)}, {_FORMS})")
 
     def finish(self) -> Any:
-        """Resolve explicit sources, decide whether there is real time, check the columns."""
+        """Resolve explicit sources, decide whether there is real time, and check the columns."""
         for op, at, key, source in self.sources:
             self.columns.set_source(op, self.source(source, key, at))
         self.columns.has_time = self.timed()
@@ -386,15 +390,15 @@ class _Builder:
         if source == "missing":
             return c.SOURCE_MISSING
         match source:
-            case (int(txn), int(op)) if 0 <= txn < len(self.given):
-                if 0 <= op < len(self.given[txn].ops):
-                    kind, its_key = self.given[txn].ops[op][:2]
+            case (int(txn), int(op)) if 0 <= txn < len(self.transactions):
+                if 0 <= op < len(self.transactions[txn].ops):
+                    kind, its_key = self.transactions[txn].ops[op][:2]
                     if (
                         kind not in ("w", "append", "insert", "delete")
                         or self.key(its_key, at) != key
                     ):
                         raise HistoryError(
-                            f"{at}: its source is no write of the same key (got {source!r})"
+                            f"{at}: its source is not a write of the same key (got {source!r})"
                         )
                     return self.columns.operation_at(txn, op + 1)
         raise HistoryError(
@@ -403,29 +407,29 @@ class _Builder:
         )
 
     def timed(self) -> bool:
-        """Return whether times are given, and all that committed did so between two of them."""
-        committed = [t for t in self.given if t.status == "committed"]
-        given = any(t.begin is not None for t in self.given)
-        return given and all(t.begin is not None and t.end is not None for t in committed)
+        """Return whether there are times, and each committed transaction has both."""
+        committed = [t for t in self.transactions if t.status == "committed"]
+        has_begins = any(t.begin is not None for t in self.transactions)
+        return has_begins and all(t.begin is not None and t.end is not None for t in committed)
 
     def time_sentence(self) -> str:
         if self.columns.has_time:
             return "begin and end of each transaction, as given"
-        some = sum(t.begin is not None or t.end is not None for t in self.given)
+        some = sum(t.begin is not None or t.end is not None for t in self.transactions)
         if some:
             return (
                 "none: not every committed transaction has both a begin and an end "
-                f"({some} of {len(self.given)} have one of them)"
+                f"({some} of {len(self.transactions)} have one of them)"
             )
         return "none given"
 
     def initial_sentence(self) -> str:
         parts = ["nil"]
-        if isinstance(self.given_initial, Mapping):
-            if self.given_initial:
+        if isinstance(self.initial_value, Mapping):
+            if self.initial_value:
                 parts.append("the given initial value of its key")
-        elif self.given_initial is not None:
-            parts.append(shown(self.given_initial))
+        elif self.initial_value is not None:
+            parts.append(shown(self.initial_value))
         if self.initial_at is not None:
             parts.append("what the declared initial transaction wrote")
         return "a read of " + " or ".join(parts)
@@ -435,11 +439,11 @@ class _Builder:
         unused = sum(key not in self.keys for key in self.by_key)
         if unused:
             notes.append(f"{unused} initial values of keys that no transaction uses")
-        failed = sum(len(set(t.failed)) for t in self.given)
+        failed = sum(len(set(t.failed)) for t in self.transactions)
         if failed:
             notes.append(f"{failed} failed operations")
         if not self.columns.has_time:
-            some = sum(t.begin is not None or t.end is not None for t in self.given)
+            some = sum(t.begin is not None or t.end is not None for t in self.transactions)
             if some:
                 notes.append(f"the times of {some} transactions")
         return tuple(notes)

@@ -1,4 +1,4 @@
-"""Times as people give them: integers, seconds as floats, datetimes."""
+"""Times in the forms that people use: integers, seconds as floats, datetimes."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ _INTEGER = "an integer"
 
 
 class Clock:
-    """Reads the times of one history, which are all of one kind.
+    """Converts the times of one history, which are all of one kind.
 
-    Integers are nanoseconds (any unit will do, as only their order counts), floats seconds,
-    datetimes what they say; the last two become nanoseconds.
+    Integers are nanoseconds (any unit will do, as only their order counts). Floats are seconds, and
+    datetimes are moments; both become nanoseconds.
     """
 
     def __init__(self) -> None:
         self._kind = ""
 
-    def time(self, given: object, unknown: int, where: str) -> int:
-        """Give a time as an integer.
+    def time(self, moment: object, unknown: int, where: str) -> int:
+        """Return a time as an integer.
 
         Args:
-            given: the time; ``None`` if it is not known.
-            unknown: what to give then.
+            moment: the time; ``None`` if it is not known.
+            unknown: the result for an unknown time.
             where: the place to name in an error.
 
         Raises:
-            HistoryError: if it is no time, or of another kind than an earlier one.
+            HistoryError: if it is not a time, or of another kind than an earlier one.
         """
-        if given is None:
+        if moment is None:
             return unknown
-        kind, number = (_INTEGER, given) if type(given) is int else self._read(given, where)
+        kind, number = (_INTEGER, moment) if type(moment) is int else self._read(moment, where)
         self._kind = self._kind or kind
         if kind != self._kind:
             msg = f"{where}: times of two kinds (got {kind}, before {self._kind}); use one clock"
             raise HistoryError(msg)
         if not c.UNKNOWN_BEGIN < number < c.UNKNOWN_END:
-            raise HistoryError(f"{where}: a time outside 64 bits (got {shown(given)})")
+            raise HistoryError(f"{where}: a time outside 64 bits (got {shown(moment)})")
         return number
 
-    def _read(self, given: object, where: str) -> tuple[str, int]:
-        if isinstance(given, dt.datetime):
-            aware = given.tzinfo is not None
-            plain = given.astimezone(dt.UTC).replace(tzinfo=None) if aware else given
+    def _read(self, moment: object, where: str) -> tuple[str, int]:
+        if isinstance(moment, dt.datetime):
+            aware = moment.tzinfo is not None
+            plain = moment.astimezone(dt.UTC).replace(tzinfo=None) if aware else moment
             since = (plain - _EPOCH) // dt.timedelta(microseconds=1)
             return f"a datetime {'with' if aware else 'without'} time zone", 1000 * since
-        if isinstance(given, float) and math.isfinite(given):
-            return "a float", round(given * 1e9)
-        if isinstance(given, int) and not isinstance(given, bool):
-            return _INTEGER, given
-        if hasattr(given, "__index__") and not isinstance(given, bool):  # numpy's
-            return _INTEGER, int(given.__index__())
+        if isinstance(moment, float) and math.isfinite(moment):
+            return "a float", round(moment * 1e9)
+        if isinstance(moment, int) and not isinstance(moment, bool):
+            return _INTEGER, moment
+        if hasattr(moment, "__index__") and not isinstance(moment, bool):  # numpy's
+            return _INTEGER, int(moment.__index__())
         msg = (
-            f"{where}: not a time (got {shown(given)}, expected an integer of nanoseconds, a float "
-            "of seconds or a datetime)"
+            f"{where}: not a time (got {shown(moment)}, expected an integer of nanoseconds, a "
+            "float of seconds or a datetime)"
         )
         raise HistoryError(msg)

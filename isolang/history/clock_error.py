@@ -1,10 +1,10 @@
-"""Clocks that may be wrong: real time counts only where it is longer than the error.
+"""Clocks that may be wrong: real time counts only between moments further apart than the error.
 
-``2ms`` says that no two clocks differ by more than that, one clock a session; ``a=2ms,b=50us`` says
-how far each session's clock may be off, and that the others are right. Every end of what a session
-did is made later by the error (of one for each session: and every begin earlier). The columns say
-by how much (``slack``): between two moments of one session that is taken off again, as nothing is
-wrong within one clock.
+Each session has one clock. ``2ms`` means that no two clocks differ by more than that;
+``a=2ms,b=50us`` means how far these sessions' clocks may be off, while the others are right. Every
+end moves later by the error (and, for an error per session, every begin moves earlier). The columns
+have the sum (``slack``): between two moments of one session it is subtracted again, since one clock
+agrees with itself.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from isolang.history.history import History
 _UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?")
 LARGEST: Final = 1 << 61
-"""Nanoseconds, 73 years: a clock error is less than that."""
+"""Every clock error is less than this: 73 years, in nanoseconds."""
 
 
 def nanoseconds(text: str) -> int:
-    """Read a duration: ``2ms``, ``1.5s``; without a unit, nanoseconds.
+    """Return the nanoseconds of a duration: ``2ms``, ``1.5s``; without a unit, nanoseconds.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the text is not a duration.
 
     >>> nanoseconds("2ms"), nanoseconds("1.5 us"), nanoseconds("7")
     (2000000, 1500, 7)
@@ -42,7 +42,7 @@ def nanoseconds(text: str) -> int:
 
 
 def shown(duration: int) -> str:
-    """A duration in its largest fitting unit.
+    """Return a duration in its largest fitting unit.
 
     >>> shown(3_100_000), shown(7)
     ('3.1 ms', '7 ns')
@@ -54,11 +54,11 @@ def shown(duration: int) -> str:
 
 
 def with_clock_error(history: History, error: str | int) -> History:
-    """The history with times that allow for wrong clocks.
+    """Return the history with times that allow for wrong clocks.
 
     Args:
-        history: with times in nanoseconds.
-        error: nanoseconds, or a text as above.
+        history: a history with times in nanoseconds.
+        error: nanoseconds, or a text such as ``2ms`` or ``a=2ms,b=50us``.
 
     Raises:
         HistoryError: the error cannot be read, names a session that is not there, or the history
@@ -78,7 +78,7 @@ def with_clock_error(history: History, error: str | int) -> History:
     if isinstance(error, int) or "=" not in error:
         wide = error if isinstance(error, int) else nanoseconds(error)
         after = [wide] * sessions
-        said = f"clocks may differ by {shown(wide)}"
+        sentence = f"clocks may differ by {shown(wide)}"
     else:
         names = {str(history.session_name(s)): s for s in range(sessions)}
         for part in error.split(","):
@@ -89,10 +89,10 @@ def with_clock_error(history: History, error: str | int) -> History:
                     f"(got {name.strip()!r:.40}, expected one of {', '.join(sorted(names)[:12])})"
                 )
             before[names[name.strip()]] = after[names[name.strip()]] = nanoseconds(own)
-        said = f"clocks may be off by {error}"
+        sentence = f"clocks may be off by {error}"
     return replace(
         history,
         columns=columns.widened(before, after),
         options={**history.options, "clock_error": text},
-        real_time=f"{history.real_time}; {said}",
+        real_time=f"{history.real_time}; {sentence}",
     )

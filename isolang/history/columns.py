@@ -28,7 +28,7 @@ UNKNOWN_VALUE: Final = -1
 NO_VERSION: Final = -1  # op_version: not stated
 
 # op_source: how a read is matched with its write.
-PART: Final = 2  # statement_known: of a part of a history, as the whole judged it
+PART: Final = 2  # statement_known: a predicate read of a part keeps the verdict of the whole
 
 SOURCE_BY_VALUE: Final = -1
 SOURCE_INITIAL: Final = -2
@@ -40,9 +40,9 @@ UNKNOWN_END: Final = 2**63 - 1
 
 
 def initial_alone(columns: Columns) -> NDArray[np.bool_]:
-    """For each key, whether its initial value alone names the initial state, and nil does not.
+    """Return for each key whether only its initial value, and not nil, names the initial state.
 
-    The column itself ends with the last key of which that is so.
+    The column itself ends with the last such key.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Which format some bytes are in, by their content; names do not matter."""
+"""Detects the format of bytes from their content; file names do not matter."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import struct
 
 from msgspec import Struct
 
-_HEAD = 1 << 16  # text formats show themselves in their first 64 KiB
+_HEAD = 1 << 16  # bytes: the start of a text shows its format
 
 
 class Guess(Struct, frozen=True, kw_only=True):
-    """What some bytes look like.
+    """The possible formats of some bytes.
 
     Attributes:
-        formats: the formats they can be in: one; none; several if the content leaves it open.
-        looks_like: for messages, what was seen.
-        unsupported: if it is a known format that cannot be read: which, and what to do.
+        formats: the possible formats: one, none, or several if the content leaves it open.
+        looks_like: a description of the content, for messages.
+        unsupported: a known format that cannot be read, with advice; else empty.
     """
 
     formats: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def detect(data: bytes) -> Guess:
 
 
 def _is_bincode(data: bytes) -> bool:
-    """Five counts, three strings of which two are dates, the number of sessions."""
+    """Return whether the data has bincode's head: five counts, three strings, a session count."""
     at = 40
     texts = []
     for _ in range(3):
@@ -81,10 +81,10 @@ _RECORDS = 256
 
 
 def walk_cobra(data: bytes, *, timestamps: bool) -> bool:
-    """Say whether the first records have Cobra's sizes and order: S, then W or R, then C.
+    """Return whether the first records have Cobra's sizes and order: S, then W or R, then C.
 
-    The last record may be cut off. A text that starts with S does not pass: a transaction's number,
-    eight bytes, has a byte below 9, which no text has.
+    The last record may be truncated. A text that starts with S does not pass: the eight bytes of a
+    transaction's number include one below 9, which no text has.
     """
     at, seen, inside = 0, 0, False
     control = 17 if timestamps else 9
@@ -169,9 +169,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
 def _of_clients(text: str) -> str:
-    """The text without the operations of processes that are no numbers, such as the nemesis.
+    """Return the text without operations of named processes, such as the nemesis.
 
-    Their values may be anything, and say nothing of what the clients did.
+    Their values may be anything, and show nothing about the clients.
     """
     kept, depth, begin, end = [], 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -190,7 +190,7 @@ def _of_clients(text: str) -> str:
 
 
 def _are_single_operations(text: str) -> bool:
-    """Whether clients only read, write, compare and set, and no :value is a list of operations."""
+    """Return whether clients only read, write, compare and set, without lists of operations."""
     clients = [part for part in text.split("{") if _CLIENT.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or not functions <= _OF_REGISTERS:
@@ -242,7 +242,7 @@ def _skip_edn_comments(body: str) -> str:
 
 
 def _is_edn(body: str) -> bool:
-    """EDN maps have keyword keys: a colon follows the first brace (or a comment, a discard)."""
+    """Return whether a text is EDN: a colon, a comment or a discard follows the first brace."""
     if re.match(r"#[A-Za-z]", body):
         return True
     inner = re.match(r"[\[(]?[\s,]*(?:;[^\n]*\n[\s,]*)*(?:#[\w.]+\s*)?\{[\s,]*(?P<key>.)", body)
@@ -275,7 +275,7 @@ def _detect_json(body: str) -> Guess:
 
 
 def _keys_of_first_object(body: str) -> set[str]:
-    """The keys of the first object; if it is longer than what was looked at, those seen."""
+    """Return the keys of the first object; those in the text if the object is truncated."""
     start = body.index("{")
     try:
         found, _ = json.JSONDecoder().raw_decode(body, start)

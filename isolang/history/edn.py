@@ -1,8 +1,8 @@
-"""EDN and JSON as the same Python objects: for what is read by this package's Python.
+"""EDN and JSON as the same Python objects, for the readers in Python.
 
-Vectors are tuples, lists too, sets ``Elements``, maps dictionaries, keywords ``Keyword``; of a
-tagged form (``#jepsen.history.Op{…}``, ``#inst "…"``) the form counts. Transactions in EDN are read
-by the native reader, which makes no object for an operation.
+Vectors and lists become tuples, sets ``Elements``, maps dictionaries, and keywords ``Keyword``;
+tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. The native reader reads transactions in
+EDN, without an object per operation.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _MOST_NESTED = 200
 
 
 class Elements(Struct, frozen=True):
-    """A set, in the order of the file: equal files are read equally.
+    """A set, in the order of the file, so that equal files are read equally.
 
     Attributes:
-        elements: as the file has them.
+        elements: the elements in the order of the file.
     """
 
     elements: tuple[Any, ...]
 
 
 def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Give each form of a text with its line; of one enclosing vector or list, what is in it.
+    """Yield each form of a text with its line, or each form inside one enclosing vector or list.
 
     Args:
         text: EDN, or JSON if its first map has a string first.
@@ -83,7 +83,7 @@ class _Forms:
             raise self.fail("more after the enclosing vector (expected the end of the file)")
 
     def token(self) -> tuple[str, str]:
-        """The next token that is no blank; of what ``#_`` discards, nothing."""
+        """Return the next token that is neither blank nor discarded by ``#_``."""
         while self.at < len(self.text):
             found = _TOKEN.match(self.text, self.at)
             if found is None:

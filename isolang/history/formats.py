@@ -1,4 +1,4 @@
-"""The formats that can be read, by the names that ``--from`` takes."""
+"""The formats that isocheck reads, by the names that ``--from`` takes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Format(Struct, frozen=True, kw_only=True):
     """A format.
 
     Attributes:
-        name: as ``--from`` takes it.
-        title: what it is, for lists and messages.
-        reader: its module in ``isolang.history.readers``, and the function; imported when used.
-        log_prefix: how the names of its files start, where a directory of log files is one history.
+        name: the name that ``--from`` takes.
+        title: a description for lists and messages.
+        reader: its module in ``isolang.history.readers`` and the function, imported when used.
+        log_prefix: the prefix of its log files, if a folder of log files is one history.
     """
 
     name: str
@@ -66,7 +66,7 @@ FORMATS: Final = {
         Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )
 }
-# Names that mean a format; those of other tools, elle-cli's --model among them.
+# Other names of formats, also those of other tools such as elle-cli's --model.
 ALIASES: Final = {
     "polysi": "plume",
     "isovista": "plume",
@@ -82,7 +82,7 @@ ALIASES: Final = {
     **dict.fromkeys(("comments", "sequential"), "workload"),
 }
 
-# The workloads that a name chooses, whatever the operations look like.
+# The workloads that a name selects, whatever the operations look like.
 WORKLOADS: Final = {
     "bank": "bank",
     "jepsen-bank": "bank",
@@ -96,15 +96,15 @@ WORKLOADS: Final = {
 
 
 def list_of_formats() -> str:
-    """Give the formats as one line for messages."""
+    """Return the formats as one line for messages."""
     return ", ".join(FORMATS)
 
 
 def format_named(name: str) -> Format:
-    """Give a format by name or alias.
+    """Return a format by name or alias.
 
     Raises:
-        HistoryError: if there is none.
+        HistoryError: if no format has the name.
     """
     found = FORMATS.get(ALIASES.get(name.lower(), name.lower()))
     if found is None:

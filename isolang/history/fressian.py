@@ -1,7 +1,7 @@
-"""Fressian, the binary form of Clojure's data that Jepsen's files hold, as the text of EDN.
+"""Fressian, the binary form of Clojure's data in Jepsen's files, as the text of EDN.
 
-Every value becomes its text, so that the readers of EDN say what it means. Codes are those of
-Fressian 0.6; tags are Clojure's and Jepsen's own, and of others the parts count.
+Every value becomes its text, so that the readers of EDN interpret it. Codes are those of Fressian
+0.6; tags are Clojure's and Jepsen's own, and values with other tags become vectors of their parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _BYTES, _STRING, _LIST, _CLOSED_LIST, _OPEN_LIST = 0xD9, 0xE3, 0xEC, 0xED, 0xEE
 _INT, _TRUE, _DOUBLE_0, _END = 0xF8, 0xF5, 0xFB, 0xFD
-# Tags with a code of their own, and how many objects follow.
+# Tags with their own code, and the number of objects that follow.
 _TAGS: Final = {
     0xC0: ("map", 1),
     0xC1: ("set", 1),
@@ -29,7 +29,7 @@ _TAGS: Final = {
     0xC9: ("sym", 2),
     0xCA: ("key", 2),
 }
-# First codes of integers of 2 to 7 bytes, what is zero among them, and the bytes that follow.
+# For integers of 7 to 2 bytes: the first code, the code of zero, and the number of more bytes.
 _PACKED: Final = (
     (0x7C, 0x7E, 6),
     (0x78, 0x7A, 5),
@@ -40,18 +40,18 @@ _PACKED: Final = (
 )
 _OP: Final = ("index", "time", "type", "process", "f", "value")
 REFERENCE: Final = "#block-ref "
-"""How the text begins that stands for a value in another block of the file."""
+"""The prefix of a text that stands for a value in another block of the file."""
 
 
 class FressianError(ValueError):
-    """The bytes are not Fressian, or have something that is not known; the message says what."""
+    """The bytes are not Fressian, or have an unknown code; the message says which."""
 
 
 class Items(str):
-    """The text of a list or a map, with what is in it.
+    """The text of a list or a map, with its elements.
 
     Attributes:
-        parts: the texts of the elements, or of keys and values by turns.
+        parts: the texts of the elements, or of keys and values in turn.
     """
 
     __slots__ = ("parts",)
@@ -60,14 +60,14 @@ class Items(str):
 
     @classmethod
     def of(cls, parts: list[str], brackets: str = "[]") -> Items:
-        """A list of these elements, or a map."""
+        """Return the text of a list of these elements, or of a map."""
         made = cls(f"{brackets[0]}{' '.join(parts)}{brackets[1]}")
         made.parts = parts
         return made
 
 
 class Raw(str):
-    """Bytes as text, and what they are.
+    """The text of a byte string, with its bytes.
 
     Attributes:
         data: the bytes.
@@ -79,14 +79,14 @@ class Raw(str):
 
     @classmethod
     def of(cls, data: bytes) -> Raw:
-        """These bytes."""
+        """Return the text of these bytes."""
         made = cls(f'#bytes "{data.hex()}"')
         made.data = data
         return made
 
 
 class Fressian:
-    """Values one after the other; caches of one serve those that follow."""
+    """Decodes values one after the other; later values refer to the caches of earlier ones."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -99,7 +99,7 @@ class Fressian:
         return self._at >= len(self._data)
 
     def value(self) -> str:
-        """The text of the next value.
+        """Return the text of the next value.
 
         Raises:
             FressianError: the bytes end inside it, or are not Fressian.
@@ -172,7 +172,7 @@ class Fressian:
             case 0xFE:
                 self._cached, self._structs = [], []
                 return self._object(self._byte())
-        msg = f"code {code:#04x} (at byte {self._at - 1}), which is no value that is known"
+        msg = f"code {code:#04x} (at byte {self._at - 1}), which is not a known value"
         raise FressianError(msg)
 
     def _look_up(self, cache: Sequence[T], place: int) -> T:
@@ -199,7 +199,7 @@ class Fressian:
         return self._integer(self._byte())
 
     def _bytes(self, code: int, packed: int) -> bytes:
-        """The bytes of a text or of bytes, in one piece or in several."""
+        """Return the bytes of a string or of a byte string, in one chunk or in several."""
         pieces = []
         while code == packed + 8:  # a chunk, and more to come
             pieces.append(self._take(self._number()))
@@ -233,7 +233,7 @@ class Fressian:
         return f"#{tag} [{' '.join(parts)}]" if tag.isidentifier() else f"[{' '.join(parts)}]"
 
     def _operation(self) -> str:
-        """An operation in the form of ``history.edn``; -1 stands for no index, and no time."""
+        """Return an operation in the form of ``history.edn``; -1 means none in index and time."""
         parts = [self._object(self._byte()) for _ in range(7)]
         fields = [
             f":{name} {value}"
@@ -252,7 +252,7 @@ def _quoted(text: str) -> str:
 
 
 def _name(parts: list[str]) -> str:
-    """The name of a keyword or symbol, with its namespace."""
+    """Return the name of a keyword or symbol, with its namespace."""
     return "/".join(part.strip('"') for part in parts if part != "nil")
 
 
@@ -272,7 +272,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def _large(text: str) -> str:
-    """An integer of any size, which may have been written as a small one."""
+    """Return an integer of any size, also one encoded as a small one."""
     return str(int.from_bytes(text.data, signed=True)) if isinstance(text, Raw) else text
 
 

@@ -1,4 +1,4 @@
-"""The history as the rest of the package sees it: columns, and how the input was understood."""
+"""Histories: columns, and a record of how the input was interpreted."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ if TYPE_CHECKING:
 
 
 _SHOWN: Final = 20  # transactions in a notebook, and operations of each
-_LONG: Final = 400  # characters of a cell there
+_LONG: Final = 400  # characters of a notebook cell
 
 
 def read_with(options: Mapping[str, Any]) -> str:
-    """How a history is read that is not read as by default; empty if it is.
+    """Return the reading options other than the defaults, in words; empty if there are none.
 
     >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
     'read with clock_error "2ms", per_key'
     """
-    said = [
+    phrases = [
         name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
         for name, value in sorted(options.items())
         if value not in (None, False, "", ())
     ]
-    return f"read with {', '.join(said)}" if said else ""
+    return f"read with {', '.join(phrases)}" if phrases else ""
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """A history: what the input said, in columns, with how it was read.
+    """A history: the input in columns, with a record of how it was read.
 
-    The methods below give single transactions and operations back as Python objects, for messages
-    and small histories; nothing on a hot path calls them.
+    The methods return single transactions and operations as Python objects, for messages and small
+    histories; no hot path calls them.
 
     Attributes:
         columns: the native columns (``native/core/history.hpp`` describes each one); transactions
             are numbered 0 … n-1, and T0, the initial transaction, is number n wherever a
             transaction number is needed.
-        name: what to call it in messages (a path, or ``<memory>``).
+        name: its name in messages (a path, or ``<memory>``).
         format: the name of the format, as ``--from`` takes it.
         files: the files it was read from; ``columns.txn_file`` indexes them.
-        position_unit: what ``txn_position`` and ``op_position`` count.
-        initial: one sentence: what a read of the initial state looks like.
-        session: one sentence: what a session is in this input.
-        real_time: one sentence: where real time comes from, or why there is none.
+        position_unit: the unit of ``txn_position`` and ``op_position``.
+        initial: what a read of the initial state looks like, in a sentence.
+        session: what a session is in this input, in a sentence.
+        real_time: where real time comes from, or why there is none, in a sentence.
         ignored: what was read but has no influence, one phrase each, with counts.
-        notes: what was understood in a way worth knowing (a normalisation, a detected variant), one
+        notes: remarks on how the input was interpreted (a normalisation, a detected variant), one
             phrase each.
-        sha256: of the bytes that were read (files in name order).
-        session_names: what the input calls each session; empty if it numbers them itself.
-        levels: those of the library that it can be judged by; empty if by any.
-        options: what else than the format was said of how to read it (``per_key``, ``clock_error``
-            …): a certificate has them, so that it is read in the same way again.
-        set_reads: of a history whose set-reads are implicit (``columns.implicit``), those that were
-            written out since it was read: predicate reads and keys.
+        sha256: the hash of the bytes that were read (files in name order).
+        session_names: the names of sessions in the input; empty if they have none.
+        levels: the levels of the library that can judge it; empty if all can.
+        options: reading options other than the format (``per_key``, ``clock_error`` …), which
+            certificates repeat, so that the history is read in the same way again.
+        set_reads: if set-reads are implicit (``columns.implicit``), those that became operations
+            since the history was read, as predicate reads and keys.
     """
 
     columns: Columns
@@ -89,13 +89,13 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Those remarks of the reader that change what a verdict means, and what was asked for.
+        """The remarks of the reader that change what a verdict means, and the reading options.
 
-        Operations that were left out, a torn end, clocks that may be wrong: a sentence each; what
-        stands before its first colon says it in short.
+        Such as skipped operations, a torn end, or clocks that may be wrong: a sentence
+        each, whose part before the first colon is a summary.
         """
-        asked = read_with(self.options)
-        return caveats_in((*self.ignored, *self.notes, *([Caveat(asked)] if asked else ())))
+        reading = read_with(self.options)
+        return caveats_in((*self.ignored, *self.notes, *([Caveat(reading)] if reading else ())))
 
     @classmethod
     def from_transactions(
@@ -106,7 +106,7 @@ class History(Struct, frozen=True, kw_only=True):
         versions: Literal["ordered"] | None = None,
         name: str = "<memory>",
     ) -> History:
-        """Build a history from Python transactions.
+        """Return a history of Python transactions.
 
         >>> from isolang.history import History, Transaction
         >>> h = History.from_transactions([
@@ -119,14 +119,14 @@ class History(Struct, frozen=True, kw_only=True):
         Args:
             transactions: in any order that keeps each session's; real time is used iff every
                 committed transaction has both a begin and an end.
-            initial: the value that T0 wrote beside nil: one value for all keys, or a mapping from
+            initial: the value that T0 wrote, besides nil: one value for all keys, or a mapping from
                 keys to values.
             versions: ``"ordered"`` if the versions that operations state are integers, and those
                 of a key ascend in the order in which they were installed.
-            name: what to call the history in messages.
+            name: the name of the history in messages.
 
         Raises:
-            HistoryError: for anything that is not a transaction, naming its place.
+            HistoryError: something is not a transaction; the message names its place.
         """
         from isolang.history.build import build
 
@@ -147,15 +147,15 @@ class History(Struct, frozen=True, kw_only=True):
     # --- predicate reads whose set-reads are implicit ---
 
     def with_set_reads(self, missed: NDArray[np.int32]) -> History:
-        """The history with some more of its implicit set-reads as operations.
+        """Return the history with some more of its implicit set-reads as operations.
 
-        Their numbers are those of the history as it was read, with all of them at once.
+        Operations are numbered as if all of these set-reads had been added at once.
 
         Args:
-            missed: int32[n, 2], predicate reads and keys that they did not return, ascending.
+            missed: int32[n, 2], predicate reads and keys that these did not return, ascending.
 
         Raises:
-            ValueError: one of them is there, or no version of the key matches.
+            ValueError: one of these is an operation already, or no version of the key matches.
         """
         import numpy as np
 
@@ -167,7 +167,7 @@ class History(Struct, frozen=True, kw_only=True):
         return replace(self, columns=columns, set_reads=pairs, _lazy={"as read": as_read})
 
     def written_out(self) -> History:
-        """The history with all set-reads of its predicate reads as operations."""
+        """Return the history with all set-reads of its predicate reads as operations."""
         if not self.columns.implicit:
             return self
         whole: History | None = self._lazy.get("written out")
@@ -179,9 +179,9 @@ class History(Struct, frozen=True, kw_only=True):
     # --- sizes ---
 
     def counts(self) -> dict[str, int]:
-        """Count transactions by status, and operations, sessions, keys.
+        """Return the numbers of transactions, by status, and of operations, sessions and keys.
 
-        ``transactions`` and ``sessions`` leave out T0, so a declared initial transaction, too.
+        ``transactions`` and ``sessions`` do not count T0, nor a declared initial transaction.
         """
         import numpy as np
 
@@ -218,7 +218,7 @@ class History(Struct, frozen=True, kw_only=True):
         return f"<History {self.name} ({self.format}): {many}>"
 
     def _repr_html_(self) -> str:
-        """Show the first transactions in a notebook, each with what it did."""
+        """Return a table of the first transactions with their operations, for notebooks."""
         from html import escape
 
         shown = range(min(_SHOWN, self.columns.transactions()))
@@ -243,10 +243,10 @@ class History(Struct, frozen=True, kw_only=True):
     # --- names, for messages ---
 
     def name_of(self, txn: int) -> str:
-        """Give the name of a transaction, unique in the history: ``T914``; T0 is initial.
+        """Return the name of a transaction, unique in the history: ``T914``; T0 is initial.
 
-        Numbers that the input uses twice are followed by the session (``T7@client 3``), and, if
-        that does not do, by its place (``T7@client 3#12``).
+        If the input uses a number twice, the session follows it (``T7@client 3``) and, if that is
+        not unique either, the index (``T7@client 3#12``).
         """
         if self._is_initial(txn):
             return "T0"
@@ -264,7 +264,7 @@ class History(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """For each transaction: 0 if its number is unique, 1 if it is in its session, else 2."""
+        """Return 0 for transactions with a unique number, 1 if unique in the session, else 2."""
         import numpy as np
 
         if "numbers" not in self._lazy:
@@ -276,34 +276,34 @@ class History(Struct, frozen=True, kw_only=True):
         return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
-        """Give what the input calls a session; its number from 1 if it has no name."""
+        """Return the name of a session in the input; its number from 1 if it has none."""
         if session < len(self.session_names):
             return self.session_names[session]
         return str(session + 1)
 
     def session_of(self, txn: int) -> str:
-        """Give the name of a transaction's session; T0 has none."""
+        """Return the name of a transaction's session; T0 has none."""
         if self._is_initial(txn):
             return ""
         return self.session_name(int(self.columns.txn_session[txn]))
 
     def group_of(self, txn: int) -> str:
-        """Give the group of a transaction as text; empty if it has none."""
+        """Return the group of a transaction as text; empty if it has none."""
         if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
             return ""
         return show(*self.columns.group(int(self.columns.txn_group[txn])))
 
     def key_name(self, key: int) -> str:
-        """Give what a specification calls a key: its text, or its number."""
+        """Return the name of a key in specifications: its text, or its number."""
         payload = self.columns.key(key)[1]
         return "nil" if payload is None else str(payload)
 
     def labels_of(self, txn: int) -> tuple[str, ...]:
-        """Give the labels of a transaction."""
+        """Return the labels of a transaction."""
         return self._names("label", self.columns.txn_labels, txn)
 
     def level_of(self, txn: int) -> str:
-        """Give the level that a transaction was asked to run at; empty if none is known."""
+        """Return the level that a transaction requested; empty if unknown."""
         return "".join(self._names("level", self.columns.txn_levels, txn))
 
     def _names(self, kind: str, set_of: Any, txn: int) -> tuple[str, ...]:
@@ -315,17 +315,17 @@ class History(Struct, frozen=True, kw_only=True):
         return tuple(self._lazy[kind][int(set_of[txn])])
 
     def status(self, txn: int) -> StatusName:
-        """Give the status of a transaction, in words."""
+        """Return the status of a transaction, in words."""
         return c.STATUS_NAMES[c.INITIAL if self._is_t0(txn) else int(self.columns.txn_status[txn])]
 
     def where(self, txn: int) -> str:
-        """Say where in the input a transaction stands: ``a.edn:12``, ``a.bincode byte 234``."""
+        """Return the place of a transaction in the input: ``a.edn:12``, ``a.bincode byte 234``."""
         if self._is_t0(txn):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
     def where_op(self, op: int) -> str:
-        """Say where in the input an operation stands."""
+        """Return the place of an operation in the input."""
         txn = self.transaction_of(op)
         position = int(self.columns.op_position[op])
         if self.position_unit == "record":
@@ -341,17 +341,18 @@ class History(Struct, frozen=True, kw_only=True):
         return f"{name} transaction {position}"
 
     def key(self, key: int) -> str:
-        """Give a key as text; a string that reads as a name or row has no quotes: ``user/7``."""
+        """Return a key as text; a string that reads as a name or row has no quotes: ``user/7``."""
         return key_name(*self.columns.key(key))
 
     def value(self, atom: int) -> str:
-        """Give a value (an atom, or the unknown result) as text."""
+        """Return a value (an atom, or the unknown result) as text."""
         return "?" if atom == c.UNKNOWN_VALUE else show(*self.columns.value(atom))
 
     def op_value(self, op: int) -> str:
-        """Give what an operation wrote or returned, as text: ``5``, ``[1 2]``, ``?`` if unknown.
+        """Return the value that an operation wrote or read, as text: ``5``, ``[1 2]``, ``?``.
 
-        Of the row of a watched application these are its columns: ``{age: 4 → 5}``.
+        ``?`` is an unknown result. A row of a watched application shows its columns: ``{age: 4 →
+        5}``.
         """
         value = int(self.columns.op_value[_number(op)])
         if row := self.remark(op).row:
@@ -365,7 +366,7 @@ class History(Struct, frozen=True, kw_only=True):
         return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
     def remark(self, op: int) -> Remark:
-        """Give what the recording says of an operation besides: its caller, and its row."""
+        """Return the remark of the recording on an operation: its caller, and its row."""
         from isolang.history.remarks import NOTHING
 
         if not (remarks := self.remarks()):
@@ -383,10 +384,10 @@ class History(Struct, frozen=True, kw_only=True):
         return of_line.get(named, NOTHING)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
-        """Give all of these, by line and operation; empty for most histories.
+        """Return all remarks, by line and operation; empty for most histories.
 
-        Nor has a window of a log that still grows any: its places are no lines, and its file may
-        be larger than memory.
+        A window of a growing log has none either: its places are not lines, and its file may be
+        larger than memory.
         """
         if "remarks" not in self._lazy:
             from isolang.history.remarks import remarks_of
@@ -398,7 +399,7 @@ class History(Struct, frozen=True, kw_only=True):
         return found
 
     def describe_op(self, op: int) -> str:
-        """Give an operation as text: ``r(x, 5)``, ``w(user/7 {age: 4 → 5})``."""
+        """Return an operation as text: ``r(x, 5)``, ``w(user/7 {age: 4 → 5})``."""
         kind = int(self.columns.op_kind[op])
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
@@ -409,38 +410,38 @@ class History(Struct, frozen=True, kw_only=True):
         return text if self.columns.op_ok[op] else f"{text} failed"
 
     def is_delete(self, op: int) -> bool:
-        """Say whether an operation deletes the row of its key."""
+        """Return whether an operation deletes the row of its key."""
         columns = self.columns
         return bool(columns.op_kind[op] == c.WRITE and columns.op_value[op] == columns.deleted)
 
     def statement_of(self, op: int) -> int:
-        """Give the number of the predicate read that an operation is part of, or -1."""
+        """Return the number of the predicate read that an operation is part of, or -1."""
         import numpy as np
 
         s = int(np.searchsorted(self.columns.statement_start, _number(op), side="right")) - 1
         return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
     def of_predicate(self, op: int) -> bool:
-        """Tell whether an operation says, for a predicate read, that no matching row was there."""
+        """Return whether an operation is a set-read of a predicate read."""
         columns = self.columns
         if not len(columns.statement_start) or int(columns.op_kind[op]) not in c.SET_READS:
             return False
         return self.statement_of(op) >= 0
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Tell the order of two operations of a transaction; inside a predicate read is none."""
+        """Return whether an operation precedes another; those of a predicate read have no order."""
         if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
             return op < later
         return op < later and statement != self.statement_of(later)
 
     def transaction_of(self, op: int) -> int:
-        """Give the transaction that an operation belongs to."""
+        """Return the transaction that an operation belongs to."""
         import numpy as np
 
         return int(np.searchsorted(self.columns.op_start, _number(op), side="right")) - 1
 
     def operations_of(self, txn: int) -> range:
-        """Give the numbers of a transaction's operations; T0 has none."""
+        """Return the numbers of a transaction's operations; T0 has none."""
         if self._is_t0(txn):
             return range(0)
         start = self.columns.op_start
@@ -454,15 +455,15 @@ class History(Struct, frozen=True, kw_only=True):
     # --- back to Python objects ---
 
     def key_object(self, key: int) -> Value:
-        """Give a key as a Python object."""
+        """Return a key as a Python object."""
         return decode(*self.columns.key(key))
 
     def value_object(self, atom: int) -> Value:
-        """Give a value as a Python object."""
+        """Return a value as a Python object."""
         return decode(*self.columns.value(atom))
 
     def initial_values(self) -> dict[Value, Value]:
-        """Give the initial values beside nil, by key."""
+        """Return the initial values other than nil, by key."""
         import numpy as np
 
         atoms = self.columns.initial_value
@@ -472,7 +473,7 @@ class History(Struct, frozen=True, kw_only=True):
         }
 
     def op_object(self, op: int) -> Op:
-        """Give an operation as the tuple that :class:`Transaction` takes."""
+        """Return an operation as the tuple that :class:`Transaction` takes."""
         columns = self.columns
         kind, key = int(columns.op_kind[op]), self.key_object(int(columns.op_key[op]))
         atom, source = int(columns.op_value[op]), int(columns.op_source[op])
@@ -495,7 +496,7 @@ class History(Struct, frozen=True, kw_only=True):
         return (c.KIND_NAMES[kind], key, result, where)
 
     def transaction(self, txn: int) -> Transaction:
-        """Give one transaction as a Python object."""
+        """Return one transaction as a Python object."""
         columns = self.columns
         places = self._places(txn)
         begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
@@ -519,27 +520,27 @@ class History(Struct, frozen=True, kw_only=True):
         )
 
     def _versions(self, txn: int) -> list[Value] | None:
-        """For each of :meth:`_op_objects` the version that it states."""
+        """Return the version that each of :meth:`_op_objects` states."""
         if not self.columns.has_versions:
             return None
         stated = [None if scan else self.version(i) for scan, i in self._objects(txn)]
         return None if all(version is None for version in stated) else stated
 
     def version(self, op: int) -> Value:
-        """Give the version that an operation states to have read or written, or ``None``."""
+        """Return the version that an operation states to have read or written, or ``None``."""
         columns = self.columns
         if not columns.has_versions or columns.op_version[op] == c.NO_VERSION:
             return None
         return decode(*columns.version(int(columns.op_version[op])))
 
     def without_versions(self) -> History:
-        """Give the history as if no operation had stated a version."""
+        """Return the history as if no operation had stated a version."""
         if not self.columns.has_versions:
             return self
-        from isolang.history.versions import said_of_versions
+        from isolang.history.versions import version_notes
 
-        said = said_of_versions(self.columns)
-        notes = tuple(note for note in self.notes if note not in said)
+        phrases = version_notes(self.columns)
+        notes = tuple(note for note in self.notes if note not in phrases)
         return replace(self, columns=self.columns.without_versions(), notes=notes, _lazy={})
 
     def _group(self, txn: int) -> Value:
@@ -547,7 +548,7 @@ class History(Struct, frozen=True, kw_only=True):
         return decode(*self.columns.group(int(groups[txn]))) if len(groups) else None
 
     def _times(self, txn: int) -> list[tuple[int | None, int | None] | None] | None:
-        """For each of :meth:`_op_objects` when it was sent and answered, by the clock of begins."""
+        """Return when each of :meth:`_op_objects` was sent and answered, by the clock of begins."""
         columns = self.columns
         if not columns.has_operation_times or columns.two_clocks:
             return None
@@ -573,7 +574,7 @@ class History(Struct, frozen=True, kw_only=True):
         return range(first, end)
 
     def _objects(self, txn: int) -> Iterator[tuple[bool, int]]:
-        """The operations of a transaction: whether it is a predicate read, and its number."""
+        """Yield for each operation whether it is a predicate read, and its number."""
         columns, ops = self.columns, self.operations_of(txn)
         at = ops.start
         for s in self._statements_of(txn):
@@ -583,13 +584,13 @@ class History(Struct, frozen=True, kw_only=True):
         yield from ((False, op) for op in range(at, ops.stop))
 
     def _op_objects(self, txn: int) -> list[Op]:
-        """The operations of a transaction, each predicate read as one."""
+        """Return the operations of a transaction, each predicate read as one."""
         return [
             self._scan_object(i) if scan else self.op_object(i) for scan, i in self._objects(txn)
         ]
 
     def _places(self, txn: int) -> list[int]:
-        """For each operation of a transaction its place among those of :meth:`_op_objects`."""
+        """Return the index of each operation of a transaction in :meth:`_op_objects`."""
         columns, ops = self.columns, self.operations_of(txn)
         places: list[int] = []
         before = 0  # objects
@@ -626,16 +627,16 @@ class History(Struct, frozen=True, kw_only=True):
         return ("scan", predicate, rows) if predicate else ("scan", None, rows, missed)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Give all transactions as Python objects, in the history's order."""
+        """Yield all transactions as Python objects, in the history's order."""
         for txn in range(self.columns.transactions()):
             yield self.transaction(txn)
 
 
 def _number(i: int) -> int:
-    """The number of a transaction or an operation: -1 is none, and not the last one.
+    """Return a number of a transaction or an operation, unless it is negative.
 
     Raises:
-        IndexError: it is negative.
+        IndexError: it is negative; -1 must not mean the last one.
     """
     if i < 0:
         raise IndexError(f"no transaction or operation has the number {i}")
@@ -643,8 +644,8 @@ def _number(i: int) -> int:
 
 
 def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Which rows of some columns occur more than once."""
-    import numpy as np  # not np.unique, which imports the masked arrays, as long as a small check
+    """Return for each row of some columns whether it occurs more than once."""
+    import numpy as np  # not np.unique: its import of masked arrays takes as long as a small check
 
     order = np.lexsort(columns)
     same = np.ones(max(len(order) - 1, 0), dtype=bool)
@@ -657,13 +658,13 @@ def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
 
 
 def _digest(columns: Columns) -> str:
-    """What stands for the bytes of a file where there is none: the SHA-256 of all columns."""
+    """Return the SHA-256 of all columns, for a history without a file."""
     digest = hashlib.sha256()
 
     def add(part: object) -> None:
         parts = part if isinstance(part, tuple | list) else ()
-        told = part if isinstance(part, bytes) else repr(part).encode() if not parts else b""
-        digest.update(f"{len(parts)} {len(told)} ".encode() + told)
+        encoded = part if isinstance(part, bytes) else repr(part).encode() if not parts else b""
+        digest.update(f"{len(parts)} {len(encoded)} ".encode() + encoded)
         for one in parts:
             add(one)
 

@@ -1,4 +1,4 @@
-"""A transaction that *is* the initial one, T0: because its format says so, or the user."""
+"""Declares a transaction to be the initial one, T0, as its format or the user says."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def declare_initial(
 ) -> None:
     """Make a transaction the initial one: its last writes are the initial values of their keys.
 
-    Its operations stay in the columns, but nothing treats it as a transaction any more; explicit
-    reads from its last writes become reads from T0. What predicate reads say of the rows that they
-    did not return is said again, by the rows that are left, if it was said (``lowered``).
+    Its operations stay in the columns, but it no longer counts as a transaction; explicit reads
+    from its last writes become reads from T0. Set-reads of rows that predicate reads did not return
+    are derived again from the remaining rows, if the columns have them (``lowered``).
 
     Raises:
-        HistoryError: if it appends to a list (lists start empty).
+        HistoryError: it appends to a list (lists start empty).
     """
     import numpy as np
 
@@ -50,11 +50,11 @@ def declare_initial(
 
 
 def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line") -> int:
-    """Make the transaction with this number the initial one (``--initial``); give its number.
+    """Make the transaction with a number the initial one (``--initial``); return its index.
 
     Raises:
-        HistoryError: if no transaction has the number, or several, or it was aborted, or the format
-            has declared another one.
+        HistoryError: no transaction has the number, or several have it, or it was aborted, or the
+            file declares another one.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
 """JSON as the Python objects of :mod:`isolang.history.edn`: lists are tuples, maps dictionaries.
 
-Commas and colons are what RFC 8259 makes of them, and no blanks as in EDN: a log that lost
-a character would otherwise become another history.
+Commas and colons are as in RFC 8259, and not blanks as in EDN: otherwise a log that lost a
+character would become another history.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
 
 
 def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Give each value of a text with its line: one begins on each line, or all are in one list.
+    """Yield each value of a text with its line: one value per line, or one list of values.
 
     Args:
         text: JSON.
@@ -95,7 +95,7 @@ class _Json:
 
 
 def _no_constant(word: str) -> NoReturn:
-    """NaN and the infinities, which Python reads and JSON does not have.
+    """Reject NaN and the infinities, which Python reads and JSON does not have.
 
     Raises:
         ValueError: always.

@@ -1,4 +1,4 @@
-"""``load_history``: find out what the input is, read it, say how it was understood."""
+"""``load_history``: detect the format of an input, and read it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from isolang.history.formats import FORMATS, WORKLOADS, format_named, list_of_fo
 from isolang.history.history import History
 from isolang.history.initial import declare_numbered
 from isolang.history.readers.reading import Files, Reading
-from isolang.history.sources import Source, natural, plain_name, read_source
-from isolang.history.versions import said_of_versions
+from isolang.history.sources import HistoryInput, natural, plain_name, read_source
+from isolang.history.versions import version_notes
 
 
 def load_history(
@@ -33,17 +33,17 @@ def load_history(
         path_or_stream: a file or a directory (of logs, or with one history in it), ``-`` for the
             standard input, or a binary stream; gzip, xz, bzip2 and zstd are decompressed.
         format: ``auto`` (by content), or a name from :data:`isolang.history.formats.FORMATS`.
-        timestamps: Cobra logs have timestamps (the logs themselves do not say so).
-        initial: the number of the transaction that is the initial one: it is before all others, and
-            its last writes are the initial values.
-        per_key: sessions order operations on the same key only.
-        failed_cas: what a comparison that failed says, in a log of single operations.
+        timestamps: whether Cobra logs have timestamps (the logs themselves do not show it).
+        initial: the number of the initial transaction: it precedes all others, and its last writes
+            are the initial values.
+        per_key: whether sessions order only operations on the same key.
+        failed_cas: how to read a failed comparison in a log of single operations.
         timeout: seconds after which reading stops.
 
     Raises:
-        HistoryError: if it cannot be read; the message names file and place.
-        UnsupportedError: if it is well-formed, but of a kind that cannot be judged.
-        TimeoutError: when the time is up.
+        HistoryError: the input cannot be read; the message names file and place.
+        UnsupportedError: the input is well-formed, but of a kind that cannot be judged.
+        TimeoutError: the timeout passed.
     """
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, format)
@@ -64,12 +64,14 @@ def load_history(
     digest = _Digest(files)
     reading = FORMATS[name].read(files, timeout=timeout or 0.0, **options)
     notes = reading.notes
-    said = reading.initial
+    initial_sentence = reading.initial
     if initial is not None:
         declare_numbered(reading.columns, initial, source.name, reading.position_unit)
-        said = f"{said}; or what transaction {initial} wrote, which is declared initial"
+        initial_sentence = (
+            f"{initial_sentence}; or what transaction {initial} wrote, which is declared initial"
+        )
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
-    notes += said_of_versions(reading.columns)
+    notes += version_notes(reading.columns)
     session, names = reading.session, reading.session_names
     if per_key:
         session, names = f"{session}, on one key", _split_by_key(reading, source.name)
@@ -77,10 +79,10 @@ def load_history(
     return History(
         columns=reading.columns,
         name=source.name,
-        format=model or name,  # by which the history is read the same way again
+        format=model or name,  # the name that reads the history in the same way again
         files=tuple(file for file, _ in files),
         position_unit=reading.position_unit,
-        initial=said,
+        initial=initial_sentence,
         session=session,
         real_time=reading.real_time,
         ignored=source.ignored + ignored + reading.ignored,
@@ -92,7 +94,7 @@ def load_history(
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
-    """Make each session one for each of its keys; they keep its name.
+    """Split each session into one per key, and return the names of the new sessions.
 
     Raises:
         UnsupportedError: a transaction has operations on several keys.
@@ -100,18 +102,18 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
     try:
         was = reading.columns.split_sessions_by_key()
     except ValueError as error:
-        hint = "each transaction is one operation where sessions are taken key by key"
+        hint = "with sessions per key, each transaction must be one operation"
         raise UnsupportedError(f"{name}: {error}; {hint}") from None
     return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
 
-# The history of a run in Jepsen's store/, beside its results, its logs and the test itself.
+# The history of a run in Jepsen's store/, next to its results, its logs and the test itself.
 _OF_A_RUN = ("history.edn", "history.jsonl", "history.json", "test.jepsen")
-_LARGE = 1 << 20  # bytes that are worth a thread
+_LARGE = 1 << 20  # bytes; hashing more uses a thread
 
 
 class _Digest:
-    """The SHA-256 of all files together; of large ones on another core, while they are read."""
+    """The SHA-256 of all files together, computed in a thread if they are large."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -123,10 +125,10 @@ class _Digest:
 
     def _update(self) -> None:
         for _, data in self._files:
-            self._sum.update(data)  # without the interpreter lock, as the native readers
+            self._sum.update(data)  # releases the interpreter lock, like the native readers
 
     def hex(self) -> str:
-        """The sum, once it is there."""
+        """Return the hash, when it is complete."""
         if self._thread is None:
             self._update()
         else:
@@ -134,9 +136,9 @@ class _Digest:
         return self._sum.hexdigest()
 
 
-def _choose(source: Source, wanted: str) -> tuple[str, Files, tuple[str, ...]]:
-    """Decide on a format and on the files of a directory that are the history."""
-    chosen = None if wanted == "auto" else format_named(wanted)
+def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str, ...]]:
+    """Return the format, the files of the history, and phrases about ignored files."""
+    chosen = None if requested == "auto" else format_named(requested)
     if not source.is_directory:
         if chosen is not None:
             return chosen.name, source.files, ()
@@ -186,14 +188,14 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
         folder: where to look.
 
     Returns:
-        The files and folders in natural order of their names; and what was left out, one phrase
+        The files and folders in natural order of their names; and the ignored ones, one phrase
         each.
 
     Raises:
         HistoryError: something cannot be read.
     """
     found: list[Path] = []
-    left_out: list[str] = []
+    ignored_files: list[str] = []
     entries = sorted(folder.iterdir(), key=lambda p: natural(p.name))
     files = [e for e in entries if e.is_file() and not e.name.startswith(".")]
     guesses = {file: detect(data) for file in files if (data := read_source(file).files[0][1])}
@@ -208,16 +210,16 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
         if guess is not None and (guess.formats or guess.unsupported):
             found.append(file)
         else:
-            left_out.append(f"{file}: {'empty' if guess is None else guess.looks_like}")
+            ignored_files.append(f"{file}: {'empty' if guess is None else guess.looks_like}")
     for one in inner:
         more, others = histories_in(one)
         found += more
-        left_out += others
-    return found, left_out
+        ignored_files += others
+    return found, ignored_files
 
 
 def _only(name: str, guess: Guess) -> str:
-    """Give the one format of a guess, or say why there is none."""
+    """Return the only format of a guess; an error names why there is none."""
     if guess.unsupported:
         msg = f"{name}: unsupported: {guess.unsupported}; the formats are {list_of_formats()}"
         raise UnsupportedError(msg)
@@ -229,7 +231,7 @@ def _only(name: str, guess: Guess) -> str:
         raise HistoryError(msg)
     if len(guess.formats) > 1:
         choice = " or ".join(f"--from {f}" for f in guess.formats)
-        msg = f"{name}: the content leaves the format open (got {guess.looks_like}); say {choice}"
+        msg = f"{name}: the content leaves the format open (got {guess.looks_like}); pass {choice}"
         raise HistoryError(msg)
     return guess.formats[0]
 
@@ -237,7 +239,7 @@ def _only(name: str, guess: Guess) -> str:
 def _logs(
     name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
 ) -> tuple[str, Files, tuple[str, ...]]:
-    """Take the logs of a folder; a log that is damaged is an error, not one file less."""
+    """Return the logs of a folder; a damaged log is an error, and not skipped."""
     logs, others = [], []
     for file, data, guess in guesses:
         named_so = plain_name(file).startswith(prefix) and plain_name(file).endswith(".log")
@@ -259,12 +261,12 @@ def _logs(
 
 
 def _check_timestamps(files: Files, timestamps: bool) -> None:
-    """Cobra's records do not say whether they have timestamps, but their sizes nearly always do."""
+    """Compare the sizes of Cobra's records with ``--timestamps``: nearly always only one fits."""
     for file, data in files:
         fits, other = (walk_cobra(data, timestamps=t) for t in (timestamps, not timestamps))
         if fits or not other:
             continue
-        hint = "leave --timestamps out" if timestamps else "say --timestamps"
+        hint = "leave --timestamps out" if timestamps else "pass --timestamps"
         have = "without" if timestamps else "with"
         msg = f"{file}: the sizes of its records fit Cobra logs {have} timestamps only; {hint}"
         raise HistoryError(msg)

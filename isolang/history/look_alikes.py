@@ -1,4 +1,4 @@
-"""Transactions that look as if they had loaded the database: initial ones, undeclared."""
+"""Undeclared transactions that look as if they had loaded the database."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from isolang.history import columns as c
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# A look-alike of an initial transaction writes at least this share of all keys, and this many times
-# as many as a usual transaction. The second pair is for converters that write only what is read.
+# A look-alike writes at least this share of all keys, and this many times as many keys as a usual
+# transaction. The second pair is for converters that only write values that are read.
 _UNUSUAL = ((0.9, 3), (0.25, 20))
-_ENOUGH_KEYS = 4  # in smaller histories every transaction would look so
+_FEWEST_KEYS = 4  # in smaller histories every transaction would look like one
 
 
 class LookAlike(Struct, frozen=True, kw_only=True):
-    """A transaction that looks like an initial one, and is not declared as such.
+    """A transaction that looks like an initial one, but is not declared as such.
 
     Attributes:
-        number: what ``--initial`` takes.
-        name: what messages call it.
+        number: its number for ``--initial``.
+        name: its name in messages.
         where: its place in the input.
         keys: how many keys it writes.
     """
@@ -34,10 +34,10 @@ class LookAlike(Struct, frozen=True, kw_only=True):
 
 
 def look_alikes(history: History) -> tuple[LookAlike, ...]:
-    """Find transactions that write very many keys, read nothing, begin a session and are read from.
+    """Return transactions that write very many keys, read none, begin a session and are read from.
 
-    Histories that were converted from other formats often carry their initial state as such a
-    transaction, and unless it is declared, nothing says that it comes before the other sessions.
+    Histories that were converted from other formats often have their initial state as such a
+    transaction. Unless it is declared, nothing puts it before the other sessions.
 
     Args:
         history: any history.
@@ -46,11 +46,11 @@ def look_alikes(history: History) -> tuple[LookAlike, ...]:
 
     columns = history.columns
     n, n_keys = columns.transactions(), columns.n_keys()
-    if n < 2 or n_keys < _ENOUGH_KEYS or history.initial_transaction is not None:
+    if n < 2 or n_keys < _FEWEST_KEYS or history.initial_transaction is not None:
         return ()
     sizes = np.diff(columns.op_start)
     least = min(share for share, _ in _UNUSUAL) * n_keys
-    if not (sizes >= max(least, 3)).any():  # the usual case, and soon seen
+    if not (sizes >= max(least, 3)).any():  # the usual case, checked first
         return ()
     txn = np.repeat(np.arange(n), sizes)
     is_read = (columns.op_kind != c.WRITE) & (columns.op_kind != c.APPEND)
@@ -88,7 +88,7 @@ def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
 
 
 def keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
-    """Count the distinct keys of each transaction, given those of each operation."""
+    """Return the number of distinct keys of each transaction."""
     import numpy as np
 
     distinct = np.unique(txn * max(n_keys, 1) + key)

@@ -1,11 +1,11 @@
 """Small histories in a line, as people write them: ``r(x,nil) w(x,1) -> r(x,1) || w(x,2)``.
 
-``||`` stands between sessions, ``->`` between the transactions of one. Operations are
+``||`` separates sessions, and ``->`` the transactions of a session. Operations are
 ``r(key,value)``, ``w(key,value)``, ``append(key,element)`` and ``rp(key,none)``, a predicate read
 that finds no row of the key. A value is ``nil``, a number, a word, or a list ``[1 2]``. A
-transaction that begins with ``!`` is aborted, with ``?`` its outcome is not known. What comes
-behind the operations: ``@3-7`` when it began and ended, ``%g`` its group, ``#a,b`` its labels,
-``^ser`` the level that it was asked to run at.
+transaction that begins with ``!`` is aborted, and one with ``?`` is indeterminate. Marks after the
+operations: ``@3-7`` is when it began and ended, ``%g`` its group, ``#a,b`` its labels, ``^ser`` the
+level that it requested.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _MARK: Final = re.compile(
 )
 _STATUS: Final[dict[str, StatusName]] = {"!": "aborted", "?": "maybe"}
 _EXPECTED: Final = (
-    "r(key,value), w(key,value), append(key,element) or rp(key,none), behind them @3-7, %group, "
+    "r(key,value), w(key,value), append(key,element) or rp(key,none), after them @3-7, %group, "
     "#label or ^level, between transactions `->` or `||`"
 )
 
 
 def read_line(text: str) -> History:
-    """Read a history.
+    """Return the history of a line.
 
     Args:
-        text: in one line.
+        text: a history in one line.
 
     Raises:
-        HistoryError: it is none; with the column.
+        HistoryError: the text is not a history; the message names the column.
 
     >>> [t.ops for t in read_line("r(x,nil) w(x,1) -> r(x,1)").transactions()]
     [[('r', 'x', None), ('w', 'x', 1)], [('r', 'x', 1)]]
@@ -62,7 +62,7 @@ def read_line(text: str) -> History:
 
 
 def _transaction(text: str, at: int, end: int) -> dict[str, Any]:
-    """The fields of a transaction."""
+    """Return the fields of a transaction."""
     fields: dict[str, Any] = {"ops": []}
     if at < end and text[at] in _STATUS:
         fields["status"] = _STATUS[text[at]]
@@ -72,23 +72,23 @@ def _transaction(text: str, at: int, end: int) -> dict[str, Any]:
         fields["ops"].append(_operation(*found.group("name", "key", "value")))
         at = found.end()
     while at < end and (found := _MARK.match(text, at, end)):
-        for name, said in found.groupdict().items():
-            if said is not None:
+        for name, text_of_mark in found.groupdict().items():
+            if text_of_mark is not None:
                 fields[name] = (
-                    int(said) if name in ("begin", "end")
-                    else tuple(said.split(",")) if name == "label" else said
+                    int(text_of_mark) if name in ("begin", "end")
+                    else tuple(text_of_mark.split(",")) if name == "label" else text_of_mark
                 )  # fmt: skip
         at = found.end()
     if at < end or not fields["ops"]:
         got = repr(text[at:end].strip()) if at < end else "nothing"
-        raise HistoryError(f"column {at + 1}: no transaction (got {got}, expected {_EXPECTED})")
+        raise HistoryError(f"column {at + 1}: not a transaction (got {got}, expected {_EXPECTED})")
     return fields
 
 
 def _operation(name: str, key: str, value: str) -> tuple[Any, ...]:
     if name == "rp":
         if value != "none":
-            raise HistoryError(f"rp({key},{value}): no rows can be told here (expected none)")
+            raise HistoryError(f"rp({key},{value}): a line cannot give rows (expected none)")
         return ("scan", ("=", "key", key), {})
     name = "append" if name == "a" else name
     if value.startswith("["):

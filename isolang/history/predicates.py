@@ -15,14 +15,14 @@ _JOINS = ("and", "or", "not")
 
 
 def predicate_text(predicate: object, where: str) -> str:
-    """Give the text of a predicate in EDN.
+    """Return the text of a predicate in EDN.
 
     Args:
         predicate: as :data:`~isolang.history.transaction.Op` describes it.
         where: the place to name in an error.
 
     Raises:
-        HistoryError: if it has not the shape of one; what it says is for the native reader.
+        HistoryError: it does not have the shape of a predicate; the native reader checks the rest.
     """
     if isinstance(predicate, str):
         return predicate
@@ -51,22 +51,22 @@ def predicate_text(predicate: object, where: str) -> str:
     return f"[:{name} {' '.join([*column, *values])}]"
 
 
-def _name(given: object, where: str) -> str:
-    if isinstance(given, Keyword):
-        return given.name
-    if isinstance(given, str):
-        return given
-    raise HistoryError(f"{where}: not a name in a predicate (got {shown(given)})")
+def _name(name: object, where: str) -> str:
+    if isinstance(name, Keyword):
+        return name.name
+    if isinstance(name, str):
+        return name
+    raise HistoryError(f"{where}: not a name in a predicate (got {shown(name)})")
 
 
 def lower(columns: Columns, where: Callable[[int, int], str]) -> None:
-    """Say of each predicate read which other keys had no matching row, by the rows that there are.
+    """Derive the set-reads of each predicate read: the keys that had no matching row.
 
-    What an earlier call said is forgotten: so it is called again where T0's rows become others.
+    Replaces the set-reads of an earlier call, so that it can run again after T0's rows change.
 
     Args:
-        columns: of the history, which are changed.
-        where: of a transaction and a position, the place to name in an error.
+        columns: the columns of the history, which change.
+        where: returns the place of a transaction and a position, for errors.
 
     Raises:
         HistoryError: a predicate cannot be evaluated on a row.

@@ -1,8 +1,8 @@
-"""What a recording says of an operation besides what is checked: its caller, and its row.
+"""Remarks of a recording on operations: their callers, and their rows.
 
-A recording of an application has at the end of a completion ``:callers ["app.py:12" …]`` and
-``:rows ["{balance: 100 → 90}" …]``, one text for each operation. They are for people, and no part
-of the history that is checked.
+A completion in the recording of an application ends with ``:callers ["app.py:12" …]`` and ``:rows
+["{balance: 100 → 90}" …]``, one text for each operation. They are for people, and no verdict
+depends on them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Named: TypeAlias = tuple[str, str, str]
 
 
 class Remark(Struct, frozen=True):
-    """What is known of one operation.
+    """The remark of a recording on one operation.
 
     Attributes:
-        caller: the ``file:line`` of the application that it comes from; empty if not known.
-        row: the columns that were read, or changed; empty if not known.
+        caller: the ``file:line`` of the application that ran it; empty if unknown.
+        row: the columns that it read, or changed; empty if unknown.
     """
 
     caller: str = ""
@@ -44,16 +44,16 @@ NOTHING: Final = Remark()
 
 
 def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
-    """Read the remarks of a recording, by line and operation.
+    """Return the remarks of a recording, by line and operation.
 
-    Of several equal operations of a transaction the first one's remark is kept.
+    If a transaction has several equal operations, the remark of the first one counts.
 
     Args:
-        path: of the history; a file that cannot be read, or has none, has no remarks.
+        path: the file of the history; one that cannot be read has no remarks.
     """
     try:
         about = Path(path).stat()
-        regular = stat.S_ISREG(about.st_mode)  # a pipe has been read already
+        regular = stat.S_ISREG(about.st_mode)  # a pipe was read before
         return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
     except (OSError, ValueError):
         return {}
@@ -66,7 +66,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Mapping[Named, Rem
 
 def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
     with Path(path).open("rb") as file:
-        # The files of most histories have none, and are large.
+        # Most files have no remarks, and large ones take long to read.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(name) < 0 for name in _NAMES):
                 return

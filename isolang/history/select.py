@@ -1,4 +1,4 @@
-"""A part of a history: only some operations, with the numbers and places they had."""
+"""Parts of a history: some of its operations, with their numbers and places."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 def sub_history(
     history: History, keep_ops: Iterable[int], keep_txns: Iterable[int] = ()
 ) -> History:
-    """Give the history that has only the given operations.
+    """Return the history that has only some operations.
 
-    Transactions that keep no operation vanish unless they are given; the others keep status,
-    number, time, session and place. Initial values stay those of the whole history, also where they
-    come from a declared initial transaction that vanishes. A read whose explicit source vanishes
-    has a missing source, as a read by value would find no writer.
+    Transactions without a kept operation vanish unless ``keep_txns`` has them; the others keep
+    status, number, time, session and place. Initial values stay those of the whole history, even if
+    they come from a declared initial transaction that vanishes. A read whose explicit source
+    vanishes has a missing source, as a read by value would find no writer.
 
     Args:
-        history: the whole.
-        keep_ops: operation numbers, in any order.
-        keep_txns: transactions that are kept also without an operation, in any order.
+        history: the whole history.
+        keep_ops: the operations to keep, in any order.
+        keep_txns: transactions to keep even without an operation, in any order.
 
     Raises:
-        HistoryError: if a number is no operation, or no transaction, of the history.
+        HistoryError: the history has no operation, or no transaction, with such a number.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where the bytes of a history come from: a file, a folder of logs, a stream."""
+"""The bytes of a history, from a file, a folder of logs, or a stream."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_LARGE = 8 << 20  # bytes: touching this many small pages takes longer than filling them
-_SIDE_FILES = (".debug", ".error", ".wlog")  # what Cobra's clients leave beside their logs
+_LARGE = 8 << 20  # bytes; mapping this many small pages takes longer than filling them
+_SIDE_FILES = (".debug", ".error", ".wlog")  # files that Cobra's clients leave next to their logs
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class HistoryInput(Struct, frozen=True, kw_only=True):
     """The bytes of one input.
 
     Attributes:
-        name: what to call the input.
+        name: the name of the input.
         files: name and contents of each file, in natural order of the names (T2 before T10).
-        is_directory: whether the files stand in a directory.
-        ignored: what of the directory was not read, one phrase each.
+        is_directory: whether the files come from a directory.
+        ignored: what was not read in the directory, one phrase each.
     """
 
     name: str
@@ -41,30 +41,30 @@ class Source(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
 
 
-def read_source(where: str | Path | IO[bytes]) -> Source:
-    """Read all bytes of an input, decompressing what is compressed.
+def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
+    """Return all bytes of an input, decompressed.
 
     Args:
         where: a file, a directory, ``-`` for the standard input, or a binary stream.
 
     Raises:
-        HistoryError: if it cannot be read or decompressed.
+        HistoryError: it cannot be read or decompressed.
     """
     if not isinstance(where, str | Path):
         return _read_stream(where)
     if str(where) == "-":
         stdin: IO[bytes] = sys.stdin.buffer
-        return Source(name="<stdin>", files=(("<stdin>", _contents("<stdin>", stdin)),))
+        return HistoryInput(name="<stdin>", files=(("<stdin>", _contents("<stdin>", stdin)),))
     path = Path(where)
     try:
         if path.is_dir():
             return _read_directory(path)
     except OSError as e:
         raise _unreadable(str(path), e) from None
-    return Source(name=str(path), files=((str(path), _read_file(path)),))
+    return HistoryInput(name=str(path), files=((str(path), _read_file(path)),))
 
 
-def _read_stream(stream: Any) -> Source:
+def _read_stream(stream: Any) -> HistoryInput:
     name = getattr(stream, "name", None)
     name = name if isinstance(name, str) else "<stream>"
     if isinstance(stream, io.TextIOBase):
@@ -76,7 +76,7 @@ def _read_stream(stream: Any) -> Source:
             "stream); for transactions in memory use History.from_transactions"
         )
         raise HistoryError(msg)
-    return Source(name=name, files=((name, _contents(name, stream)),))
+    return HistoryInput(name=name, files=((name, _contents(name, stream)),))
 
 
 def _unreadable(name: str, error: OSError) -> HistoryError:
@@ -96,7 +96,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _contents(name: str, stream: Any) -> bytes:
-    """Read a stream to its end, through the decompressor that its first bytes ask for."""
+    """Return the contents of a stream, decompressed according to its first bytes."""
     data = _all_of(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
@@ -114,13 +114,13 @@ def _contents(name: str, stream: Any) -> bytes:
 
 
 def _all_of(stream: Any) -> bytes:
-    """What is left of a stream, at once: joined pieces would be copied."""
+    """Return the rest of a stream, read at once: joining pieces would copy them."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
-        left = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
-        if left >= _LARGE and stream.raw.tell() == stream.tell():  # nothing is buffered
+        remaining = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
+        if remaining >= _LARGE and stream.raw.tell() == stream.tell():  # nothing is buffered
             from isolang._native import read_in_large_pages
 
-            data = read_in_large_pages(stream.fileno(), left)
+            data = read_in_large_pages(stream.fileno(), remaining)
             more: bytes = stream.read()  # the file may have grown
             return data + more if more else data
     rest: bytes = stream.read()
@@ -137,7 +137,7 @@ def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[E
 
 
 def _unzstd(name: str, data: bytes) -> bytes:
-    """Decompress with the standard library, from Python 3.14 on, or with the package."""
+    """Decompress with the standard library, from Python 3.14 on, or with ``zstandard``."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -156,7 +156,7 @@ def _unzstd(name: str, data: bytes) -> bytes:
 
 
 def _frames(data: bytes) -> bytes:
-    """Decompress frame after frame; the package's own reader passes over a cut in silence."""
+    """Decompress frame after frame; the package's own reader ignores a truncated frame."""
     import zstandard
 
     out = []
@@ -170,18 +170,18 @@ def _frames(data: bytes) -> bytes:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key: numbers inside names count as numbers."""
+    """Return a sort key by which numbers inside names count as numbers."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
 
 
 def plain_name(path: str) -> str:
-    """Give a file's name without folder and compression suffix."""
+    """Return a file's name without folder and compression suffix."""
     name = Path(path).name
     return re.sub(r"\.(gz|xz|bz2|zst|zstd)$", "", name)
 
 
-def _read_directory(path: Path) -> Source:
+def _read_directory(path: Path) -> HistoryInput:
     entries = sorted(path.iterdir(), key=lambda p: natural(p.name))
     files, side, hidden, folders = [], 0, 0, []
     for entry in entries:
@@ -194,7 +194,7 @@ def _read_directory(path: Path) -> Source:
         else:
             files.append(entry)
     if not files:
-        inside = f"; it holds the folder {folders[0]}: give that" if len(folders) == 1 else ""
+        inside = f"; it has the folder {folders[0]}: name that one" if len(folders) == 1 else ""
         msg = f"{path}: a folder without history files{inside}"
         raise HistoryError(msg)
     ignored = []
@@ -204,7 +204,7 @@ def _read_directory(path: Path) -> Source:
         ignored.append(_files(hidden, "hidden"))
     if folders:
         ignored.append(f"folders: {_some(folders)}")
-    return Source(
+    return HistoryInput(
         name=str(path),
         files=tuple((str(f), _read_file(f)) for f in files),
         is_directory=True,

@@ -1,4 +1,4 @@
-"""What a history contains, in numbers: ``isocheck stats``."""
+"""Statistics of a history: ``isocheck stats``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """Least, middle and greatest of something counted per transaction."""
+    """The minimum, median and maximum of a count per transaction."""
 
     min: int
     median: float
@@ -22,15 +22,15 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 class Possible(Struct, frozen=True, kw_only=True):
-    """Whether a history could violate one check.
+    """The answer to the question if a history could violate a check.
 
     Attributes:
-        check: its name.
-        text: the check, or what says the same of dependencies.
-        possible: whether it may be violated for some choice; false only if that is certain.
-        why: why it cannot be violated, or why nothing is known.
-        pairs: per relation that a violation needs or may use, how many pairs of transactions the
-            history can have in it, the initial one left out; at most, if there are very many.
+        check: the name of the check.
+        text: the check, or an equivalent one over dependencies.
+        possible: whether some choice may violate it; false only if certainly none does.
+        why: why no choice violates it, or why nothing is known.
+        pairs: for each relation that a violation may use, the number of pairs of transactions
+            (without the initial one) that it can have; an upper bound if there are very many.
     """
 
     check: str
@@ -40,7 +40,7 @@ class Possible(Struct, frozen=True, kw_only=True):
     pairs: dict[str, int]
 
     def to_text(self) -> str:
-        """Give the same for people, in a line."""
+        """Return the answer for people, in a line."""
         if not self.possible:
             return f"cannot be violated: {self.why}"
         counts = ", ".join(f"{relation} {_int(count)}" for relation, count in self.pairs.items())
@@ -48,50 +48,50 @@ class Possible(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """What a history contains.
+    """The statistics of a history.
 
-    Transactions leave out T0; operations are those of these transactions. Shares are of committed
+    T0 does not count as a transaction, nor its operations as operations. Shares are of committed
     transactions with operations.
 
     Attributes:
-        name: the history.
+        name: the name of the history.
         format: its format.
         initial: what a read of the initial state looks like.
         session: what a session is.
         real_time: where real time comes from.
         ignored: what has no influence.
-        notes: how something was understood.
-        transactions: how many.
-        committed: transactions that committed.
-        aborted: … that certainly did not.
-        maybe: … whose outcome is unknown.
-        declared_initial: … that are declared to be T0, and not among the others.
-        sessions: how many.
-        keys: how many.
-        operations: how many.
-        reads: of registers.
-        list_reads: of lists.
-        set_reads: reads that say only that the value is, or is not, one of some.
-        writes: of registers.
-        appends: to lists.
-        failed_operations: operations that failed themselves.
-        unknown_reads: reads whose results are not known.
-        initial_reads: committed reads that return nil, an empty list, an initial value, or name T0
-            as their source.
-        explicit_sources: reads whose source the input gives.
-        missing_sources: reads whose source the input names but does not hold.
+        notes: remarks on how the input was interpreted.
+        transactions: the number of transactions.
+        committed: the number of committed transactions.
+        aborted: the number of aborted transactions.
+        maybe: the number of indeterminate transactions.
+        declared_initial: the number of transactions that are declared to be T0.
+        sessions: the number of sessions.
+        keys: the number of keys.
+        operations: the number of operations.
+        reads: the number of reads of registers.
+        list_reads: the number of reads of lists.
+        set_reads: the number of reads that only give values which the version has, or has not.
+        writes: the number of writes of registers.
+        appends: the number of appends to lists.
+        failed_operations: the number of operations that failed themselves.
+        unknown_reads: the number of reads with unknown results.
+        initial_reads: the number of committed reads that return nil, an empty list or an initial
+            value, or name T0 as their source.
+        explicit_sources: the number of reads whose source the input names.
+        missing_sources: the number of reads whose source the input names but does not contain.
         operations_per_transaction: over all transactions.
         keys_per_transaction: over all transactions.
-        repeated_values: (key, value) pairs that are written more than once, by transactions not
-            aborted.
-        repeated_writes: the writes of these pairs.
-        read_modify_write_share: transactions that read some key before they write it.
-        read_only_share: transactions that write nothing.
-        write_only_share: transactions that read nothing.
+        repeated_values: the number of (key, value) pairs that transactions, except aborted ones,
+            write more than once.
+        repeated_writes: the number of writes of these pairs.
+        read_modify_write_share: the share of transactions that read some key before they write it.
+        read_only_share: the share of transactions that write nothing.
+        write_only_share: the share of transactions that read nothing.
         time_span: from the first begin to the last end, in the input's unit; ``None`` without real
             time.
         look_alikes: transactions that look like an initial one.
-        checks: of the specification that is asked for: which the history could violate.
+        checks: which checks of the requested specification the history could violate.
     """
 
     name: str
@@ -131,11 +131,11 @@ class Stats(Struct, frozen=True, kw_only=True):
     checks: tuple[Possible, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Give the same as plain objects for ``json.dumps``."""
+        """Return the statistics as plain objects for ``json.dumps``."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in to_builtins(self).items()}
 
     def to_text(self) -> str:
-        """Give the same for people."""
+        """Return the statistics for people."""
         rows = [
             ("format", self.format),
             ("initial state", self.initial),
@@ -220,7 +220,7 @@ def _int(number: int) -> str:
 
 
 def summarize(history: History) -> Stats:
-    """Count what a history contains.
+    """Return the statistics of a history.
 
     Args:
         history: any history.
@@ -233,19 +233,19 @@ def summarize(history: History) -> Stats:
     n, n_keys = columns.transactions(), columns.n_keys()
     txn = np.repeat(np.arange(n), np.diff(columns.op_start))
     ordinary = status != c.INITIAL
-    mine = ordinary[txn]
+    of_ordinary = ordinary[txn]
     write = (kind == c.WRITE) | (kind == c.APPEND)
     read = ~write
-    alive = mine & ok & (status[txn] != c.ABORTED)
+    alive = of_ordinary & ok & (status[txn] != c.ABORTED)
 
     lists = (kind == c.READ_LIST) & (value >= 0)
     empty_list = np.zeros(len(kind), dtype=bool)
     sizes = np.diff(columns.list_start)
     empty_list[lists] = sizes[value[lists]] == 0
-    given = source != c.SOURCE_BY_VALUE
-    by_value = (kind == c.READ) & ~given & (value >= 0)
+    explicit = source != c.SOURCE_BY_VALUE
+    by_value = (kind == c.READ) & ~explicit & (value >= 0)
     initial_value = columns.initial_value[key] if n_keys else value[:0]
-    initial = (source == c.SOURCE_INITIAL) | (~given & empty_list)
+    initial = (source == c.SOURCE_INITIAL) | (~explicit & empty_list)
     alone = c.initial_alone(columns)
     nil = (value == c.NIL_ATOM) & ~alone[key] if n_keys else value == c.NIL_ATOM
     initial |= by_value & (nil | (value == initial_value))
@@ -255,7 +255,7 @@ def summarize(history: History) -> Stats:
     repeated = how_often[how_often > 1]
 
     committed = (status == c.COMMITTED) & (np.diff(columns.op_start) > 0)
-    working = mine & ok & committed[txn]
+    working = of_ordinary & ok & committed[txn]
     reads_of = np.bincount(txn[working & read], minlength=n) > 0
     writes_of = np.bincount(txn[working & write], minlength=n) > 0
     per_share = max(int(committed.sum()), 1)
@@ -276,17 +276,17 @@ def summarize(history: History) -> Stats:
         declared_initial=counts["initial"],
         sessions=len(np.unique(columns.txn_session[ordinary])),
         keys=n_keys,
-        operations=int(mine.sum()),
-        reads=int((mine & (kind == c.READ)).sum()),
-        list_reads=int((mine & (kind == c.READ_LIST)).sum()),
-        set_reads=int((mine & np.isin(kind, c.SET_READS)).sum()),
-        writes=int((mine & (kind == c.WRITE)).sum()),
-        appends=int((mine & (kind == c.APPEND)).sum()),
-        failed_operations=int((mine & ~ok).sum()),
-        unknown_reads=int((mine & (value == c.UNKNOWN_VALUE)).sum()),
+        operations=int(of_ordinary.sum()),
+        reads=int((of_ordinary & (kind == c.READ)).sum()),
+        list_reads=int((of_ordinary & (kind == c.READ_LIST)).sum()),
+        set_reads=int((of_ordinary & np.isin(kind, c.SET_READS)).sum()),
+        writes=int((of_ordinary & (kind == c.WRITE)).sum()),
+        appends=int((of_ordinary & (kind == c.APPEND)).sum()),
+        failed_operations=int((of_ordinary & ~ok).sum()),
+        unknown_reads=int((of_ordinary & (value == c.UNKNOWN_VALUE)).sum()),
         initial_reads=int((working & read & initial).sum()),
-        explicit_sources=int((mine & given).sum()),
-        missing_sources=int((mine & (source == c.SOURCE_MISSING)).sum()),
+        explicit_sources=int((of_ordinary & explicit).sum()),
+        missing_sources=int((of_ordinary & (source == c.SOURCE_MISSING)).sum()),
         operations_per_transaction=_spread(np.diff(columns.op_start)[ordinary]),
         keys_per_transaction=_spread(keys_per[ordinary]),
         repeated_values=len(repeated),
@@ -308,7 +308,7 @@ def _spread(counts: Any) -> Spread:
 
 
 def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
-    """Count the transactions that read a key and write it later."""
+    """Return the number of transactions that read a key and write it later."""
     import numpy as np
 
     pair = txn * max(n_keys, 1) + key

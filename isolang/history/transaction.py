@@ -1,4 +1,4 @@
-"""One transaction as Python objects: what people write, and what a history gives back."""
+"""Transactions as Python objects, which people write and histories return."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Op: TypeAlias = tuple[Any, ...]
 ``("r-in", key, values)``, ``("r-not-in", key, values)``; or one on rows: ``("insert", key, row)``,
 ``("delete", key)``, ``("scan", predicate, {key: row})``.
 
-The result of a read is a value, ``None`` (the initial state), a list (what an append-only list
-held) or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element, the write it is
-known to come from: ``(transaction, operation)``, both counted from 0, or ``"initial"``, or
-``"missing"`` (a write that the data names but does not hold). The value of a read must be that of
-the write that it names; a read of ``UNKNOWN`` says nothing, whatever it names.
+The result of a read is a value, ``None`` (the initial state), a list (the elements of an
+append-only list) or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element, the
+write that it read: ``(transaction, operation)``, both counted from 0, or ``"initial"``, or
+``"missing"`` (a write that the data names but does not contain). The value of a read must be that
+of the write that it names; a read of ``UNKNOWN`` constrains nothing, whatever it names.
 
 A predicate is ``("=", column, value)`` or another comparison, ``("between", column, low, high)``,
 ``("in", column, values)``, ``("null", column)``, ``("and", …)``, ``("or", …)``, ``("not", …)``; a
 dictionary ``{"table": …, "where": …}`` of a table and one of these; or the text of such a form in
-EDN. ``None`` says that the recorder has judged the rows: then a fourth element has, for other keys,
-the rows that were not there though they match. A row is a dictionary, or a value of the column
-``value``. What was returned may be ``UNKNOWN``.
+EDN. ``None`` means that the recorder evaluated the predicate: then a fourth element has, for other
+keys, the matching rows that were not found. A row is a dictionary, or a value of the column
+``value``. The returned rows may be ``UNKNOWN``.
 
-A set-read says of the version that the transaction saw only that it held one, or none, of some
-values; ``None`` among them is the initial state. A compare-and-set that failed is one.
+A set-read states only that the version that the transaction saw has one, or none, of some values;
+``None`` among them is the initial state. A failed compare-and-set is one.
 """
 
 StatusName: TypeAlias = Literal["committed", "aborted", "indeterminate", "initial", "maybe", "info"]
@@ -45,30 +45,30 @@ class Transaction(Struct, frozen=True):
 
     Attributes:
         ops: its operations in program order, see :data:`Op`.
-        session: what it belongs to, any hashable; the transactions of a session stand in session
-            order. Name it for all transactions or for none: then each is a session of its own. A
-            client that goes on after an indeterminate transaction is a new session: the
-            transaction may take effect later.
+        session: its session, any hashable; the transactions of a session are in session order.
+            Name it for all transactions, or for none: then each has its own session. A client that
+            continues after an indeterminate transaction is a new session: the transaction may take
+            effect later.
         status: ``committed``; ``aborted`` (certainly not applied); ``maybe``, also called
-            ``indeterminate`` and ``info`` (outcome unknown: applied iff somebody read from it);
+            ``indeterminate`` and ``info`` (outcome unknown: a checker may include or exclude it);
             ``initial``: it *is* T0, the initial transaction: it only writes, and its last writes
             are the initial values.
         begin: when it started, or ``None`` if that is not known: integers (nanoseconds), floats
             (seconds) or datetimes, one kind for the whole history.
         end: when its outcome was known.
-        number: the number to call it by (``T<number>``); by default its ordinal, from 1.
+        number: the number in its name (``T<number>``); by default its ordinal, from 1.
         times: when each operation was sent and when it was answered, or ``None`` for one of the two
             or for both; by the clock of ``begin`` and ``end``.
         commit: when COMMIT was sent; its answer is at ``end``.
         group: an integer or a string; ``None`` for none. Some levels promise more inside a group,
-            say of the clients of one replica.
-        versions: for each operation the version that it read or wrote, as the database calls it, or
-            ``None``: an integer, a string, any scalar. Of registers only: a list says by itself
-            which version it is.
-        label: what its author calls it, a name or several: specifications may say more, or less, of
-            the transactions that bear one.
-        level: the level that it was asked to run at, by its name in ``.iso`` files (``ser``).
-        failed: which of its operations (counted from 0) failed themselves: kept, but ignored.
+            for example of the clients of one replica.
+        versions: for each operation the version that it read or wrote, as the database names it, or
+            ``None``: an integer, a string, any scalar. Only for registers: the value of a list
+            shows its version.
+        label: a name, or several; specifications may require more, or less, of transactions with
+            a label.
+        level: the level that it requested, by its name in ``.iso`` files (``ser``).
+        failed: its operations (counted from 0) that failed themselves: kept, but ignored.
     """
 
     ops: Sequence[Op]
@@ -87,5 +87,5 @@ class Transaction(Struct, frozen=True):
 
 
 def one_or_several(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
-    """Labels as a transaction has them: one name, several, or none."""
+    """Return labels as a transaction has them: one name, several, or ``None``."""
     return None if not names else names[0] if len(names) == 1 else names

@@ -23,7 +23,7 @@ from isolang.errors import HistoryError
 NIL, INTEGER, NATURAL, STRING, KEYWORD, OTHER = range(6)  # AtomKind in native/core/history.hpp
 
 
-class Unknown(Enum):
+class UnknownValue(Enum):
     """The type of :data:`UNKNOWN`."""
 
     UNKNOWN = "unknown"
@@ -32,8 +32,8 @@ class Unknown(Enum):
         return "UNKNOWN"
 
 
-UNKNOWN: Final = Unknown.UNKNOWN
-"""The result of a read that is not known (Jepsen's ``:info`` reads); it constrains nothing."""
+UNKNOWN: Final = UnknownValue.UNKNOWN
+"""The unknown result of a read (Jepsen's ``:info`` reads); it constrains nothing."""
 
 
 class Keyword(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Keyword(Struct, frozen=True):
 
 
 class Literal(Struct, frozen=True):
-    """Any other scalar of a file, by its canonical text: a symbol, a nested vector."""
+    """Any other form of a file, by its canonical text: a symbol, a nested vector."""
 
     text: str
 
@@ -55,16 +55,16 @@ Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
     | Keyword | Literal | dict[str, Any] | None
 )  # fmt: skip
-"""What a key or a value can be: what databases return, and EDN's keywords; a datetime is a date.
+"""A key or a value: whatever databases return, and EDN's keywords; a datetime is a date.
 
-A dictionary is a row: a value by column.
+A dictionary is a row: values by column.
 """
 
-_MOST_DIGITS = 4300  # of an integer, as Python prints and parses them
+_MOST_DIGITS = 4300  # of an integer; Python prints and parses no more
 
 
 def encode(value: object, where: str) -> tuple[int, Any]:
-    """Give the atom kind and payload that the native columns intern.
+    """Return the atom kind and payload that the native columns intern.
 
     Values that Python calls equal, and that have one type, are one atom: ``0.0`` and ``-0.0``,
     ``Decimal("1.50")`` and ``Decimal("1.5")``, one instant in two time zones.
@@ -74,10 +74,10 @@ def encode(value: object, where: str) -> tuple[int, Any]:
         where: the place to name in an error.
 
     Raises:
-        HistoryError: if the type cannot be a key or value, or it is NaN (which is not equal to
+        HistoryError: the type cannot be a key or value, or it is NaN (which is not equal to
             itself).
     """
-    if type(value) is int and -(2**63) <= value < 2**63:  # what most are, before all questions
+    if type(value) is int and -(2**63) <= value < 2**63:  # the usual case first
         return INTEGER, value
     match value:
         case None:
@@ -155,7 +155,7 @@ def _decimal(value: Decimal, where: str) -> str:
 
 
 def value_text(value: object, where: str) -> str:
-    """Give the text of an element of a tuple: as the native reader prints it inside a vector."""
+    """Return the text of an element of a tuple, as the native reader prints it in a vector."""
     kind, payload = encode(value, where)
     if kind == STRING:
         return _quoted(payload)
@@ -163,7 +163,7 @@ def value_text(value: object, where: str) -> str:
 
 
 def _row(value: dict[Any, Any], where: str) -> str:
-    """Give the text of a row: its columns ordered by their texts, as the native reader has it."""
+    """Return the text of a row, its columns ordered by their texts, like the native reader's."""
     columns = []
     for name, field in value.items():
         if not isinstance(name, str | Keyword) or not name:
@@ -175,7 +175,7 @@ def _row(value: dict[Any, Any], where: str) -> str:
 
 
 def column_text(name: str) -> str:
-    """Give the text of a column's name: ``:v``, or in quotes if that is no keyword."""
+    """Return the text of a column's name: ``:v``, or in quotes if it cannot be a keyword."""
     return f":{name}" if re.fullmatch(r"[\w.*+!?$%&=<>/-]+", name) else _quoted(name)
 
 
@@ -193,7 +193,7 @@ def _utf8(text: str, where: str) -> str:
 
 
 def decode(kind: int, payload: Any) -> Value:
-    """Give the Python object of an atom; the inverse of :func:`encode`."""
+    """Return the Python object of an atom; the inverse of :func:`encode`."""
     if kind == NIL:
         return None
     if kind in (INTEGER, NATURAL):
@@ -261,7 +261,7 @@ def _decode_tuple(text: str) -> tuple[Value, ...]:
 
 
 def shown(value: object) -> str:
-    """Show any object in a message: short, whatever it is."""
+    """Return a short text for any object, for messages."""
     try:
         text = repr(value)
     except Exception:  # integers of thousands of digits, and people's own classes
@@ -273,13 +273,13 @@ _ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table and a primary ke
 
 
 def key_name(kind: int, payload: Any) -> str:
-    """A key as messages call it; a string that reads as a name or row has no quotes: ``user/7``."""
+    """Return a key for messages; a string that reads as a name or row has no quotes: ``user/7``."""
     named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
     return str(payload) if named else show(kind, payload)
 
 
 def show(kind: int, payload: Any) -> str:
-    """Give an atom as messages show it: ``5``, ``"a"``, ``:x``, ``nil``."""
+    """Return an atom for messages: ``5``, ``"a"``, ``:x``, ``nil``."""
     if kind == NIL:
         return "nil"
     if kind == STRING:

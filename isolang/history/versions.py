@@ -1,4 +1,4 @@
-"""What a history states of versions, in words for its notes."""
+"""Notes about the versions that a history states."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-def said_of_versions(columns: Columns) -> tuple[str, ...]:
-    """Say how many operations state a version, and which of them say less than others.
+def version_notes(columns: Columns) -> tuple[str, ...]:
+    """Return notes on how many operations state a version, and which versions show less.
 
     Args:
-        columns: of the history, its sources named.
+        columns: the columns of the history, with sources named.
     """
     import numpy as np
 
@@ -36,12 +36,12 @@ def said_of_versions(columns: Columns) -> tuple[str, ...]:
     if unknown and columns.versions_ordered:
         notes.append(
             f"{counted(unknown, 'version')} of writes whose outcome is unknown: they name the "
-            "write, and say nothing of its order"
+            "write, but not its place in the order"
         )
     by_value = int((reads & (columns.op_source == c.SOURCE_BY_VALUE)).sum())
     if by_value:
         notes.append(
             f"{counted(by_value, 'read')} of versions that no write states, or several of unknown "
-            "outcome do: their values tell the write"
+            "outcome do: their values determine the write"
         )
     return tuple(notes)

@@ -77,7 +77,7 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def disagreement(self) -> bool:
-        """Whether two claims contradict each other, or one of them is wrong by itself."""
+        """``True`` if two claims contradict each other, or one of them is wrong by itself."""
         return disagree([claim.outcome for claim in self.claims])
 
     def summary(self) -> str:

@@ -25,7 +25,7 @@ LABEL = 'spec own\ninclude "adya.iso"\nacyclic so | wr | ww | rw | (wr ; [label 
 
 CASES = {
     "torn": (TORN, [], "si", "torn after line 4"),
-    "skipped": (SKIPPED, [], "si", "1 operation that is no transaction (:f :backup)"),
+    "skipped": (SKIPPED, [], "si", "1 operation that is not a transaction (:f :backup)"),
     "nothing observed": (ALONE, [], "si", "nothing was observed"),
     "not certified": (OPERATIONS, ["--no-certify"], "si", "not certified"),
     "reading": (OPERATIONS, ["--unwritten-initial"], "si", "read with unwritten_initial"),
@@ -55,7 +55,7 @@ def test_every_form_says_what_changes_the_meaning(case, capfd, form):
     assert found.code == 0, found.err
     shown = (found.err if form == ["-q"] else found.out).replace("\\", "")
     shown = " ".join(shown.split())
-    longer = {"not certified": "certified no", "read with unwritten_initial": "nobody wrote"}
+    longer = {"not certified": "certified no", "read with unwritten_initial": "no transaction wrote"}
     assert (said if form else longer.get(said, said)).lower() in shown.lower()
 
 
@@ -67,7 +67,7 @@ def test_where_it_stands_in_test_results(tmp_path, capfd, monkeypatch):
     files = ["--spec", "si", "torn.edn", "whole.edn"]
     (suite,) = ElementTree.fromstring(run_here(capfd, *files, "-o", "junit").out)
     assert [case.findtext("system-out", "") for case in suite] == [
-        "torn after line 4: line 5 has no end, and is left out, as if still to come",
+        "torn after line 4: line 5 has no end, and is ignored, as if not yet written",
         "",
     ]
     (run,) = json.loads(run_here(capfd, *files, "-o", "sarif").out)["runs"]

@@ -177,7 +177,7 @@ FORMS = (
         (Transaction(3), ": the operations: not a list (got 3, expected a list)"),
         (
             Transaction([("r", 1, 1, (0, 0))]),
-            ", operation 1: its source is no write of the same key (got (0, 0))",
+            ", operation 1: its source is not a write of the same key (got (0, 0))",
         ),
         (
             Transaction([("r", 1, 1, (0, 9))]),
@@ -332,7 +332,7 @@ def test_plain_operations_are_what_all_are(seed):
 
     def columns(programs):
         builder = _Builder([Transaction(ops, session=0) for ops in programs], initial, "h")
-        for index, transaction in enumerate(builder.given):
+        for index, transaction in enumerate(builder.transactions):
             builder.add(index, transaction)
         return builder.columns.__getstate__()
 

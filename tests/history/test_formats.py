@@ -222,7 +222,7 @@ def test_what_is_said():
     assert h.initial_values() == {1: 0, 2: 0}
     h = load_history(DATA / "viper")
     assert h.ignored == ("1 failed operation",)
-    assert h.notes == ("1 read of a value that nobody wrote: the initial state",)
+    assert h.notes == ("1 read of a value that no transaction wrote: the initial state",)
     assert h.session_names == ("J2", "J10")
     h = load_history(DATA / "viper-initial")
     assert h.initial_values() == {1: 10, 2: 20}
@@ -233,11 +233,11 @@ def test_what_is_said():
         "1 transaction with the outcome false: aborted",
     )
     h = load_history(DATA / "dbcop-compact.json")
-    assert h.notes == ("1 read of version 0, which nobody wrote: the initial state",)
+    assert h.notes == ("1 read of version 0, which no transaction wrote: the initial state",)
     assert h.session_names == ("1", "3")
     assert h.ignored == ("1 session without transactions",)
     h = load_history(DATA / "awdit.txt")
-    assert h.initial == "none: a read of a number that nobody wrote comes from nowhere"
+    assert h.initial == "none: a read of a number that no transaction wrote is a violation"
 
 
 def test_places():
@@ -425,7 +425,7 @@ def test_open_content():
         load_history(io.BytesIO(b"---\n"))
     assert str(error.value) == (
         "<stream>: the content leaves the format open (got nothing but lines of dashes); "
-        "say --from hist or --from awdit"
+        "pass --from hist or --from awdit"
     )
 
 
@@ -521,7 +521,7 @@ def test_options_and_targets(tmp_path):
         (
             lambda: load_history(DATA / "cobra-times"),
             f"{DATA}/cobra-times/T1.log: the sizes of its records fit Cobra logs with timestamps "
-            "only; say --timestamps",
+            "only; pass --timestamps",
         ),
         (
             lambda: load_history(DATA / "cobra", timestamps=True),
@@ -576,7 +576,7 @@ def test_folders(tmp_path):
     with pytest.raises(HistoryError) as error:
         load_history(outer)
     assert str(error.value) == (
-        f"{outer}: a folder without history files; it holds the folder log: give that"
+        f"{outer}: a folder without history files; it has the folder log: name that one"
     )
 
 

@@ -38,7 +38,7 @@ def test_names_are_read() -> None:
         ([], ""),
     ]
     assert "labels of transactions: audit (2), 7 (1), n1 (1)" in history.notes
-    assert "levels asked for: ser (1)" in history.notes
+    assert "requested levels: ser (1)" in history.notes
     read = load_history(io.BytesIO(JSON.encode()), format="jepsen-json")
     assert (set(read.labels_of(0)), read.level_of(0)) == ({"a", "b"}, "rc")
 

@@ -28,12 +28,12 @@ def test_what_a_line_may_say():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("r(x,nil) || w(x)", "column 13: no transaction (got 'w(x)', expected r(key,value), "),
-        ("w(x,1) -> ", "column 11: no transaction (got nothing, expected "),
-        ("", "column 1: no transaction (got nothing"),
-        ("w(x,1) @3", "column 8: no transaction (got '@3'"),
-        ("w(x,1) %g r(x,1)", "column 11: no transaction (got 'r(x,1)'"),
-        ("rp(x,1)", "rp(x,1): no rows can be told here (expected none)"),
+        ("r(x,nil) || w(x)", "column 13: not a transaction (got 'w(x)', expected r(key,value), "),
+        ("w(x,1) -> ", "column 11: not a transaction (got nothing, expected "),
+        ("", "column 1: not a transaction (got nothing"),
+        ("w(x,1) @3", "column 8: not a transaction (got '@3'"),
+        ("w(x,1) %g r(x,1)", "column 11: not a transaction (got 'r(x,1)'"),
+        ("rp(x,1)", "rp(x,1): a line cannot give rows (expected none)"),
     ],
 )
 def test_what_is_no_line(text, said):

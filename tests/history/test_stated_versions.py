@@ -101,9 +101,9 @@ def test_mistakes_are_told_with_their_line(line, message):
     ("ops", "versions", "message"),
     [
         ([("w", "x", 1)], [1, 2], "got 2, expected one for each of 1"),
-        ([("append", "x", 1)], [1], "no operation on a register"),
-        ([("r", "x", [1])], [1], "no operation on a register"),
-        ([("w", "x", 1)], ["a"], "no integer of 64 bits"),
+        ([("append", "x", 1)], [1], "not an operation on a register"),
+        ([("r", "x", [1])], [1], "not an operation on a register"),
+        ([("w", "x", 1)], ["a"], "not a 64-bit integer"),
         ([("r", "x", 1, "initial")], [1], "names its source, too"),
     ],
 )

@@ -288,7 +288,7 @@ def test_levels_of_a_bank():
 
 def test_a_bank_is_not_written_as_another_format(tmp_path):
     """Read back, it would be judged by levels of which it tells nothing."""
-    with pytest.raises(HistoryError, match="no format could say that only some levels judge it"):
+    with pytest.raises(HistoryError, match="no format can state that only some levels judge it"):
         isolang.save_history(load(BANK % "{0 45, 1 50}"), tmp_path / "bank.edn")
     isolang.save_history(load(LOST.format("#{0}")), tmp_path / "set.edn")
 
@@ -339,7 +339,7 @@ def test_a_set_by_its_name(name):
 @pytest.mark.parametrize("name", ["bank", "counter", "set"])
 def test_a_model_that_a_file_has_nothing_of(name):
     """The name of a model makes no other operations ones of it."""
-    with pytest.raises(UnsupportedError, match="operations of no workload that can be read"):
+    with pytest.raises(UnsupportedError, match="operations of an unknown workload"):
         load("0 invoke acquire nil\n0 ok acquire nil", format=name)
 
 
@@ -385,7 +385,7 @@ def test_all_rows_at_once():
     ("text", "what"),
     [
         ("0 invoke add 1\n0 ok read #{1}", "line 2: the completion of another operation"),
-        ("0 invoke add nil\n0 invoke read #{}", "line 1: :add of no element"),
+        ("0 invoke add nil\n0 invoke read #{}", "line 1: :add of a wrong element"),
         (
             "0 invoke transfer {}\n0 ok transfer {}\n0 invoke read nil\n0 ok read 5",
             "line 3: a :read of a bank",

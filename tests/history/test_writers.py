@@ -282,7 +282,7 @@ def test_plume_text():
     assert out.getvalue() == b"w(1,5,1,1)\nr(2,0,1,1)\nr(1,5,1,3)\nw(1,6,2,-1)\n"
     assert report.notes == (
         "1 read of the initial state under its name here",
-        "1 aborted transaction: only the writes have a meaning",
+        "1 aborted transaction: only their writes count",
     )
 
 

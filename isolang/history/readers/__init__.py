@@ -1,1 +1,1 @@
-"""One reader for each format: the native core reads, and here its remarks become sentences."""
+"""One reader for each format: the native core reads, and these modules describe what it found."""

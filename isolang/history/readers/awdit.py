@@ -18,7 +18,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     return Reading(
         columns=columns,
         position_unit="line",
-        initial="none: a read of a number that nobody wrote comes from nowhere",
-        session="what stands between two lines of =",
+        initial="none: a read of a number that no transaction wrote is a violation",
+        session="the transactions between two lines of =",
         real_time="none: the format has no times",
     )

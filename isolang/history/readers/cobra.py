@@ -11,23 +11,23 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     Args:
         files: name and contents of each log.
         timeout: seconds; 0 for no limit.
-        timestamps: whether starts and commits are followed by a time.
+        timestamps: whether a time follows each start and commit.
 
     Raises:
         HistoryError: naming file and byte.
-        UnsupportedError: for reads of deleted keys, naming file and byte.
+        UnsupportedError: a read of a deleted key; the message names file and byte.
     """
     from isolang import _native
 
-    columns, say = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
-    ignored = remarks(say, ("empty_files", "log", "without transactions"))
-    contradicting = "of a write that has another transaction, key or value"
+    columns, report = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
+    ignored = remarks(report, ("empty_files", "log", "without transactions"))
+    contradicting = "of a write with another transaction, key or value"
     notes = [
         "every write id is 0xabddefee: a write is identified by key and value"
-        if say["duplicate_values"]
+        if report["duplicate_values"]
         else "a read names its write by id: that is its source",
         *remarks(
-            say,
+            report,
             ("missing_sources", "read", "of a write that is in no log"),
             ("contradicting_sources", "read", contradicting),
             ("unfinished", "log", "cut inside a transaction: indeterminate"),

@@ -31,21 +31,21 @@ def read_bincode(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_bincode, data, name, timeout=timeout)
+    columns, report = call_native(_native.read_bincode, data, name, timeout=timeout)
     ignored, notes = [], []
-    if say["failed_events"]:
-        ignored.append(counted(say["failed_events"], "failed operation"))
-    if say["info"]:
-        notes.append(f"recorded from {say['info']}")
-    if say["plan"]:
-        notes.append(Caveat("nothing in it succeeded: this is a plan that was never run"))
+    if report["failed_events"]:
+        ignored.append(counted(report["failed_events"], "failed operation"))
+    if report["info"]:
+        notes.append(f"recorded from {report['info']}")
+    if report["plan"]:
+        notes.append(Caveat("no transaction succeeded: this is a plan that was never run"))
     return Reading(
         columns=columns,
         position_unit="byte",
         initial="a read of 0",
         session=_SESSION,
         real_time=_REAL_TIME,
-        ignored=(*ignored, *_empty_sessions(say)),
+        ignored=(*ignored, *_empty_sessions(report)),
         notes=tuple(notes),
     )
 
@@ -59,8 +59,8 @@ def read_json(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_dbcop_json, data, name, timeout=timeout)
-    return _versions(columns, say, "record", (*unknown_fields(say), *_empty_sessions(say)))
+    columns, report = call_native(_native.read_dbcop_json, data, name, timeout=timeout)
+    return _versions(columns, report, "record", (*unknown_fields(report), *_empty_sessions(report)))
 
 
 def read_hist(files: Files, *, timeout: float) -> Reading:
@@ -72,17 +72,17 @@ def read_hist(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_hist, data, name, timeout=timeout)
-    return _versions(columns, say, "line", _empty_sessions(say))
+    columns, report = call_native(_native.read_hist, data, name, timeout=timeout)
+    return _versions(columns, report, "line", _empty_sessions(report))
 
 
 def _versions(
     columns: Columns,
-    say: Mapping[str, Any],
+    report: Mapping[str, Any],
     unit: Literal["line", "record"],
     ignored: tuple[str, ...],
 ) -> Reading:
-    zero = ("zero_reads", "read", "of version 0, which nobody wrote: the initial state")
+    zero = ("zero_reads", "read", "of version 0, which no transaction wrote: the initial state")
     return Reading(
         columns=columns,
         position_unit=unit,
@@ -90,10 +90,10 @@ def _versions(
         session=_SESSION,
         real_time=_REAL_TIME,
         ignored=ignored,
-        notes=tuple(remarks(say, zero)),
-        session_names=tuple(str(s) for s in say["sessions"]),
+        notes=tuple(remarks(report, zero)),
+        session_names=tuple(str(s) for s in report["sessions"]),
     )
 
 
-def _empty_sessions(say: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(remarks(say, ("empty_sessions", "session", "without transactions")))
+def _empty_sessions(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(remarks(report, ("empty_sessions", "session", "without transactions")))

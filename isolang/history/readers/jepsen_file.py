@@ -22,16 +22,16 @@ _MAGIC: Final = b"JEPSEN"
 _VERSIONS: Final = (0, 1)
 _INDEX, _FRESSIAN, _PARTIAL_MAP, _STREAM, _VECTOR = range(1, 6)
 _HEADER: Final = 28
-"""Bytes of a block's header: length, checksum, type, and what is left of the 16 given to that."""
+"""Bytes of a block's header: length, checksum, and 16 that begin with the type."""
 
 
 def read(files: Files, *, timeout: float) -> Reading:
     """Read one file.
 
     Raises:
-        HistoryError: it is damaged, or has no history.
-        UnsupportedError: of a later version, or a history that cannot be judged.
-        TimeoutError: after ``timeout`` seconds; 0 is no limit.
+        HistoryError: the file is damaged, or has no history.
+        UnsupportedError: the file has a later version, or a history that cannot be judged.
+        TimeoutError: ``timeout`` seconds passed; 0 means none.
     """
     ((name, data),) = files
     until = time.monotonic() + timeout if timeout else None
@@ -39,10 +39,10 @@ def read(files: Files, *, timeout: float) -> Reading:
     text = "\n".join(lines).encode()
     guess = detect(text)
     if len(guess.formats) != 1:
-        msg = f"{name}: operations of no known kind (got {guess.looks_like})"
+        msg = f"{name}: operations of an unknown kind (got {guess.looks_like})"
         raise UnsupportedError(msg)
-    left = max(until - time.monotonic(), 1e-9) if until is not None else 0.0
-    return FORMATS[guess.formats[0]].read(((name, text),), timeout=left)
+    remaining = max(until - time.monotonic(), 1e-9) if until is not None else 0.0
+    return FORMATS[guess.formats[0]].read(((name, text),), timeout=remaining)
 
 
 class _File:
@@ -57,7 +57,7 @@ class _File:
         if version not in _VERSIONS:
             msg = (
                 f"{name}: Jepsen's binary file of version {version} (expected 0 or 1); give the "
-                "history.edn of the same run, which Jepsen writes beside it"
+                "history.edn of the same run, which Jepsen writes next to it"
             )
             raise UnsupportedError(msg)
         if not index:
@@ -69,7 +69,7 @@ class _File:
         return HistoryError(f"{self.name}: a damaged Jepsen file: {what}; {hint}")
 
     def block_at(self, at: int) -> tuple[int, bytes]:
-        """The type and the contents of a block, whose checksum is right."""
+        """Return the type and the contents of a block, after checking its checksum."""
         if not 0 < at <= len(self.data) - _HEADER:
             raise self.fail(f"a block at byte {at} of {len(self.data)}")
         length, checksum, kind = struct.unpack_from(">qIh", self.data, at)
@@ -82,7 +82,7 @@ class _File:
         return kind, contents
 
     def index(self, kind: int, contents: bytes) -> tuple[int, dict[int, int]]:
-        """The root of the file, and where each block is."""
+        """Return the root of the file, and the place of each block."""
         if kind != _INDEX or len(contents) % 12 != 4:
             raise self.fail(f"a block of type {kind} where its index should be")
         (root,) = struct.unpack_from(">i", contents)
@@ -94,7 +94,7 @@ class _File:
         return self.block_at(self.places[number])
 
     def history(self) -> list[str]:
-        """The text of each operation."""
+        """Return the text of each operation."""
         number, seen = self.root, set[int]()
         while number and number not in seen:
             seen.add(number)
@@ -119,7 +119,7 @@ class _File:
         raise HistoryError(msg)
 
     def operations(self, number: int, depth: int) -> list[str]:
-        """The operations of a block, and of those that it refers to."""
+        """Return the operations of a block and of the blocks that it refers to."""
         kind, contents = self.block(number)
         if kind in (_FRESSIAN, _STREAM):
             found = self.texts(contents)
@@ -135,7 +135,7 @@ class _File:
         return found
 
     def texts(self, contents: bytes) -> list[str]:
-        """The values of a block, one after the other."""
+        """Return the values of a block."""
         values, found = Fressian(contents), []
         try:
             while not values.at_end():

@@ -1,10 +1,10 @@
-"""Leopard's traces: one JSON object for each operation, with the times of its sending and answer.
+"""Leopard's traces: one JSON object for each operation, with the times of its request and answer.
 
-Keys are (table, primary key, column). A ``LOCKING_READ`` or ``UNCOMMITTED_READ`` sees something
-else than a consistent read does, so its values are left out and counted; what the statement writes
-is not. The published guideline does not name the records of the ends: ``COMMIT`` and
-``ROLLBACK`` are taken, in any case of letters. Where a trace has none at all, every transaction
-counts as committed with its last operation; else one without such a record is indeterminate.
+Keys are (table, primary key, column). A ``LOCKING_READ`` or ``UNCOMMITTED_READ`` sees other values
+than a consistent read, so these values are ignored and counted; the writes of the statement are
+not. The published guideline does not name the records that end a transaction: they are ``COMMIT``
+and ``ROLLBACK`` here, in upper or lower case. If a trace has none at all, every transaction counts
+as committed with its last operation; otherwise one without such a record is indeterminate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BEGINS: Final = ("BEGIN", "START", "START_TRANSACTION")
 
 
 class _Traced(Struct):
-    """A transaction on its way."""
+    """A transaction under construction."""
 
     session: str
     begin: int
@@ -44,18 +44,18 @@ class _Traced(Struct):
 
 
 def read(files: Files, *, timeout: float = 0.0) -> Reading:
-    """Read traces, of any number of files.
+    """Read the traces of any number of files.
 
     Raises:
-        HistoryError: a line is no operation of a trace, or its times do not fit together.
+        HistoryError: a line is not an operation of a trace, or its times do not fit together.
     """
     from isolang.history.build import build
 
     traced: dict[str, _Traced] = {}
-    left_out = 0
+    skipped = 0
     for name, data in files:
         for number, record in _records(data, name):
-            left_out += _take(record, traced, f"{name}:{number}")
+            skipped += _take(record, traced, f"{name}:{number}")
     ended = any(t.status is not None for t in traced.values())
     ordered = sorted(traced.values(), key=lambda t: (t.begin, t.end))
     found = [
@@ -72,8 +72,8 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
     ]
     reading = build(found, initial=None, name=files[0][0] if files else "trace")
     ignored = list(reading.ignored)
-    if left_out:
-        ignored.append(Caveat(f"{left_out} values of locking and uncommitted reads"))
+    if skipped:
+        ignored.append(Caveat(f"{skipped} values of locking and uncommitted reads"))
     no_commit = Caveat("the trace has no COMMIT: every transaction counts as committed")
     notes = () if ended else (no_commit,)
     return replace(
@@ -86,7 +86,7 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
 
 
 def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
-    """The objects of a file, one a line or one list of all, with their lines or places."""
+    """Yield the objects of a file, one per line or in one list, with their lines or indices."""
     text = data.decode("utf-8", "replace")
     if text.lstrip().startswith("["):
         try:
@@ -104,14 +104,14 @@ def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
-    """Take one operation; how many values of reads were left out."""
+    """Add one operation to its transaction, and return how many values of reads it skips."""
     try:
         session, txn = str(record["threadID"]), str(record["transactionID"])
         kind = str(record["operationTraceType"]).upper()
         begin, end = record["startTimestamp"], record["finishTimestamp"]
     except (KeyError, TypeError):
         raise HistoryError(
-            f"{where}: no operation of a Leopard trace (expected threadID, transactionID, "
+            f"{where}: not an operation of a Leopard trace (expected threadID, transactionID, "
             "operationTraceType, startTimestamp, finishTimestamp)"
         ) from None
     if type(begin) is not int or type(end) is not int or begin > end:
@@ -132,26 +132,26 @@ def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
     if kind in _BEGINS:
         return 0
     consistent = record.get("readMode") in (None, "CONSISTENT_READ")
-    left_out = 0
+    skipped = 0
     for name, word in (("readTupleList", "r"), ("writeTupleList", "w")):
         for key, value in _values(record.get(name), f"{where}: {name}"):
             if word == "r" and not consistent:
-                left_out += 1
+                skipped += 1
                 continue
             t.ops.append((word, key, value))
             t.times.append((begin, end))
-    return left_out
+    return skipped
 
 
 def _values(tuples: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Of each row and column the key and the value."""
+    """Yield the key and the value for each row and column."""
     for row in tuples or ():
         try:
             prefix = f"{row['table']}/{row['primaryKey']}"
             columns = row["valueMap"].items()
         except (KeyError, TypeError, AttributeError):
             raise HistoryError(
-                f"{where}: no row (expected table, primaryKey and valueMap)"
+                f"{where}: not a row (expected table, primaryKey and valueMap)"
             ) from None
         for column, value in columns:
             yield f"{prefix}/{column}", value

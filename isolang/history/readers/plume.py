@@ -14,14 +14,16 @@ def read(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_plume, data, name, timeout=timeout)
-    notes = remarks(say, ("zero_writes", "write", "of 0: a read of 0 may come from there, too"))
-    if say["aborted_transactions"]:
+    columns, report = call_native(_native.read_plume, data, name, timeout=timeout)
+    notes = remarks(report, ("zero_writes", "write", "of 0: a read of 0 may come from there, too"))
+    if report["aborted_transactions"]:
         notes.append(
-            f"{counted(say['aborted_lines'], 'line')} of aborted transactions without names: "
-            f"{counted(say['aborted_transactions'], 'run')} of lines"
+            f"{counted(report['aborted_lines'], 'line')} of aborted transactions without names: "
+            f"{counted(report['aborted_transactions'], 'run')} of lines"
         )
-    notes += remarks(say, ("interleaved_lines", "line", "apart from the others of the transaction"))
+    notes += remarks(
+        report, ("interleaved_lines", "line", "apart from the others of the transaction")
+    )
     return Reading(
         columns=columns,
         position_unit="line",
@@ -29,5 +31,5 @@ def read(files: Files, *, timeout: float) -> Reading:
         session="the third number of a line",
         real_time="none: the format has no times",
         notes=tuple(notes),
-        session_names=tuple(str(s) for s in say["session_labels"]),
+        session_names=tuple(str(s) for s in report["session_labels"]),
     )

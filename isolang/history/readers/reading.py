@@ -1,4 +1,4 @@
-"""What a reader gives back: columns, and how it understood the input."""
+"""The result of a reader: columns, and how it interpreted the input."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Reading(Struct, frozen=True, kw_only=True):
 def call_native(
     read: Callable[..., tuple[Columns, Mapping[str, Any]]], *args: Any, timeout: float
 ) -> tuple[Columns, Mapping[str, Any]]:
-    """Run a native reader: its columns, and its remarks.
+    """Run a native reader, and return its columns and its report.
 
     Raises:
-        HistoryError: if the input is not what its format says.
-        UnsupportedError: if it is, but of a kind that cannot be judged.
-        TimeoutError: after ``timeout`` seconds; 0 is no limit.
+        HistoryError: the input does not follow its format.
+        UnsupportedError: the input is of a kind that cannot be judged.
+        TimeoutError: ``timeout`` seconds passed; 0 means none.
     """
     from isolang import _native
 
@@ -53,7 +53,7 @@ def call_native(
 
 
 def _utf8(arg: Any) -> Any:
-    """Give the native core only text that has an encoding: file names may hold half characters."""
+    """Return an argument with encodable text only: file names may contain half characters."""
     if isinstance(arg, str):
         return arg.encode("utf-8", "backslashreplace").decode()
     if isinstance(arg, list | tuple):
@@ -62,28 +62,28 @@ def _utf8(arg: Any) -> Any:
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """Count in words: ``1 read``, ``2 reads``."""
+    """Return a count in words: ``1 read``, ``2 reads``."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def remarks(say: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
-    """Sentences about what a native reader counted, one for each count that is not 0.
+def remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
+    """Return sentences about the counts of a native reader, one for each that is not 0.
 
     Args:
-        say: its remarks.
-        forms: of each count its name, what was counted, and the rest of the sentence.
+        report: its report.
+        forms: for each count its name, the noun, and the rest of the sentence.
     """
-    return [f"{counted(say[name], one)} {rest}" for name, one, rest in forms if say[name]]
+    return [f"{counted(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
 
 
-def unknown_fields(say: Mapping[str, Any]) -> list[str]:
-    """The phrase about fields that a reader does not know, if there were any."""
-    fields = say["unknown_fields"]
+def unknown_fields(report: Mapping[str, Any]) -> list[str]:
+    """Return a phrase about unknown fields, if there are any."""
+    fields = report["unknown_fields"]
     return [f"unknown fields: {', '.join(fields)}"] if fields else []
 
 
 def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
-    """Names of sessions where each is a file: they are called like their files."""
+    """Return names of sessions after their files, for formats with one file per session."""
     import numpy as np
 
     newest = np.maximum.accumulate(columns.txn_session)  # they are numbered as they appear

@@ -15,23 +15,22 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 
     Args:
         files: the file.
-        failed_cas: what a comparison that failed says: ``compared``, that it saw another value;
-            ``nothing``; or ``auto``, the first of the lines of a log, and of maps where their
-            ``:error`` names the comparison.
+        failed_cas: how to read a failed comparison: ``compared``, it saw another value;
+            ``nothing``, it is unknown what it saw; or ``auto``: the former for the lines of a log,
+            and for maps whose ``:error`` names the comparison.
         timeout: in seconds, 0 for none.
 
     Raises:
         HistoryError: naming file and line.
-        UnsupportedError: for operations of other objects, and texts of which it would not be clear
-            who wrote them.
+        UnsupportedError: an operation on another object, or a text whose writer would be ambiguous.
     """
     from isolang import _native
 
     ((name, data),) = files
-    columns, say = call_native(_native.read_registers, data, name, failed_cas, timeout=timeout)
+    columns, report = call_native(_native.read_registers, data, name, failed_cas, timeout=timeout)
     real_time = "none: the file has completions only, no :invoke"
     if columns.has_time:
-        by = ":index" if say["order"] == "index" else "lines"
+        by = ":index" if report["order"] == "index" else "lines"
         real_time = f"the order of {by}, from :invoke to :ok or :fail"
     return Reading(
         columns=columns,
@@ -39,25 +38,25 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
         initial="a read of nil, of the empty text, or of a free lock",
         session="one :process",
         real_time=real_time,
-        ignored=_ignored(say),
-        notes=_notes(say),
-        session_names=session_names(say["session_labels"]),
+        ignored=_ignored(report),
+        notes=_notes(report),
+        session_names=session_names(report["session_labels"]),
     )
 
 
-def _ignored(say: Mapping[str, Any]) -> tuple[str, ...]:
-    unknown = "that did not succeed and of which nothing else is known"
+def _ignored(report: Mapping[str, Any]) -> tuple[str, ...]:
+    unknown = "that did not succeed and whose effect is unknown"
     refused = "that failed, and may not have run (--failed-cas compared)"
     strays = ("stray_completions", "completion", "without invocation or value")
     return (
         *remarks(
-            say,
+            report,
             ("nonclient", "operation", "of no client"),
             ("other_lines", "line", "of other loggers"),
         ),
-        *map(Caveat, remarks(say, strays)),
+        *map(Caveat, remarks(report, strays)),
         *remarks(
-            say,
+            report,
             ("unknown_operations", "operation", unknown),
             ("unknown_reads", "read", "without an answer, whose results are not known"),
             ("refused", "comparison", refused),
@@ -65,9 +64,9 @@ def _ignored(say: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _notes(say: Mapping[str, Any]) -> tuple[str, ...]:
-    failed = "that failed: a read of something else than was expected"
-    found = remarks(say, ("saw_another", "comparison", failed))
-    if say["appends"]:
-        found.append("a value stands for its last part; what each append followed is a read of it")
+def _notes(report: Mapping[str, Any]) -> tuple[str, ...]:
+    failed = "that failed: a read of a value other than the expected one"
+    found = remarks(report, ("saw_another", "comparison", failed))
+    if report["appends"]:
+        found.append("a value stands for its last part; each append reads the part that it follows")
     return tuple(found)

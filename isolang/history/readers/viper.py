@@ -26,27 +26,27 @@ def read(files: Files, *, timeout: float) -> Reading:
 
     from isolang import _native
 
-    columns, say = call_native(_native.read_viper, list(files), timeout=timeout)
-    initial = "any read of a value that nobody wrote, as Viper has it"
-    if "initial" in say:
-        declare_initial(columns, say["initial"], files[0][0])
-        initial = 'what the "isInitial" transaction wrote, nil, or a 0 that nobody wrote'
+    columns, report = call_native(_native.read_viper, list(files), timeout=timeout)
+    initial = "any read of a value that no transaction wrote, as in Viper"
+    if "initial" in report:
+        declare_initial(columns, report["initial"], files[0][0])
+        initial = 'what the "isInitial" transaction wrote, nil, or a 0 that no transaction wrote'
     notes = []
-    if say["outcomes"]:
+    if report["outcomes"]:
         notes.append("the fourth slot of an operation is its transaction's outcome (IsoVista's)")
     aborted = int(np.count_nonzero(columns.txn_status == c.ABORTED))
     if aborted:
         notes.append(f"{counted(aborted, 'transaction')} with the outcome false: aborted")
-    initial_reads = "of a value that nobody wrote: the initial state"
-    notes += remarks(say, ("initial_reads", "read", initial_reads))
-    if say["ranges"]:
+    initial_reads = "of a value that no transaction wrote: the initial state"
+    notes += remarks(report, ("initial_reads", "read", initial_reads))
+    if report["ranges"]:
         what = "of another key in it no version was there, not even a deleted row"
-        notes.append(f"{counted(say['ranges'], 'range')}: {what}")
+        notes.append(f"{counted(report['ranges'], 'range')}: {what}")
     ignored = []
     failed = int(np.count_nonzero(columns.op_ok == 0))
     if failed:
         ignored.append(counted(failed, "failed operation"))
-    ignored += unknown_fields(say)
+    ignored += unknown_fields(report)
     used = set(columns.txn_file.tolist())
     empty = [plain_name(name) for i, (name, _) in enumerate(files) if i not in used]
     if empty:

@@ -1,8 +1,8 @@
-"""Writing a history in another format, without losing anything silently.
+"""Writers of histories, which lose nothing silently.
 
-What a format cannot express is an error that says so. Two ways out, both reported:
-``renumber=True`` gives keys and values numbers of their own (nothing is lost but the names), and
-``drop`` leaves out what is named there.
+If a format cannot express a history, that is an error. There are two ways out, and both are
+reported: ``renumber=True`` replaces keys and values by numbers (only the names are lost), and
+``drop`` leaves out what it names.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ def save_history(
     """Save a history in a file that ``load_history`` reads.
 
     Args:
-        history: what to save.
-        path: the file, or a folder that is not there yet for formats in :data:`FOLDERS`.
+        history: the history to save.
+        path: the file, or a new folder for formats in :data:`FOLDERS`.
         format: one of :data:`WRITABLE`, or ``auto``: by the file's suffix, see :data:`SUFFIXES`.
-        renumber: as :func:`write_history` has it.
-        drop: as :func:`write_history` has it.
+        renumber: see :func:`write_history`.
+        drop: see :func:`write_history`.
 
     Raises:
-        HistoryError: if the format cannot express the history (nothing is written then), the suffix
-            names none, or the file cannot be written.
+        HistoryError: the format cannot express the history (then nothing is written), the suffix
+            names no format, or the file cannot be written.
     """
     if format == "auto":
         found = SUFFIXES.get(Path(path).suffix.lower())
         if found is None:
             msg = (
                 f"{path}: no format to write (got the suffix {Path(path).suffix!r}, expected "
-                f"{', '.join(SUFFIXES)}); or say format="
+                f"{', '.join(SUFFIXES)}); or pass format="
             )
             raise HistoryError(msg)
         format = found  # noqa: A001
@@ -98,16 +98,16 @@ def write_history(
     """Write a history.
 
     Args:
-        history: what to write.
-        target: a path, or a binary stream; a path of a folder that is not there yet for formats in
+        history: the history to write.
+        target: a path, or a binary stream; the path of a new folder for formats in
             :data:`FOLDERS`.
         format: one of :data:`WRITABLE`; ``dbcop`` is bincode.
-        renumber: give numbers to keys and values that the format cannot express as they are, so
-            that each read still has exactly the writes to come from that it had.
-        drop: what may be left out: names from :data:`DROPPABLE`.
+        renumber: whether to number keys and values that the format cannot express, so that each
+            read keeps exactly its possible sources.
+        drop: what to leave out: names from :data:`DROPPABLE`.
 
     Raises:
-        HistoryError: if the format cannot express the history (nothing is written then), or the
+        HistoryError: the format cannot express the history (then nothing is written), or the
             target cannot be written.
     """
     from isolang.history.formats import ALIASES
@@ -124,7 +124,7 @@ def write_history(
         raise HistoryError(msg)
     if history.levels:
         what = history.notes[0] if history.notes else "it"
-        msg = f"{history.name}: {what}; no format could say that only some levels judge it"
+        msg = f"{history.name}: {what}; no format can state that only some levels judge it"
         raise HistoryError(msg)
     module, _, function = _ENCODERS[name].partition(":")
     encode = getattr(import_module(f"isolang.history.writers.{module}"), function)

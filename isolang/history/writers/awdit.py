@@ -1,7 +1,8 @@
 """AWDIT's text: ``r key value`` lines; runs of - separate transactions, runs of = sessions.
 
-There is no initial state, so where one is read, a first transaction in a session of its own writes
-0 to those keys; a note says to declare it when it is read (``initial=1``, ``--initial 1``).
+The format has no initial state. If a history reads it, a first transaction in its own session
+writes 0 to those keys; a note asks to declare it when the file is read (``initial=1``, ``--initial
+1``).
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.history.writers.numbers import numbered
-from isolang.history.writers.outline import Target
+from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, WriteReport
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_TARGET = Target(name="AWDIT text", aborted=False)
+_TARGET = FormatFeatures(name="AWDIT text", aborted=False)
 
 
 def encode(
@@ -24,7 +25,7 @@ def encode(
     """Encode a history.
 
     Raises:
-        HistoryError: if the text cannot express it.
+        HistoryError: the text cannot express it.
     """
     found = numbered(history, _TARGET, bits=64, zero_writable=False, renumber=renumber, drop=drop)
     initial = sorted(set(found.keys[found.values == 0].tolist()))

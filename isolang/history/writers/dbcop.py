@@ -1,20 +1,20 @@
-"""dbcop's three formats; the initial state is 0 in bincode, and has a name of its own in others."""
+"""dbcop's three formats; the initial state is 0 in bincode, and has its own name in the others."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from isolang.history.writers.numbers import Row, numbered
-from isolang.history.writers.outline import Target
+from isolang.history.writers.numbers import NumberedTransaction, numbered
+from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, Sink, WriteReport
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_BINCODE = Target(name="dbcop bincode", failed=True, empty=True)
-_JSON = Target(name="dbcop JSON", empty=True)
-_HIST = Target(name=".hist")
+_BINCODE = FormatFeatures(name="dbcop bincode", failed=True, empty=True)
+_JSON = FormatFeatures(name="dbcop JSON", empty=True)
+_HIST = FormatFeatures(name=".hist")
 
 
 def bincode(
@@ -23,7 +23,7 @@ def bincode(
     """Encode a history as dbcop's bincode.
 
     Raises:
-        HistoryError: if it cannot express it.
+        HistoryError: the format cannot express it.
     """
     from isolang import _native
 
@@ -44,12 +44,12 @@ def to_json(
     """Encode a history as dbcop's JSON: a list of sessions.
 
     Raises:
-        HistoryError: if it cannot express it.
+        HistoryError: the format cannot express it.
     """
-    # A version 0 that nobody writes is initial: so nobody may write it.
+    # An unwritten version 0 is initial, so that no transaction may write it.
     found = numbered(history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop)
 
-    def transaction(row: Row) -> dict[str, object]:
+    def transaction(row: NumberedTransaction) -> dict[str, object]:
         events = [
             {"Write" if write else "Read": {"variable": key, "version": version or None}}
             for write, key, version in row.ops
@@ -64,11 +64,11 @@ def hist(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Con
     """Encode a history as ``.hist`` text: one transaction per line.
 
     Raises:
-        HistoryError: if it cannot express it.
+        HistoryError: the format cannot express it.
     """
     found = numbered(history, _HIST, bits=64, zero_writable=False, renumber=renumber, drop=drop)
 
-    def line(row: Row) -> str:
+    def line(row: NumberedTransaction) -> str:
         events = (f"{k}:={v}" if write else f"{k}=={v or '?'}" for write, k, v in row.ops)
         return f"[{' '.join(events)}]{'' if row.committed else '!'}\n"
 

@@ -1,7 +1,7 @@
 """Jepsen's operation maps, in EDN or JSON: one per line, sessions as processes.
 
-With real time, ``:invoke`` and ``:ok`` lines stand in its order. Without, there are completions
-only: any order of invocations would claim a real-time order that the history does not have.
+With real time, ``:invoke`` and ``:ok`` lines are in its order. Without, there are only completions:
+any order of invocations would claim a real-time order that the history does not have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from isolang.history import columns as c
 from isolang.history.readers.reading import counted
 from isolang.history.values import INTEGER, NATURAL, NIL, STRING, show
 from isolang.history.writers.naming import INITIAL, Names, name_values
-from isolang.history.writers.outline import Outline, Target, outline
+from isolang.history.writers.outline import FormatFeatures, Outline, outline
 from isolang.history.writers.report import Contents, Sink, WriteReport
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from isolang.history.history import History
 
-_EDN = Target(
+_EDN = FormatFeatures(
     name="EDN",
     lists=True,
     rows=True,
@@ -38,7 +38,7 @@ _EDN = Target(
     empty=True,
     hint="",
 )
-_JSON = Target(
+_JSON = FormatFeatures(
     name="JSON",
     lists=True,
     indeterminate=True,
@@ -56,7 +56,7 @@ def edn(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Cont
     """Encode a history in EDN.
 
     Raises:
-        HistoryError: if EDN cannot express it.
+        HistoryError: EDN cannot express it.
     """
     return _encode(history, _Texts(history, json=False), "edn", renumber=renumber, drop=drop)
 
@@ -67,7 +67,7 @@ def to_json(
     """Encode a history in JSON: the maps of EDN, with strings for keywords.
 
     Raises:
-        HistoryError: if JSON cannot express it.
+        HistoryError: JSON cannot express it.
     """
     return _encode(history, _Texts(history, json=True), "jepsen-json", renumber=renumber, drop=drop)
 
@@ -127,12 +127,12 @@ def _encode(
 
 
 class _Texts:
-    """Texts of atoms that are no numbers, checked by reading them back.
+    """Texts of atoms other than numbers, checked by reading them back.
 
     Attributes:
-        json: whether they are JSON's.
-        keys: of keys, by atom.
-        values: of values, by atom.
+        json: whether the texts are JSON.
+        keys: the texts of keys, by atom.
+        values: the texts of values, by atom.
     """
 
     def __init__(self, history: History, *, json: bool) -> None:
@@ -143,14 +143,14 @@ class _Texts:
         self._columns = history.columns
 
     def expressible(self, atoms: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Say which values can be written; the texts of those that need one are kept."""
+        """Return which atoms the format can express, and cache the text of the others."""
         import numpy as np
 
         kinds = self._columns.value_kinds()[atoms]
         fits = np.isin(kinds, (NIL, INTEGER, NATURAL))
         for i in np.flatnonzero(~fits).tolist():
             atom = int(atoms[i])
-            if atom == self._columns.deleted:  # no value, but an operation
+            if atom == self._columns.deleted:  # an operation, not a value
                 fits[i] = True
                 continue
             text = self._text(self._columns.value(atom))
@@ -159,10 +159,10 @@ class _Texts:
         return fits
 
     def check_keys(self, part: Outline) -> None:
-        """Find the texts of keys that are written.
+        """Cache the texts of the keys to write.
 
         Raises:
-            HistoryError: if one has none.
+            HistoryError: a key has no text.
         """
         import numpy as np
 
@@ -180,10 +180,10 @@ class _Texts:
             self.keys[int(self._columns.key_atom[key])] = text
 
     def versions(self, part: Outline) -> dict[int, str]:
-        """Find the texts of versions that are no numbers.
+        """Return the texts of versions other than numbers.
 
         Raises:
-            HistoryError: if one has none.
+            HistoryError: a version has no text.
         """
         import numpy as np
 
@@ -197,17 +197,17 @@ class _Texts:
                 continue
             text = self._text((kind, payload))
             if text is None:
-                said = f"the version {show(kind, payload)} cannot be expressed in {part.target}"
-                msg = f"{part.history.name}: {said}"
+                message = f"the version {show(kind, payload)} cannot be expressed in {part.target}"
+                msg = f"{part.history.name}: {message}"
                 raise HistoryError(msg)
             texts[version] = text
         return texts
 
     def groups(self, part: Outline) -> dict[int, str]:
-        """Find the texts of groups.
+        """Return the texts of groups.
 
         Raises:
-            HistoryError: if one has none.
+            HistoryError: a group has no text.
         """
         import numpy as np
 
@@ -226,7 +226,7 @@ class _Texts:
         return texts
 
     def names(self, sets: Sequence[tuple[str, ...]]) -> list[str]:
-        """The text of each set of names."""
+        """Return the text of each set of names."""
         between = "," if self.json else " "
 
         def text(names: tuple[str, ...]) -> str:
@@ -236,7 +236,7 @@ class _Texts:
         return [text(names) for names in sets]
 
     def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:
-        """Give the text of an atom, if it means the same atom there: as a key, or as a value.
+        """Return the text of an atom, if reading it as a key (or as a value) returns the same atom.
 
         The row ``[:t 1]`` is a key; as a value it would be a list.
         """
@@ -264,7 +264,7 @@ class _Texts:
 
 
 def _check_indeterminate_reads(part: Outline, names: Names) -> None:
-    """In ``:info`` maps nil means "not known", so there a read of the initial state has no text."""
+    """Refuse reads of the initial state in ``:info`` maps, where nil means an unknown result."""
     import numpy as np
 
     history = part.history
@@ -282,10 +282,10 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
 
 def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
-    """Note the sessions that end sooner: a process goes on as a new session after ``:info``.
+    """Return a note on sessions that continue after ``:info``, where the format begins a new one.
 
     Raises:
-        HistoryError: if there are some, and they may not.
+        HistoryError: there are some, and the user does not drop their order.
     """
     import numpy as np
 
@@ -308,12 +308,12 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
 
 
 def _processes(part: Outline) -> list[int]:
-    """Numbers that the input gave to its sessions are kept; else they are counted from 0."""
+    """Return a number for each session: that of the input, if all have one; else from 0."""
     history = part.history
     session_of = history.columns.txn_session
     sessions = part.sessions()
-    given = [history.session_name(int(session_of[part.txns[s[0]]])) for s in sessions]
-    canonical = all(n.isdecimal() and str(int(n)) == n and len(n) < 19 for n in given)
-    if history.session_names and canonical and len(set(given)) == len(given):
-        return [int(n) for n in given]
-    return list(range(len(given)))
+    names = [history.session_name(int(session_of[part.txns[s[0]]])) for s in sessions]
+    canonical = all(n.isdecimal() and str(int(n)) == n and len(n) < 19 for n in names)
+    if history.session_names and canonical and len(set(names)) == len(names):
+        return [int(n) for n in names]
+    return list(range(len(names)))

@@ -1,7 +1,7 @@
 """Formats in which a history is a folder of logs, one for each session: Cobra's and Viper's.
 
-Both hold committed transactions only. Cobra's logs are of the duplicate-value variant, in which a
-write is its key and value: the variant that means what a history by value means.
+Both contain only committed transactions. Cobra's logs are of the duplicate-value variant, in which
+a write is its key and value, as in a history by value.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import json
 import struct
 from typing import TYPE_CHECKING
 
-from isolang.history.writers.numbers import Row, numbered
-from isolang.history.writers.outline import Target
+from isolang.history.writers.numbers import NumberedTransaction, numbered
+from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, WriteReport
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_COBRA = Target(name="Cobra logs", aborted=False, empty=True)
-_VIPER = Target(name="Viper logs", aborted=False, empty=True)
+_COBRA = FormatFeatures(name="Cobra logs", aborted=False, empty=True)
+_VIPER = FormatFeatures(name="Viper logs", aborted=False, empty=True)
 _UNIVERSAL, _INITIAL = 0xABDDEFEE, 0xBEBEEBEE  # write ids: of every write, and of the initial state
 
 
@@ -28,11 +28,11 @@ def cobra(
     """Encode a history as Cobra's logs, by file name.
 
     Raises:
-        HistoryError: if they cannot express it.
+        HistoryError: the logs cannot express it.
     """
     found = numbered(history, _COBRA, bits=63, zero_writable=False, renumber=renumber, drop=drop)
 
-    def records(row: Row) -> bytes:
+    def records(row: NumberedTransaction) -> bytes:
         out = [struct.pack(">cq", b"S", row.ordinal)]
         for write, key, value in row.ops:
             who = _UNIVERSAL if value else _INITIAL
@@ -43,7 +43,7 @@ def cobra(
             )
         return b"".join([*out, struct.pack(">cq", b"C", row.ordinal)])
 
-    files = {  # they are read in the order of their names
+    files = {  # readers take them in the order of their names
         f"T{i:05d}.log": b"".join(map(records, rows)) for i, rows in enumerate(found.sessions())
     }
     return files, found.report("cobra")
@@ -55,11 +55,11 @@ def viper(
     """Encode a history as Viper's logs, by file name.
 
     Raises:
-        HistoryError: if they cannot express it.
+        HistoryError: the logs cannot express it.
     """
     found = numbered(history, _VIPER, bits=63, zero_writable=False, renumber=renumber, drop=drop)
 
-    def line(row: Row) -> str:
+    def line(row: NumberedTransaction) -> str:
         ops = [
             ["w", key, value, True] if write else ["r", key, value or "nil", False]
             for write, key, value in row.ops

@@ -1,17 +1,17 @@
-"""What each operation's value is called in another format.
+"""Names of values in another format.
 
 A format has one name for the initial state, ``nil`` or 0; a history may have two, nil and an
 initial value of the key. A name may change only if every read keeps exactly the writes that it may
 come from. So, for each key, with I the names of its initial state and τ the format's name for it:
 
-* a read of v in I becomes a read of τ. If v is not τ itself, nobody may write v, and nobody τ: else
-  the read would lose or gain writers;
-* a read of anything else called τ would become initial: refused.
+* a read of v in I becomes a read of τ. If v is not τ itself, no transaction may write v or τ:
+  otherwise the read would lose or gain writers;
+* a read of another value whose name is τ would become initial: refused.
 
-``renumber`` gives new names instead. Reads by value: equal values get equal numbers, and all of I
-becomes τ (if somebody writes a value in I, then no other name in I may occur). Reads with an
-explicit source: each *write* gets a number of its own, and a read the number of its source; a
-missing source gets a number that nobody writes.
+``renumber`` makes new names instead. For reads by value, equal values get equal numbers, and all of
+I becomes τ (if a transaction writes a value in I, then no other name in I may occur). For reads
+with an explicit source, each *write* gets its own number, and a read the number of its source; a
+missing source gets a number that no transaction writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from isolang.history.writers.outline import Outline
 
-# Names that are no atoms, as in native/writers/writers.hpp; the number n is FIRST_NUMBER - n.
+# Names other than atoms, as in native/writers/writers.hpp; the number n is FIRST_NUMBER - n.
 INITIAL: Final = -2
 FIRST_NUMBER: Final = -3
 
@@ -40,9 +40,9 @@ class Names(Struct, frozen=True, kw_only=True):
     """The names of values in the other format.
 
     Attributes:
-        of: for each operation that is written, an atom (or the number of a list), the unknown
+        of: for each operation to write, an atom (or the number of a list), the unknown
             value, :data:`INITIAL`, or a new number.
-        notes: what changed.
+        notes: the changes.
     """
 
     of: NDArray[np.int64]
@@ -57,26 +57,26 @@ def name_values(
     tau_writable: bool,
     renumber: bool,
 ) -> Names:
-    """Find the name of each operation's value.
+    """Return the name of each operation's value.
 
     Args:
-        part: what is written.
+        part: the part of the history to write.
         tau: the atom of the format's name for the initial state, below -1 if the history has no
             such atom.
-        expressible: of some atoms, which can be written as they are.
+        expressible: returns which of some atoms the format can express.
         tau_writable: whether the format distinguishes a write of that name from the initial state.
-        renumber: whether new names may be given.
+        renumber: whether values may get new names.
 
     Raises:
-        HistoryError: if a value has no name in the format.
+        HistoryError: a value has no name in the format.
     """
     import numpy as np
 
     history = part.history
     ops = _Operations(part, tau)
-    says = _problems(ops, part.target, expressible, tau_writable=tau_writable)
+    problems = _problems(ops, part.target, expressible, tau_writable=tau_writable)
     wrong = np.zeros(len(part.ops), dtype=bool)
-    for mask, _ in says:
+    for mask, _ in problems:
         wrong |= mask
     names = np.where(ops.of_initial, INITIAL, ops.value)
     keys = np.unique(ops.key[wrong]).tolist()
@@ -88,7 +88,7 @@ def name_values(
     problem: tuple[str, int] | None = None
     if keys and not renumber:
         at = int(np.flatnonzero(wrong)[0])
-        what = next(what for mask, what in says if mask[at])
+        what = next(what for mask, what in problems if mask[at])
         problem = f"{what}; renumbering (renumber=True, --renumber) may", at
     elif keys:
         order = np.argsort(ops.key, kind="stable")
@@ -105,7 +105,7 @@ def name_values(
 
 
 class _Operations:
-    """The columns of what is written."""
+    """The columns of the operations to write."""
 
     def __init__(self, part: Outline, tau: int) -> None:
         import numpy as np
@@ -115,7 +115,7 @@ class _Operations:
         self.key = columns.op_key[part.ops]
         self.value = columns.op_value[part.ops].astype("int64")
         self.source = columns.op_source[part.ops]
-        if columns.has_versions:  # they are written, and name the sources again
+        if columns.has_versions:  # versions are written, and determine the sources
             stated = columns.op_version[part.ops] != c.NO_VERSION
             self.source = np.where(stated, c.SOURCE_BY_VALUE, self.source)
         kind = columns.op_kind[part.ops]
@@ -125,23 +125,23 @@ class _Operations:
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
         self.initial = columns.initial_value[self.key] if len(self.key) else self.value
         alone = c.initial_alone(columns)
-        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil does not name it, too
+        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil is not another name of it
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
-        """Which values are names of their keys' initial state."""
+        """Return for each operation whether its value names the initial state of its key."""
         nil = (self.value == c.NIL_ATOM) & ~self.alone
         found: NDArray[np.bool_] = nil | (self.value == self.initial)
         return found
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Of each operation: whether somebody writes this atom to its key."""
+        """Return for each operation whether some operation writes an atom to its key."""
         import numpy as np
 
         found = np.zeros(self.columns.n_keys(), dtype=bool)
         found[self.key[self.writes & (self.value == atom)]] = True
-        mine: NDArray[np.bool_] = found[self.key]
-        return mine
+        of_key: NDArray[np.bool_] = found[self.key]
+        return of_key
 
 
 def _problems(
@@ -151,13 +151,13 @@ def _problems(
     *,
     tau_writable: bool,
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Which values cannot keep their names, and why."""
+    """Return which values cannot keep their names, with reasons."""
     import numpy as np
 
     columns, tau = ops.columns, ops.tau
     named = (ops.writes | ops.reads) & ~ops.of_initial
     start = columns.list_start
-    elements = np.zeros(len(columns.list_values), dtype=bool)  # those of lists that are written
+    elements = np.zeros(len(columns.list_values), dtype=bool)  # of the lists to write
     for number in np.unique(ops.value[ops.lists]).tolist():
         elements[start[number] : start[number + 1]] = True
     used = np.unique(np.concatenate([ops.value[named], columns.list_values[elements]]))
@@ -199,13 +199,13 @@ def _problems(
 def _renumber(
     ops: _Operations, which: NDArray[np.int64], names: NDArray[np.int64], *, tau_writable: bool
 ) -> tuple[str, int] | None:
-    """Give numbers to the values of one key; or say why that is impossible, and at which operation.
+    """Number the values of one key, or return why that is impossible, and at which operation.
 
     Args:
-        ops: what is written.
-        which: the operations of the key, as indices of what is written.
-        names: takes the new names.
-        tau_writable: whether somebody may write the format's name of the initial state.
+        ops: the operations to write.
+        which: the indices of the key's operations.
+        names: the names, which change.
+        tau_writable: whether an operation may write the format's name of the initial state.
     """
     at = which.tolist()
     value = dict(zip(at, ops.value[which].tolist(), strict=True))
@@ -227,12 +227,12 @@ def _renumber(
         return "reads by value and reads with an explicit source of one key", by_value[0]
     per_write = bool(sourced) and not by_value
     if written & initial and not per_write:
-        # All of I becomes one name, which somebody writes: then it must have been one name before.
+        # All of I becomes one name. If an operation writes it, it must have been one name before.
         used = {value[i] for i in by_value + writes} & initial
         if len(used) > 1 or len(by_value) < len(reads) or not tau_writable:
             return "a write of the initial state's value", writes[0]
     numbers: dict[int, int] = {}  # of values
-    number_of: dict[int, int] = {}  # of writes, by their numbers in the history
+    number_of: dict[int, int] = {}  # of writes, by operation
 
     def numbered(v: int) -> int:
         return FIRST_NUMBER - numbers.setdefault(v, len(numbers) + 1)
@@ -243,9 +243,9 @@ def _renumber(
         else:
             names[i] = INITIAL if value[i] in initial else numbered(value[i])
         number_of[int(ops.numbers[i])] = int(names[i])
-    fresh = FIRST_NUMBER - (len(at) + 1)  # above every number given
+    fresh = FIRST_NUMBER - (len(at) + 1)  # above all numbers in use
     for i in reads:
-        if source[i] >= 0:  # a source that is not written (a failed operation) is missing there
+        if source[i] >= 0:  # if its source is not written (a failed operation), it is missing
             names[i] = number_of.get(source[i], fresh)
         elif source[i] == c.SOURCE_MISSING:
             names[i] = fresh

@@ -1,4 +1,4 @@
-"""Keys and values as numbers, for the formats that have nothing else: bincode, text and logs."""
+"""Keys and values as numbers, for formats without names: bincode, text and logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.values import INTEGER, NATURAL
 from isolang.history.writers.naming import FIRST_NUMBER, INITIAL, name_values
-from isolang.history.writers.outline import Outline, Target, outline
+from isolang.history.writers.outline import FormatFeatures, Outline, outline
 from isolang.history.writers.report import WriteReport
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Numbered(Struct, frozen=True, kw_only=True):
-    """What is written, with numbers for keys and values.
+    """The part of a history to write, with numbers for keys and values.
 
     Attributes:
-        part: what is written.
+        part: the part of the history.
         keys: the key of each operation.
-        values: what each operation wrote or read; 0 is the initial state.
-        notes: what changed.
-        key_numbers: for renumbered keys, name and number.
+        values: the value that each operation wrote or read; 0 is the initial state.
+        notes: the changes.
+        key_numbers: the name and the number of each renumbered key.
     """
 
     part: Outline
@@ -38,15 +38,15 @@ class Numbered(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     key_numbers: tuple[tuple[str, int], ...]
 
-    def sessions(self) -> Iterator[Iterator[Row]]:
-        """Give the transactions of each session as Python objects."""
+    def sessions(self) -> Iterator[Iterator[NumberedTransaction]]:
+        """Yield the transactions of each session as Python objects."""
         part, columns = self.part, self.part.history.columns
         start, committed = part.start.tolist(), columns.txn_status[part.txns] == c.COMMITTED
         writes = (columns.op_kind[part.ops] == c.WRITE).tolist()
         ops = list(zip(writes, self.keys.tolist(), self.values.tolist(), strict=True))
         for session in part.sessions():
             yield (
-                Row(
+                NumberedTransaction(
                     ordinal=i + 1,
                     committed=bool(committed[i]),
                     ops=ops[start[i] : start[i + 1]],
@@ -55,7 +55,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
             )
 
     def report(self, name: str, *notes: str) -> WriteReport:
-        """Tell what a format took of the history, and what it changed."""
+        """Return a report on what was written, and what changed."""
         return WriteReport(
             format=name,
             transactions=len(self.part.txns),
@@ -65,11 +65,11 @@ class Numbered(Struct, frozen=True, kw_only=True):
         )
 
 
-class Row(Struct, frozen=True, kw_only=True):
-    """One transaction.
+class NumberedTransaction(Struct, frozen=True, kw_only=True):
+    """One transaction to write.
 
     Attributes:
-        ordinal: its number among all that are written, from 1.
+        ordinal: its number among all written transactions, from 1.
         committed: whether it committed.
         ops: for each operation: whether it is a write, its key, its value.
     """
@@ -81,25 +81,26 @@ class Row(Struct, frozen=True, kw_only=True):
 
 def numbered(
     history: History,
-    target: Target,
+    target: FormatFeatures,
     *,
     bits: int,
     zero_writable: bool,
     renumber: bool,
     drop: frozenset[str],
 ) -> Numbered:
-    """Give numbers to the keys and values of what is written.
+    """Return the part of a history to write, with numbers for keys and values.
 
     Args:
-        history: what to write.
-        target: what the format can express.
+        history: the history to write.
+        target: the features of the format.
         bits: the size of its unsigned numbers.
         zero_writable: whether a write of 0 is a write (and not ignored).
         renumber: whether keys and values without a number may get one.
-        drop: what may be left out.
+        drop: what to leave out.
 
     Raises:
-        HistoryError: if one has no number and may not get one, or the format cannot express it.
+        HistoryError: a key or value has no number and may not get one, or the format cannot
+            express it.
     """
     import numpy as np
 
@@ -141,12 +142,12 @@ def numbered(
         renamed = tuple((history.key(k), k) for k in used.tolist())
         notes.append("renumbered: the keys")
     atom = names.of >= 0
-    given = np.where(names.of <= FIRST_NUMBER, FIRST_NUMBER - names.of, 0)
-    given[atom] = values[names.of[atom]]
+    number_of = np.where(names.of <= FIRST_NUMBER, FIRST_NUMBER - names.of, 0)
+    number_of[atom] = values[names.of[atom]]
     return Numbered(
         part=part,
         keys=key_numbers[key].astype(np.uint64),
-        values=given.astype(np.uint64),
+        values=number_of.astype(np.uint64),
         notes=tuple(notes),
         key_numbers=renamed,
     )

@@ -1,4 +1,4 @@
-"""Which transactions and operations of a history go into another format, and whether they can."""
+"""The transactions and operations to write, if the format can express them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-class Target(Struct, frozen=True, kw_only=True):
-    """What a format can express.
+class FormatFeatures(Struct, frozen=True, kw_only=True):
+    """The features of a format.
 
     Attributes:
         name: its name in messages.
@@ -27,9 +27,9 @@ class Target(Struct, frozen=True, kw_only=True):
         indeterminate: transactions with an unknown outcome.
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
-        groups: of transactions.
-        versions: that operations state to have read or written.
-        labels: of transactions, and the levels that they were asked to run at.
+        groups: groups of transactions.
+        versions: the versions that operations state.
+        labels: labels of transactions, and the levels that they requested.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results, by transactions that are not committed.
         empty: transactions without operations.
@@ -52,15 +52,15 @@ class Target(Struct, frozen=True, kw_only=True):
 
 
 class Outline(Struct, frozen=True, kw_only=True):
-    """The part of a history that is written.
+    """The part of a history to write.
 
     Attributes:
-        history: the whole.
+        history: the whole history.
         target: the format's name in messages.
-        txns: the numbers of the transactions, T0 left out, in the history's order.
-        start: where the operations of each of them start in ``ops``; one more at the end.
-        ops: the numbers of the operations that are written.
-        notes: what was left out.
+        txns: the numbers of the transactions without T0, in the history's order.
+        start: the index in ``ops`` of the first operation of each transaction, and the end.
+        ops: the numbers of the operations to write.
+        notes: the omissions.
     """
 
     history: History
@@ -71,7 +71,7 @@ class Outline(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def sessions(self) -> list[NDArray[np.int64]]:
-        """Give the transactions of each session, as indices of ``txns``, in session order."""
+        """Return the transactions of each session, as indices of ``txns``, in session order."""
         import numpy as np
 
         session = self.history.columns.txn_session[self.txns]
@@ -82,11 +82,11 @@ class Outline(Struct, frozen=True, kw_only=True):
         )
 
 
-def outline(history: History, target: Target, drop: frozenset[str]) -> Outline:
-    """Decide what is written.
+def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> Outline:
+    """Return the part of a history to write.
 
     Raises:
-        HistoryError: if something cannot be expressed and may not be dropped.
+        HistoryError: something cannot be expressed and is not dropped.
     """
     import numpy as np
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
 from isolang.history.writers.numbers import numbered
-from isolang.history.writers.outline import Target
+from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, Sink, WriteReport
 
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_TARGET = Target(name="Plume text")
+_TARGET = FormatFeatures(name="Plume text")
 
 
 def encode(
@@ -22,7 +22,7 @@ def encode(
     """Encode a history.
 
     Raises:
-        HistoryError: if the text cannot express it.
+        HistoryError: the text cannot express it.
     """
     import numpy as np
 
@@ -37,5 +37,5 @@ def encode(
         )
 
     aborted = int(np.count_nonzero(history.columns.txn_status[part.txns] != c.COMMITTED))
-    note = f"{counted(aborted, 'aborted transaction')}: only the writes have a meaning"
+    note = f"{counted(aborted, 'aborted transaction')}: only their writes count"
     return write, found.report("plume", *([note] if aborted else []))

@@ -1,4 +1,4 @@
-"""What an encoder gives back: what to write, and a report on it."""
+"""The result of an encoder: the contents to write, and a report."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ Sink: TypeAlias = Callable[[bytes], object]
 """Takes the bytes of a file, in pieces."""
 
 Contents: TypeAlias = bytes | dict[str, bytes] | Callable[[Sink], None]
-"""The bytes of a file, or of each file of a folder; or what writes them."""
+"""The bytes of a file, or of each file of a folder; or a function that writes them."""
 
 
 class WriteReport(Struct, frozen=True, kw_only=True):
-    """What was written, and what changed on the way.
+    """A report on what was written, and what changed.
 
     Attributes:
         format: the format.
-        transactions: how many were written.
-        operations: how many were written.
+        transactions: how many transactions were written.
+        operations: how many operations were written.
         notes: what was translated, renamed or left out, one phrase each, with counts.
-        key_numbers: for renumbered keys, what each was called and its number now.
+        key_numbers: the old name and the number of each renumbered key.
     """
 
     format: str

@@ -1,10 +1,10 @@
 """A bank: ``:transfer {:from a, :to b, :amount n}``, and ``:read`` of all balances.
 
-Balances do not say who made them, so that a history of keys cannot be had from them; but a
-transfer keeps the total. So what is judged is one derived key, the total: nobody writes it, and a
-read of all accounts reads it. Two reads with different totals cannot both be right where a
-transaction sees all of another one or nothing, and no update is lost: from parallel snapshot
-isolation on. Below, totals may differ, and nothing is judged.
+Balances do not show which transfers made them, so that they determine no history of keys; but a
+transfer keeps the total. So the history has one derived key, the total: no transaction writes it,
+and a read of all accounts reads it. Two reads with different totals cannot both be right at levels
+where a transaction sees all of another one or nothing, and no update is lost: from parallel
+snapshot isolation on. Below these levels totals may differ, and isocheck judges nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from isolang.history.readers.reading import counted
 from isolang.history.readers.workloads.operations import (
-    Done,
     Operations,
+    PairedOperation,
     Sink,
     independent,
     split_groups,
@@ -37,11 +37,11 @@ KEEP_THE_TOTAL: Final = (
 
 
 class Totals:
-    """The totals that reads of a bank show.
+    """Translates reads of a bank into reads of the total.
 
     Attributes:
-        sink: what is filled.
-        notes: what was understood in a way worth knowing.
+        sink: the columns to fill.
+        notes: remarks on the translation.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -81,10 +81,10 @@ class Totals:
                 name = Keyword("total")
                 key = self.sink.key((d.group, name) if grouped else name, total)
                 self.sink.read(key, self.sink.value(totals[id(d)]), d.line)
-        self._say(balances, totals, usual)
+        self._note(balances, totals, usual)
 
-    def _balances(self, d: Done) -> Mapping[Any, Any] | None:
-        """The balance of each account; ``None`` if a read did not succeed."""
+    def _balances(self, d: PairedOperation) -> Mapping[Any, Any] | None:
+        """Return the balance of each account; ``None`` if a read did not succeed."""
         if not d.answered:
             return None
         if not isinstance(d.value, Mapping):
@@ -96,7 +96,7 @@ class Totals:
                 raise self._ops.fail(d.line, f"{what} an integer)")
         return d.value
 
-    def _say(
+    def _note(
         self,
         balances: Mapping[int, Mapping[Any, Any] | None],
         totals: Mapping[int, int],
@@ -104,7 +104,7 @@ class Totals:
     ) -> None:
         self.notes.append(
             "only the total of each read of all accounts is judged, which transfers keep: the "
-            "balances do not say which transfers a read saw"
+            "balances do not show which transfers a read saw"
         )
         for group, seen in usual.items():
             if len(seen) > 1:
@@ -112,7 +112,7 @@ class Totals:
                 of = "" if group is None else f" of {shown(group)}"
                 self.notes.append(
                     f"the total{of} is taken to be {most}, as {often} of {seen.total()} reads "
-                    "show; the file does not say it"
+                    "show; the file does not state it"
                 )
         partial = sum(found is not None for found in balances.values()) - len(totals)
         if partial:

@@ -1,16 +1,15 @@
 """A counter: ``:add n``, always the same n, and ``:read`` of the sum.
 
-An add does not say what it made of the counter. Where all add the same, a read of v·n follows
-exactly v of them, so that the history is linearizable iff the adds can be put in a row in which
-the v-th takes effect after each read of less than v·n began, before each read of v·n or more
-ended, and within its own invocation and completion. The bounds of both kinds do not fall as v
-rises, so that the earliest deadline first finds such a row if there is one (W. Horn, 1974). Then
-each add is a read of one value and a write of the next, and a witness for that is one for the
-counter.
+An add does not return the value that it made. If all add the same n, a read of v·n follows exactly
+v of them, so that the history is linearizable iff the adds have an order in which the v-th takes
+effect after each read of less than v·n began, before each read of v·n or more ended, and within its
+own invocation and completion. The bounds of both kinds do not fall as v rises, so that the earliest
+deadline first finds such an order if there is one (W. Horn, 1974). Then each add is a read of one
+value and a write of the next, and a witness for that is one for the counter.
 
-If there is no such row, the one that was tried is not linearizable either, and a refutation of it
-shows where: that no other is rests on this file. At weaker levels another row might do, so that
-only strict serializability is judged then.
+If there is no such order, a refutation shows where the one that was tried is not linearizable; that
+no other order is depends on this file. At weaker levels another order might exist, so that then
+only strict serializability is judged.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from isolang.errors import UnsupportedError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
 from isolang.history.readers.workloads.operations import (
-    Done,
     Operations,
+    PairedOperation,
     Sink,
     independent,
     split_groups,
@@ -38,12 +37,12 @@ _FIRST, _NEVER = -1, c.UNKNOWN_END
 
 
 class Sums:
-    """The row of adds of each counter.
+    """Orders the adds of each counter, and translates them.
 
     Attributes:
-        sink: what is filled.
-        notes: what was understood in a way worth knowing.
-        levels: those that can be judged; empty for all.
+        sink: the columns to fill.
+        notes: remarks on the translation.
+        levels: the levels that can judge it; empty for all.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -62,8 +61,8 @@ class Sums:
         done = self._ops.done
         if done and not self._ops.timed:
             msg = (
-                f"{self._ops.name}: a counter without any :invoke; when an add began and ended is "
-                "what tells which value it made"
+                f"{self._ops.name}: a counter without any :invoke; when an add began and ended "
+                "determines the value that it made"
             )
             raise UnsupportedError(msg)
         grouped = independent(done, lambda d: d.function == "read")
@@ -71,12 +70,12 @@ class Sums:
             split_groups(self._ops, done)
             self.notes.append("operations on independent keys [k …]: one counter for each k")
         step = self._step([d for d in done if d.function == "add"])
-        groups: dict[Any, list[Done]] = {}
+        groups: dict[Any, list[PairedOperation]] = {}
         for d in done:
             groups.setdefault(d.group, []).append(d)
-        place: dict[int, int] = {}  # of an add: which of the adds it is
-        seen: dict[int, int] = {}  # of a read: how many adds it follows
-        thin: set[int] = set()  # reads of what no adds can make
+        place: dict[int, int] = {}  # the place of each add
+        seen: dict[int, int] = {}  # for each read, how many adds it follows
+        thin: set[int] = set()  # reads of values that no adds can make
         for group in groups.values():
             self._one(group, step, place, seen, thin)
         unused = sum(
@@ -104,16 +103,16 @@ class Sums:
                 "tried, and that there is no other rests on the reader's count"
             )
 
-    def _step(self, adds: list[Done]) -> int:
-        """What each add adds."""
-        step = adds[0].asked if adds else 1
+    def _step(self, adds: list[PairedOperation]) -> int:
+        """Return the amount that each add adds."""
+        step = adds[0].invoked if adds else 1
         for d in adds:
-            if type(d.asked) is int and d.asked and d.asked == step:
+            if type(d.invoked) is int and d.invoked and d.invoked == step:
                 continue
-            expected = shown(step) if d.asked != step else "an integer that is not 0"
+            expected = shown(step) if d.invoked != step else "an integer that is not 0"
             msg = (
                 f"{self._ops.name}: line {d.line}: a counter whose adds differ (got "
-                f"{shown(d.asked)}, expected {expected}); its values do not say how many adds a "
+                f"{shown(d.invoked)}, expected {expected}); its values do not show how many adds a "
                 "read follows; hint: the nearest model is a set (--from set): each add an element "
                 "of its own, and a read all of them"
             )
@@ -122,13 +121,13 @@ class Sums:
 
     def _one(
         self,
-        done: list[Done],
+        done: list[PairedOperation],
         step: int,
         place: dict[int, int],
         seen: dict[int, int],
         thin: set[int],
     ) -> None:
-        """Put the adds of one counter in a row."""
+        """Put the adds of one counter in order."""
         adds = [d for d in done if d.function == "add" and d.status != c.ABORTED]
         for d in done:
             if d.function != "read" or not d.answered:
@@ -143,8 +142,8 @@ class Sums:
                 seen[id(d)] = follows
         reads = [d for d in done if id(d) in seen]
         most = max((seen[id(d)] for d in reads), default=0)
-        after = [_FIRST] * (most + 2)  # by v: the last begin of a read of less
-        before = [_NEVER] * (most + 2)  # by v: the first end of a read of v or more
+        after = [_FIRST] * (most + 2)  # for each v, the last begin of a read of less
+        before = [_NEVER] * (most + 2)  # for each v, the first end of a read of v or more
         for d in reads:
             v = seen[id(d)]
             after[v + 1] = max(after[v + 1], d.begin)
@@ -152,38 +151,38 @@ class Sums:
         for v in range(1, most + 2):
             after[v] = max(after[v], after[v - 1])
             before[most + 1 - v] = min(before[most + 1 - v], before[most + 2 - v])
-        row, fits = _in_a_row(adds, after, before, most)
+        row, fits = _ordered_adds(adds, after, before, most)
         for v, d in enumerate(row, 1):
             place[id(d)] = v
         if not fits:
             self.levels = LINEARIZABLE
 
 
-def _in_a_row(
-    adds: list[Done], after: list[int], before: list[int], most: int
-) -> tuple[list[Done], bool]:
-    """Put adds in a row, the earliest deadline first; and whether each is within its bounds.
+def _ordered_adds(
+    adds: list[PairedOperation], after: list[int], before: list[int], most: int
+) -> tuple[list[PairedOperation], bool]:
+    """Return the adds in order, earliest deadline first, and whether all are within their bounds.
 
     Args:
-        adds: those that took effect, or may have.
-        after: by place, the event after which that add takes effect.
-        before: by place, the event before which it does, as far as places matter to reads.
-        most: how many places matter to reads; there are as many adds, or more.
+        adds: the adds that took effect, or may have.
+        after: for each place, the event after which that add takes effect.
+        before: for each place that matters to reads, the event before which it takes effect.
+        most: how many places matter to reads; there are at least as many adds.
 
     Returns:
-        All adds that took effect, and those of unknown outcome that are needed to fill the places.
+        All adds that took effect, and the indeterminate ones that fill the places.
     """
     waiting = sorted(adds, key=lambda d: d.begin, reverse=True)
-    ready: list[tuple[bool, int, int, Done]] = []
+    ready: list[tuple[bool, int, int, PairedOperation]] = []
     numbers = itertools.count()
-    row: list[Done] = []
+    row: list[PairedOperation] = []
     fits = True
 
     def release(until: int) -> None:
         while waiting and waiting[-1].begin < until:
             push(waiting.pop())
 
-    def push(d: Done) -> None:
+    def push(d: PairedOperation) -> None:
         heapq.heappush(ready, (d.status != c.COMMITTED, d.end, next(numbers), d))
 
     for v in range(1, most + 1):

@@ -1,8 +1,8 @@
-"""Sequential consistency by inserts: k_0, k_1, … by one client, and reads of them from the last on.
+"""Sequential consistency by inserts: one client inserts k_0, k_1, …; reads go from the last one on.
 
-``:add [k "k_0"]`` inserts one row, ``:write k`` all rows of k in their order; a read gives
-``[k ["k_1" nil]]``, the last row first, nil where there was none. Each insert and each read of a
-row is a transaction of its own, in the order of its session: that is what the test's clients do.
+``:add [k "k_0"]`` inserts one row, ``:write k`` all rows of k in order; a read returns ``[k ["k_1"
+nil]]``, the last row first, and nil for a missing one. Each insert and each read of a row is its
+own transaction, in the order of its session: so do the test's clients.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Final
 from isolang.errors import UnsupportedError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
-from isolang.history.readers.workloads.operations import Done, Operations, Sink
+from isolang.history.readers.workloads.operations import Operations, PairedOperation, Sink
 from isolang.history.values import Keyword, shown
 
 _THERE: Final = Keyword("in")
 
 
 def are_inserts(ops: Operations) -> bool:
-    """Return whether reads give rows k_n … k_0 of a key, and nothing else."""
+    """Return whether all reads return rows k_n … k_0 of a key."""
     known = [d.value for d in ops.done if _answered(d)]
     return bool(known) and all(
         isinstance(value, tuple)
@@ -32,22 +32,22 @@ def are_inserts(ops: Operations) -> bool:
     )
 
 
-def _answered(d: Done) -> bool:
+def _answered(d: PairedOperation) -> bool:
     return d.function == "read" and d.answered
 
 
 def _rows(value: tuple[Any, Any]) -> list[str]:
-    """The names of the rows that a read looked for, in its order."""
+    """Return the names of the rows that a read looked for, in its order."""
     key, found = value
     return [f"{key}_{number}" for number in reversed(range(len(found)))]
 
 
-class Rows:
-    """The rows of all keys.
+class InsertedRows:
+    """Translates inserts and reads of rows.
 
     Attributes:
-        sink: what is filled.
-        notes: what was understood in a way worth knowing.
+        sink: the columns to fill.
+        notes: remarks on the translation.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -88,7 +88,7 @@ class Rows:
             last = max((n for n, name in enumerate(names) if name in seen), default=-1)
             for number, name in enumerate(names):
                 status = d.status
-                if len(names) > 1 and status != c.COMMITTED:  # it inserts none after one that fails
+                if len(names) > 1 and status != c.COMMITTED:  # after a failed insert it stops
                     status = c.COMMITTED if number < last else c.INDETERMINATE
                 self.sink.begin(d, status)
                 self.sink.write(self.sink.key(name), self.sink.value(_THERE), d.line)
@@ -99,11 +99,11 @@ class Rows:
             writes = counted(partly, "write")
             self.notes.append(f"{writes} that may have inserted the first rows only")
 
-    def _inserted(self, d: Done, size: int) -> list[str]:
-        match d.asked:
+    def _inserted(self, d: PairedOperation, size: int) -> list[str]:
+        match d.invoked:
             case (_, str() as row) if d.function == "add":
                 return [row]
             case int() | str() if d.function == "write":
-                return [f"{d.asked}_{number}" for number in range(size)]
-        what = f':{d.function} of {shown(d.asked)} (expected :add [k "k_0"], or :write k)'
+                return [f"{d.invoked}_{number}" for number in range(size)]
+        what = f':{d.function} of {shown(d.invoked)} (expected :add [k "k_0"], or :write k)'
         raise self._ops.fail(d.line, what)

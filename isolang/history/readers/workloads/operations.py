@@ -19,23 +19,23 @@ from isolang.history.readers.reading import counted
 from isolang.history.values import Keyword, encode, shown
 
 _TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
-_POLL = 4096  # forms between two looks at the clock
+_POLL = 4096  # forms between two checks of the time
 
 
-class Done(Struct, kw_only=True):
+class PairedOperation(Struct, kw_only=True):
     """An operation, from its invocation to its completion.
 
     Attributes:
         function: its ``:f``.
-        line: of the invocation, or of the completion where there is none.
-        number: how messages call it: its ``:index``, or its ordinal.
-        session: a number.
-        begin: where it stands among all events; ``UNKNOWN_BEGIN`` without an invocation.
-        end: likewise; ``UNKNOWN_END`` without a completion, and of ``:info``.
+        line: the line of the invocation, or of the completion without one.
+        number: its number in messages: its ``:index``, or its ordinal.
+        session: the number of its session.
+        begin: the position of its invocation among all events; ``UNKNOWN_BEGIN`` without one.
+        end: the position of its completion; ``UNKNOWN_END`` without one, and after ``:info``.
         status: committed, aborted or indeterminate.
-        asked: the ``:value`` of the invocation, or of the completion where there is none.
+        invoked: the ``:value`` of the invocation, or of the completion without one.
         value: the ``:value`` of an ``:ok`` completion; else ``None``.
-        group: the independent key; ``None`` where there is none.
+        group: the independent key; ``None`` if there is none.
     """
 
     function: str
@@ -45,13 +45,13 @@ class Done(Struct, kw_only=True):
     begin: int
     end: int = c.UNKNOWN_END
     status: int = c.INDETERMINATE
-    asked: Any = None
+    invoked: Any = None
     value: Any = None
     group: Any = None
 
     @property
     def answered(self) -> bool:
-        """Return whether it succeeded, and what it returned is known."""
+        """``True`` if it succeeded with a known result."""
         return self.status == c.COMMITTED and self.value is not None
 
 
@@ -59,18 +59,18 @@ class Operations(Struct, frozen=True, kw_only=True):
     """All operations of a file.
 
     Attributes:
-        name: of the file, for messages.
+        name: the name of the file, for messages.
         done: the operations, in the order in which they began.
         timed: whether there are invocations, so that there is real time.
-        by_index: whether ``:index`` orders them, not the lines.
+        by_index: whether ``:index`` orders them, and not the lines.
         processes: whether there is a ``:process``.
-        session_names: what each session is called.
+        session_names: the name of each session.
         ignored: what has no influence, one phrase each.
-        notes: what was understood in a way worth knowing.
+        notes: remarks on how the file was interpreted.
     """
 
     name: str
-    done: Sequence[Done]
+    done: Sequence[PairedOperation]
     timed: bool
     by_index: bool
     processes: bool
@@ -79,7 +79,7 @@ class Operations(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def fail(self, line: int, what: str) -> HistoryError:
-        """An error that names file and line."""
+        """Return an error that names file and line."""
         return HistoryError(f"{self.name}: line {line}: {what}")
 
 
@@ -88,7 +88,7 @@ def operations(data: bytes, name: str, *, timeout: float) -> Operations:
 
     Raises:
         HistoryError: naming file and line.
-        TimeoutError: after ``timeout`` seconds; 0 is no limit.
+        TimeoutError: ``timeout`` seconds passed; 0 means none.
     """
     try:
         text = data.decode().removeprefix("\ufeff")
@@ -119,10 +119,10 @@ class _Event(Struct, frozen=True, kw_only=True):
     """A map of the file.
 
     Attributes:
-        position: where it stands among all, in their order.
-        line: where it stands in the file.
-        number: how messages call it.
-        process: an integer, or ``None`` where there is none.
+        position: its index among all events, in their order.
+        line: its line in the file.
+        number: its number in messages.
+        process: an integer, or ``None`` if there is none.
         function: its ``:f``.
         value: its ``:value``.
     """
@@ -138,8 +138,8 @@ class _Event(Struct, frozen=True, kw_only=True):
 class _Pairing:
     def __init__(self, name: str) -> None:
         self.name = name
-        self.done: list[Done] = []
-        self.open: dict[Any, list[Done]] = {}
+        self.done: list[PairedOperation] = []
+        self.open: dict[Any, list[PairedOperation]] = {}
         self.sessions: dict[Any, int] = {}
         self.processes_of_sessions: list[int] = []  # the process of each session
         self.overlapping: set[int] = set()
@@ -158,7 +158,7 @@ class _Pairing:
             process = fields.get("process")
             if process is not None and not _is_number(process):
                 name = str(_word(process))
-                if not re.match(r"[^\W\d]", name):  # else a client would pass for a nemesis
+                if not re.match(r"[^\W\d]", name):  # a client must not pass for a nemesis
                     what = f"a :process (got {shown(process)}, expected an integer of 64 bits, or"
                     raise self.fail(line, f"{what} a name)")
                 self.others[name] += 1
@@ -198,23 +198,23 @@ class _Pairing:
     def fail(self, line: int, what: str) -> HistoryError:
         return HistoryError(f"{self.name}: line {line}: {what}")
 
-    def begin(self, event: _Event) -> Done:
+    def begin(self, event: _Event) -> PairedOperation:
         process = event.process
         now = self.open.setdefault(process, [])
         if now and process is not None and process not in self.overlapping:
-            self.overlapping.add(process)  # each of its operations is a session of its own
+            self.overlapping.add(process)  # each of its operations is its own session
             now[0].session = self.session(object(), process)
         if not isinstance(event.function, str):
             got = shown(event.function)
-            raise self.fail(event.line, f"an :f that is no name (got {got})")
+            raise self.fail(event.line, f"an :f that is not a name (got {got})")
         alone = process is None or process in self.overlapping
-        done = Done(
+        done = PairedOperation(
             function=event.function,
             line=event.line,
             number=event.number,
             session=self.session(object() if alone else process, process),
             begin=event.position,
-            asked=event.value,
+            invoked=event.value,
         )
         now.append(done)
         self.done.append(done)
@@ -250,15 +250,15 @@ class _Pairing:
         if kind != "info":
             done.end = event.position
         elif event.process is not None:
-            self.sessions.pop(event.process, None)  # it goes on as a new session
+            self.sessions.pop(event.process, None)  # it continues as a new session
             self.after_info.add(event.process)
 
-    def which(self, now: list[Done], event: _Event) -> Done:
-        """Which of the open operations of a process an event completes."""
+    def which(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
+        """Return the open operation of a process that an event completes."""
         if len(now) == 1:
             return now[0]
         alike = [d for d in now if d.function == event.function]
-        exact = [d for d in alike if d.asked == event.value]
+        exact = [d for d in alike if d.invoked == event.value]
         found = exact if len(exact) == 1 else alike
         if len(found) != 1:
             lines = " and ".join(str(d.line) for d in (found or now)[:2])
@@ -291,7 +291,7 @@ class _Pairing:
 
 
 class Sink:
-    """Columns that are filled with the translation of operations."""
+    """Fills columns with the translation of operations."""
 
     def __init__(self, name: str) -> None:
         from isolang._native import Columns
@@ -301,7 +301,7 @@ class Sink:
         self._keys: dict[tuple[int, Any], int] = {}
         self._values: dict[Any, int] = {}
 
-    def begin(self, done: Done, status: int | None = None) -> None:
+    def begin(self, done: PairedOperation, status: int | None = None) -> None:
         """Begin the transaction of an operation."""
         status = done.status if status is None else status
         self.columns.begin_transaction(
@@ -309,34 +309,36 @@ class Sink:
         )
 
     def key(self, key: Any, initial: Any = None) -> int:
-        """The number of a key, whose value is nil at first, or what is given."""
+        """Return the number of a key whose initial value is ``initial``, by default nil."""
         atom = encode(key, self.name)
         if atom not in self._keys:
             self._keys[atom] = self.columns.intern_key(*atom, self.value(initial))
         return self._keys[atom]
 
     def value(self, value: Any) -> int:
-        """The number of a value."""
+        """Return the number of a value."""
         atom = encode(value, self.name)
         if atom not in self._values:
             self._values[atom] = self.columns.intern_value(*atom)
         return self._values[atom]
 
     def read(self, key: int, value: int, line: int) -> None:
-        """Add a read to the transaction that was begun last."""
+        """Add a read to the last transaction."""
         self.columns.add_op(c.READ, key, value, line)
 
     def write(self, key: int, value: int, line: int) -> None:
-        """Add a write."""
+        """Add a write to the last transaction."""
         self.columns.add_op(c.WRITE, key, value, line)
 
 
-def independent(done: Sequence[Done], is_read: Callable[[Done], bool]) -> bool:
-    """Return whether each operation is on an independent key, ``[k …]``, and says so.
+def independent(
+    done: Sequence[PairedOperation], is_read: Callable[[PairedOperation], bool]
+) -> bool:
+    """Return whether each operation is on an independent key, ``[k …]``.
 
-    A read is invoked with ``[k nil]``, or has no invocation and gives ``[k collection]``.
+    A read is invoked with ``[k nil]``, or has no invocation and returns ``[k collection]``.
     """
-    values = [d.asked if d.asked is not None else d.value for d in done]
+    values = [d.invoked if d.invoked is not None else d.value for d in done]
     if not done or not all(isinstance(v, tuple) and len(v) == 2 for v in values):
         return False
     reads = [v for d, v in zip(done, values, strict=True) if is_read(d)]
@@ -347,21 +349,21 @@ def independent(done: Sequence[Done], is_read: Callable[[Done], bool]) -> bool:
     )
 
 
-def split_groups(ops: Operations, done: Sequence[Done]) -> None:
-    """Take the independent key out of each value.
+def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
+    """Move the independent key from each value to ``group``.
 
     Raises:
-        HistoryError: an ``:ok`` read gives something else than ``[k …]``.
+        HistoryError: an ``:ok`` read returns something other than ``[k …]``.
     """
     for d in done:
-        asked = d.asked if d.asked is not None else d.value
-        d.group = asked[0]
-        if d.asked is not None:
-            d.asked = d.asked[1]
+        invoked = d.invoked if d.invoked is not None else d.value
+        d.group = invoked[0]
+        if d.invoked is not None:
+            d.invoked = d.invoked[1]
         if not d.answered:
             continue
         pair = d.value
         if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] == d.group):
             what = f"a value without its key (got {shown(pair)}, expected [{d.group} …]"
-            raise ops.fail(d.line, f"{what}, as the operations before have it)")
+            raise ops.fail(d.line, f"{what}, as the operations before)")
         d.value = pair[1]

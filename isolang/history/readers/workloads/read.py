@@ -1,4 +1,4 @@
-"""Which workload it is, and its history."""
+"""Detects the workload of a file, and reads its history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.errors import UnsupportedError
 from isolang.history.readers.reading import Files, Reading, counted
 from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL, Totals
 from isolang.history.readers.workloads.counter import Sums
-from isolang.history.readers.workloads.inserts import Rows, are_inserts
+from isolang.history.readers.workloads.inserts import InsertedRows, are_inserts
 from isolang.history.readers.workloads.operations import Operations, Sink, operations
 from isolang.history.readers.workloads.sets import Members
 
@@ -24,7 +24,7 @@ _KNOWN: Final = {
 
 
 class _Translated(Struct, frozen=True, kw_only=True):
-    """How a workload was read: sentences as of ``Reading``, and the levels it speaks of."""
+    """The sentences of ``Reading`` about a workload, and the levels that can judge it."""
 
     what: str
     initial: str
@@ -38,12 +38,12 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     Args:
         files: the file.
         timeout: in seconds.
-        model: ``bank``, ``counter`` or ``set``; by default what the operations look like.
+        model: ``bank``, ``counter`` or ``set``; by default detected from the operations.
 
     Raises:
         HistoryError: naming file and line.
-        UnsupportedError: for another workload, or one whose values do not tell enough.
-        TimeoutError: after ``timeout`` seconds; 0 is no limit.
+        UnsupportedError: another workload, or one whose values do not suffice.
+        TimeoutError: ``timeout`` seconds passed; 0 means none.
     """
     ((name, data),) = files
     ops = operations(data, name, timeout=timeout)
@@ -73,16 +73,16 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
 
 def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
-    """Which kind of workload it is; operations of other kinds are taken out, and counted."""
+    """Return the kind of workload; operations of other kinds are removed, and counted."""
     functions = Counter(d.function for d in ops.done)
     kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
     if model and not (model == "set" and kind == "written"):
-        wanted = "bank" if model == "bank" else "added"
-        kind = wanted if _KNOWN[wanted] & functions.keys() else None  # reads alone will do
+        requested = "bank" if model == "bank" else "added"
+        kind = requested if _KNOWN[requested] & functions.keys() else None  # reads alone suffice
     if kind is None:
         names = ", ".join(f":{name}" for name in list(functions)[:8])
         msg = (
-            f"{ops.name}: operations of no workload that can be read (got :f {names}, expected "
+            f"{ops.name}: operations of an unknown workload (got :f {names}, expected "
             ":transfer and :read, :add and :read, or :write and :read)"
         )
         raise UnsupportedError(msg)
@@ -107,10 +107,10 @@ def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translate
             levels=KEEP_THE_TOTAL,
         )
     if not model and are_inserts(ops):
-        rows = Rows(ops, sink)
+        rows = InsertedRows(ops, sink)
         rows.fill()
         return _Translated(
-            what="rows inserted in a row, and read from the last one on",
+            what="rows inserted in order, and read from the last one on",
             initial="a read without the row",
             notes=rows.notes,
         )
@@ -126,16 +126,16 @@ def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translate
     members = Members(ops, sink, adds="add" if kind == "added" else "write")
     members.fill()
     return _Translated(
-        what="a set: each element is a key of its own, as a row that is inserted",
+        what="a set: each element is its own key, like an inserted row",
         initial="a read without the element",
         notes=members.notes,
     )
 
 
 def _counts(ops: Operations) -> bool:
-    """Whether reads give numbers, not collections; a file without results is taken for a set."""
+    """Return whether reads return numbers, not collections; without results it is a set."""
     reads = [d.value for d in ops.done if d.function == "read" and d.answered]
-    adds = [d.asked for d in ops.done if d.function == "add"]
+    adds = [d.invoked for d in ops.done if d.function == "add"]
     if all(isinstance(v, tuple) and len(v) == 2 for v in (*reads, *adds)):  # independent keys
         reads, adds = [v[1] for v in reads], [v[1] for v in adds]
         return bool(reads) and all(map(_is_count, (*reads, *adds)))

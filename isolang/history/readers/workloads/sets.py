@@ -1,8 +1,8 @@
 """A set that grows: ``:add e`` (comments: ``:write id``), and ``:read`` of all its elements.
 
-Each element is a key of its own, which an add writes and a read finds written or not: also those
-that it does not show. This is exact where an add inserts a row. An element that one read shows
-twice, and that was not added twice, is a read of a value that nobody wrote.
+Each element is its own key. An add writes it, and a read finds every key written or not, also those
+that it does not show. This is exact if an add inserts a row. An element that a read shows twice
+although it was added once is a read of a value that no transaction wrote.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 from isolang.history.edn import Elements
 from isolang.history.readers.reading import counted
 from isolang.history.readers.workloads.operations import (
-    Done,
     Operations,
+    PairedOperation,
     Sink,
     independent,
     split_groups,
@@ -27,11 +27,11 @@ _TWICE: Final = Keyword("in-twice")
 
 
 class Members:
-    """The elements of each independent set that anybody added, or saw.
+    """Translates adds to sets and reads of them; the keys are all elements added or read.
 
     Attributes:
-        sink: what is filled.
-        notes: what was understood in a way worth knowing.
+        sink: the columns to fill.
+        notes: remarks on the translation.
     """
 
     def __init__(self, ops: Operations, sink: Sink, *, adds: str) -> None:
@@ -54,14 +54,14 @@ class Members:
             split_groups(self._ops, done)
             self.notes.append("operations on independent keys [k …]: one set for each k")
         added = Counter(
-            (atom(d.group), self._element(d, d.asked)) for d in done if d.function == self._adds
+            (atom(d.group), self._element(d, d.invoked)) for d in done if d.function == self._adds
         )
-        self._pairs_only([d.asked for d in done if d.function == self._adds])
+        self._pairs_only([d.invoked for d in done if d.function == self._adds])
         shown_by = {id(d): self._shown(d) for d in done if d.function == "read"}
         universe: dict[Any, dict[Any, int]] = {}
         for d in done:
             elements = universe.setdefault(atom(d.group), {})
-            found = [d.asked] if d.function == self._adds else shown_by[id(d)] or ()
+            found = [d.invoked] if d.function == self._adds else shown_by[id(d)] or ()
             for element in found:
                 if (known := atom(element)) not in elements:
                     elements[known] = self.sink.key((d.group, element) if grouped else element)
@@ -71,7 +71,7 @@ class Members:
             self.sink.begin(d)
             group = atom(d.group)
             if d.function == self._adds:
-                self.sink.write(universe[group][atom(d.asked)], there, d.line)
+                self.sink.write(universe[group][atom(d.invoked)], there, d.line)
                 continue
             shows = shown_by[id(d)]
             if shows is None:
@@ -93,14 +93,14 @@ class Members:
                 f"{times} a read shows an element twice that was added several times: as once"
             )
 
-    def _element(self, d: Done, element: Any) -> Any:
+    def _element(self, d: PairedOperation, element: Any) -> Any:
         if element is None or isinstance(element, dict | Elements):
-            what = f"no element (got {shown(element)}, expected a number or a text)"
+            what = f"a wrong element (got {shown(element)}, expected a number or a text)"
             raise self._ops.fail(d.line, f":{d.function} of {what}")
         return atom(element)
 
-    def _shown(self, d: Done) -> Collection[Any] | None:
-        """The elements that a read shows; ``None`` if that is not known."""
+    def _shown(self, d: PairedOperation) -> Collection[Any] | None:
+        """Return the elements that a read shows; ``None`` if unknown."""
         if not d.answered:
             self._unknown += 1
             return None
@@ -117,11 +117,11 @@ class Members:
         return shows
 
     def _pairs_only(self, added: Collection[Any]) -> None:
-        """Remember that each element is a pair: then a read of others has lost its key."""
+        """Record if each element is a pair: then a read of others lacks its key."""
         if added and all(isinstance(element, tuple) for element in added):
             self._pairs = next(iter(added))
 
 
 def atom(value: Any) -> tuple[int, Any]:
-    """What tells 1 from 1.0 and from true."""
+    """Return a value as an atom, which distinguishes 1 from 1.0 and from true."""
     return encode(value, "")
