@@ -55,7 +55,8 @@ def test_every_form_says_what_changes_the_meaning(case, capfd, form):
     assert found.code == 0, found.err
     shown = (found.err if form == ["-q"] else found.out).replace("\\", "")
     shown = " ".join(shown.split())
-    longer = {"not certified": "certified no", "read with unwritten_initial": "no transaction wrote"}
+    unwritten = "no transaction wrote"
+    longer = {"not certified": "certified no", "read with unwritten_initial": unwritten}
     assert (said if form else longer.get(said, said)).lower() in shown.lower()
 
 
