@@ -28,7 +28,7 @@ class IsolationError(AssertionError):
 
 
 class UndecidedError(IsolationError):
-    """It was not found out whether the history satisfies the level: that is no success."""
+    """The check could not decide whether the history satisfies the level; the test fails."""
 
 
 def assert_level(
@@ -43,7 +43,7 @@ def assert_level(
     Args:
         history: or the file that holds it.
         level: as ``check`` takes it.
-        timeout: seconds; when they are over, nobody knows.
+        timeout: seconds, after which the verdict is unknown.
         memory: megabytes.
 
     Returns:

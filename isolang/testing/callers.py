@@ -1,4 +1,4 @@
-"""Where in the application a statement comes from: the nearest frame outside the libraries."""
+"""Finds the line of the application that sent a statement: the nearest frame outside libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBRARIES: Final = tuple(
 
 
 def caller() -> str:
-    """Give ``file:line`` of the nearest frame that is no library's; empty if there is none.
+    """Return ``file:line`` of the nearest frame outside the libraries; empty if there is none.
 
     The path is relative to the working directory where the file lies below it.
     """

@@ -16,7 +16,7 @@ Row: TypeAlias = Mapping[str, str]
 """Values as text by column, without those of the key."""
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class SeenRow(Struct, frozen=True, kw_only=True):
     """The row of an operation, as far as it is known.
 
     Attributes:
@@ -34,7 +34,7 @@ class Seen(Struct, frozen=True, kw_only=True):
         return [name for name, value in self.row.items() if self.before.get(name, value) != value]
 
 
-def read_text(seen: Seen, first: Collection[str] = ()) -> str:
+def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
     """Show what was read.
 
     >>> read_text(Seen(row={"name": "a", "balance": "100"}), ["balance"])
@@ -42,13 +42,13 @@ def read_text(seen: Seen, first: Collection[str] = ()) -> str:
 
     Args:
         seen: by the read.
-        first: columns that are shown before others, as they matter more.
+        first: columns that come before others, as they matter more.
     """
     names = sorted(seen.row, key=lambda name: name not in first)
     return _shown([f"{name}: {seen.row[name]}" for name in names])
 
 
-def written_text(seen: Seen) -> str:
+def written_text(seen: SeenRow) -> str:
     """Show what was changed: the columns that differ from what the transaction had seen.
 
     >>> row, before = {"name": "a", "balance": "90"}, {"name": "a", "balance": "100"}

@@ -1,4 +1,4 @@
-"""What the condition of a statement asks for: columns that are equal to one value, or to several.
+"""Parses the condition of a statement: the columns that it compares with one or several values.
 
 Everything is cut into tokens before. What is not certain asks for nothing in particular.
 """
@@ -88,7 +88,7 @@ def _closing(tokens: Sequence[str]) -> int:
 
 
 def _outside(tokens: Sequence[str]) -> Iterator[str]:
-    """What stands in no parentheses."""
+    """Yield the tokens outside all parentheses."""
     depth = 0
     for one in tokens:
         depth += (one == "(") - (one == ")")
@@ -115,5 +115,7 @@ def _is_value(tokens: Sequence[str]) -> bool:
     if not (literal[:1] in ("'", *"0123456789") and literal):
         return literal.lower() in ("true", "false") and len(tokens) == 1
     cast = tokens[first + 1 :]
-    tests = {"is", "isnull", "notnull"} & {one.lower() for one in cast}  # of what stands before it
+    tests = {"is", "isnull", "notnull"} & {
+        one.lower() for one in cast
+    }  # of the expression before it
     return not tests and _CAST.fullmatch("".join(cast)) is not None

@@ -37,8 +37,8 @@ class Interleaving(Struct, frozen=True):
 
     def __str__(self) -> str:
         """One line for each step: who does what."""
-        left = [iter((*map(_shown, program), "commit")) for program in self.programs]
-        lines = [f"T{number + 1}  {next(left[number])}" for number in self.schedule]
+        remaining = [iter((*map(_shown, program), "commit")) for program in self.programs]
+        lines = [f"T{number + 1}  {next(remaining[number])}" for number in self.schedule]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -74,7 +74,7 @@ class Database:
         """Choose a database; nothing is started.
 
         Args:
-            target: a name (a server of our own) or a URL, of docs/run.md.
+            target: a name (isocheck starts the server) or a URL, as in docs/run.md.
             level: of the database; by default its first one.
             keys: of the rows that transactions read and write.
 

@@ -28,16 +28,16 @@ from isolang.run.drivers.postgres_log import Change, Log
 from isolang.run.outcome import RolledBack
 from isolang.run.record.database_log import Account, Installed, put_account
 from isolang.testing import rows, server
-from isolang.testing.changes import Seen, value_text, written_text
+from isolang.testing.changes import SeenRow, value_text, written_text
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import Library, Sent
 from isolang.testing.observed import (
     CONDITIONS,
     NOT_FOUND,
     TWO_ROWS,
-    Observed,
+    ObservedTransaction,
     Unseen,
-    Versions,
+    WrittenVersions,
 )
 from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
@@ -57,7 +57,7 @@ _QUIET: Final = re.compile(
 )
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
 _SHAPE: Final = "statements of a shape that is not recognised"
-_LEFT_OUT: Final = "rows that LIMIT may have left out"
+_LIMITED: Final = "rows that LIMIT may have left out"
 _CHANGED: Final = "rows that changed while they were read"
 _NO_ROW: Final = "inserts that a row was in the way of"
 
@@ -66,19 +66,19 @@ class _Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
     """The transaction ended where it was not followed; its outcome is not known."""
 
 
-class _Open(Observed):
+class _Open(ObservedTransaction):
     """A transaction of the application, and the tables that it found."""
 
     def __init__(self, session: int, recorder: Recorder, *, versions: bool) -> None:
         super().__init__(session, recorder, versions=versions)
-        self.tables: dict[str, rows.Table | None] = {}
+        self.tables: dict[str, rows.WatchedTable | None] = {}
 
 
 class DriverWatch:
     """All connections of a library to one database, while they are watched; a context manager.
 
     Attributes:
-        unseen: what was left out, by kind; its ``examples`` name statement and ``file:line``.
+        unseen: what was not recorded, by kind; its ``examples`` name statement and ``file:line``.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class DriverWatch:
         self.library = library
         self._connect = partial(server.connected, library.name, conninfo, parameters)
         self._names = names or {}
-        self._versions = Versions(all_known=versions)
-        self._tells = versions
+        self._versions = WrittenVersions(all_known=versions)
+        self._reads_log = versions
         self._database = (conninfo, parameters)
         self._log: Log | None = None
-        self._told: list[Change] = []
+        self._logged: list[Change] = []
         self._open: dict[Any, _Open] = {}
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._sessions = count()
@@ -115,7 +115,7 @@ class DriverWatch:
             IsolangError: the database cannot be reached, or keeps no log of its versions.
         """
         self._where, self._versions.before = self._connect()
-        if self._tells:
+        if self._reads_log:
             self._log = Log(self._connect_to_log, self.library.name)
         self.library.hook(self._hooks, self)
         return self
@@ -124,7 +124,7 @@ class DriverWatch:
         """End; what is open then is not recorded."""
         self._hooks.remove()
         if self._log is not None:
-            self._told += self._log.changes()
+            self._logged += self._log.changes()
             self._log.close()
 
     # --- what the database tells ---
@@ -147,11 +147,11 @@ class DriverWatch:
                 f"{self.library.name}: no versions were asked for; hint: versions=True"
             )
         if self._hooks.active:
-            self._told += self._log.changes()
+            self._logged += self._log.changes()
         before = self._log.before % 2**32
 
-        def at_first(said: str) -> bool:
-            return 0 < (before - int(said)) % 2**32 < 2**31
+        def at_first(transaction: str) -> bool:
+            return 0 < (before - int(transaction)) % 2**32 < 2**31
 
         return put_account(path, self._installed(), at_first=at_first, into=into, by_number=True)
 
@@ -162,9 +162,9 @@ class DriverWatch:
         return psycopg.connect(conninfo, **{**parameters, "autocommit": True})
 
     def _installed(self) -> Iterator[Installed]:
-        tables: dict[str, rows.Table | None] = {}
+        tables: dict[str, rows.WatchedTable | None] = {}
         with self._connect_to_log() as connection:
-            for change in self._told:
+            for change in self._logged:
                 if change.table not in tables:
                     found = connection.execute(rows.TABLE, (change.table,)).fetchone()
                     tables[change.table] = rows.table_of(found, self._names)
@@ -345,8 +345,8 @@ class DriverWatch:
             one.unclear = True
             self.unseen.note(_SHAPE, text)
         if _ENDS.search(text):
-            # SOUND BECAUSE: what of the transaction stays is not known, and so it has no operations
-            # any more. Nobody has seen its versions before its end, which is not sent yet.
+            # SOUND BECAUSE: which of its changes stay is unknown, and so the transaction has no
+            # operations any more. Nobody can have read its versions, as its end is not sent yet.
             self._versions.forget(one.clear())
             self._end(connection, _Lost())
         result = yield send
@@ -361,30 +361,36 @@ class DriverWatch:
             one.tables[statement.table] = rows.table_of(found[0] if found else None, self._names)
         return one.tables[statement.table]
 
-    def _asked(self, one: _Open, sent: Sent, table: rows.Table, query: str) -> Steps:
+    def _record_lookup(self, one: _Open, sent: Sent, table: rows.WatchedTable, query: str) -> Steps:
         """The rows of a query of the watch, each with its version."""
         answer = yield from sent.ask(query)
         return self._versions_in(one, answer, table)
 
     def _versions_in(
-        self, one: _Open, answer: list[list[Any]], table: rows.Table
+        self, one: _Open, answer: list[list[Any]], table: rows.WatchedTable
     ) -> dict[str, rows.Version | None]:
         one.number = rows.transaction_of(answer) or one.number
         return rows.versions(answer, table)
 
-    def _select(self, one: _Open, sent: Sent, statement: Statement, table: rows.Table) -> Steps:
+    def _select(
+        self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
+    ) -> Steps:
         before: dict[str, rows.Version | None] = {}
         if not statement.locks:
-            before = yield from self._asked(one, sent, table, rows.matching(statement, table))
+            before = yield from self._record_lookup(
+                one, sent, table, rows.matching(statement, table)
+            )
         result = yield sent.send
         count = sent.count(result)
-        names, given = sent.given(result, len(statement.returned))
+        names, returned = sent.output_rows(result, len(statement.returned))
         first = sent.first_only and not statement.sums
         by_key = None
-        if given and (statement.cut or first or statement.locks):
-            by_key = rows.returned_keys(statement, table, given, names)
+        if returned and (statement.cut or first or statement.locks):
+            by_key = rows.returned_keys(statement, table, returned, names)
         whole = rows.matching(statement, table, row=True)
-        after = yield from self._asked(one, sent, table, whole if by_key is None else by_key)
+        after = yield from self._record_lookup(
+            one, sent, table, whole if by_key is None else by_key
+        )
         if statement.locks:
             # SOUND BECAUSE: what was returned is locked, and stays as it is. Without its keys: it
             # matches still, and if as many rows do, they are the same.
@@ -395,7 +401,7 @@ class DriverWatch:
         partly = statement.cut or statement.locks or (first and most > 1)
         if by_key is None and partly and most > (count or 0):
             if count != 0:
-                self.unseen.note(_LEFT_OUT, sent.text)
+                self.unseen.note(_LIMITED, sent.text)
             found = count or 0
         else:
             found = self._read(one, sent.text, before, after)
@@ -428,14 +434,16 @@ class DriverWatch:
                 self.unseen.note(TWO_ROWS, f"{key}: {text}")
         return len(keys) + len(twice)
 
-    def _condition(self, text: str, statement: Statement, table: rows.Table, found: int) -> None:
+    def _condition(
+        self, text: str, statement: Statement, table: rows.WatchedTable, found: int
+    ) -> None:
         """Count what a condition did not meet; a key that was found leaves nothing open."""
-        asked = statement.looked_up(table.keys)
+        expected = statement.looked_up(table.keys)
         if statement.skips:
-            return  # it says nothing of rows that it does not return
-        if asked is None:
+            return  # it does not reveal the rows that it skips
+        if expected is None:
             self.unseen.note(CONDITIONS, text)
-        elif found < asked:
+        elif found < expected:
             self.unseen.note(NOT_FOUND, text)
 
     def _returned(
@@ -443,7 +451,7 @@ class DriverWatch:
         one: _Open,
         sent: Sent,
         statement: Statement,
-        table: rows.Table,
+        table: rows.WatchedTable,
         found: list[list[Any]] | None,
     ) -> Steps:
         query = None
@@ -456,7 +464,7 @@ class DriverWatch:
             one.unclear = True
             self.unseen.note("writes that return something else than the key", sent.text)
             return
-        answer = yield from self._asked(one, sent, table, query)
+        answer = yield from self._record_lookup(one, sent, table, query)
         self._wrote(one, sent.text, statement, table, answer)
 
     def _wrote(
@@ -464,7 +472,7 @@ class DriverWatch:
         one: _Open,
         text: str,
         statement: Statement,
-        table: rows.Table,
+        table: rows.WatchedTable,
         versions: Mapping[str, rows.Version | None],
     ) -> None:
         for key, version in versions.items():
@@ -485,8 +493,8 @@ class DriverWatch:
             self.unseen.note("former keys of rows whose primary key was set", text)
 
 
-def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:
-    """What a change of the log does to the rows of a table, each by its name in the history."""
+def _versions_of(change: Change, table: rows.WatchedTable) -> Iterator[Installed]:
+    """Yield the row versions that a change of the log installs, by their names in the history."""
     number = change.transaction % 2**32
 
     def key(row: Mapping[str, str | None]) -> str | None:
@@ -505,5 +513,5 @@ def _versions_of(change: Change, table: rows.Table) -> Iterator[Installed]:
             transaction=number,
             key=new,
             value=_GONE if gone else number,
-            row="" if gone else written_text(Seen(row=row)),
+            row="" if gone else written_text(SeenRow(row=row)),
         )

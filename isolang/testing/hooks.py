@@ -16,7 +16,7 @@ It is written once: where the library's methods are coroutines, results are awai
 
 
 class Hooks:
-    """What was replaced, so that it can be put back."""
+    """The replaced attributes, so that they can be restored."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[type, str, Any]] = []
@@ -29,7 +29,7 @@ class Hooks:
     def around(
         self, owner: type, name: str, steps: Callable[..., Steps], *, awaits: bool = False
     ) -> None:
-        """Replace a method by a generator that is given the original one and its arguments.
+        """Replace a method by a generator that takes the original one and its arguments.
 
         Args:
             owner: the class.

@@ -1,4 +1,4 @@
-"""What the fixture ``isolation`` gives a test: record, run a workload, assert a level."""
+"""The fixture ``isolation`` of a test: it records, runs a workload, and asserts a level."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isolang.testing.driver import DriverWatch
     from isolang.testing.library import Library
     from isolang.testing.observed import Unseen
-    from isolang.testing.passive import Watch
+    from isolang.testing.passive import SqlAlchemyWatch
     from isolang.verdict import Valid, Verdict
 
 
@@ -58,7 +58,7 @@ class Isolation:
             level: to assert where no other is named.
             timeout: seconds for each verdict.
             allow_unseen: accept that nothing was observed, where ``assert_level`` does not say.
-            keep: a folder for the history, certificate and page of what is judged.
+            keep: a folder for the judged history, its certificate and its page.
         """
         self.folder = Path(folder)
         self.seed = seed
@@ -75,8 +75,8 @@ class Isolation:
         self._here = threading.local()
         self._lock = threading.Lock()
         self._ending = ExitStack()
-        self._watches: list[Watch | DriverWatch] = []
-        self._told_by: DriverWatch | None = None  # which database tells the versions
+        self._watches: list[SqlAlchemyWatch | DriverWatch] = []
+        self._log_watch: DriverWatch | None = None  # the watch whose database states versions
 
     # --- recording ---
 
@@ -256,7 +256,7 @@ class Isolation:
         self._paths.append(path)
         self._waiting.add(path)
 
-    def watch(self, engine: Engine, mapped: registry) -> Watch:
+    def watch(self, engine: Engine, mapped: registry) -> SqlAlchemyWatch:
         """Record what an application does through SQLAlchemy on PostgreSQL, until the test ends.
 
         Args:
@@ -269,9 +269,9 @@ class Isolation:
         Raises:
             IsolangError: it is an engine of another database or driver.
         """
-        from isolang.testing.passive import Watch
+        from isolang.testing.passive import SqlAlchemyWatch
 
-        watch = self._ending.enter_context(Watch(engine, mapped, self.recorder))
+        watch = self._ending.enter_context(SqlAlchemyWatch(engine, mapped, self.recorder))
         self._watches.append(watch)
         return watch
 
@@ -290,8 +290,8 @@ class Isolation:
         Args:
             conninfo: the database, as ``psycopg.connect`` takes it.
             names: of tables in the history, where they are others than in the database.
-            versions: ask the database's log which versions there were, in which order, and what
-                writers did that are not watched (docs/versions.md says what to grant).
+            versions: read from the database's log which versions there were, in which order, and
+                the writes of clients that are not watched (docs/versions.md says what to grant).
             parameters: of ``psycopg.connect``, too.
 
         Returns:
@@ -338,11 +338,11 @@ class Isolation:
         )
         self._watches.append(watch)
         if versions:
-            self._told_by = watch
+            self._log_watch = watch
         return watch
 
     def unseen(self) -> Unseen:
-        """What the watches of this test left out: all of it, by kind, with examples."""
+        """All that the watches of this test did not record, by kind, with examples."""
         from isolang.testing.observed import Unseen
 
         every = Unseen()
@@ -412,15 +412,15 @@ class Isolation:
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
-        """The history as the database's log has it, if that was asked for; beside what is recorded.
+        """Return the history with what the database's log adds to it, if the watch reads the log.
 
         Raises:
             IsolangError: two watches ask two logs, or the log has ended.
         """
-        if self._told_by is None or not self._is_own(path):
+        if self._log_watch is None or not self._is_own(path):
             return path
         into = path.with_name(f"{path.stem}.versions{path.suffix}")
-        self._told_by.account(path, into)
+        self._log_watch.account(path, into)
         return into
 
     def _is_own(self, path: Path) -> bool:
@@ -438,7 +438,7 @@ class Isolation:
         counts = [history.counts() for history in histories]
         transactions, aborted = (sum(c[k] for c in counts) for k in ("transactions", "aborted"))
         got = [f"{transactions} transactions, {aborted} of them aborted"]
-        got += [f"unseen: {kind} ({said})" for kind, said in self.unseen().told()]
+        got += [f"unseen: {kind} ({detail})" for kind, detail in self.unseen().lines()]
         self._waiting.clear()
         raise IsolangError(
             f"nothing was observed, so no level could have been broken (got {'; '.join(got)}; "
@@ -463,7 +463,7 @@ def observes(history: History) -> bool:
 
 
 def worst(errors: Sequence[AssertionError]) -> AssertionError:
-    """Of several, an invalid one if there is one."""
+    """Return one of several errors: that of an invalid verdict if there is one."""
     from isolang.testing.assertion import UndecidedError
 
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])

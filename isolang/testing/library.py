@@ -1,4 +1,4 @@
-"""What a watch asks of the library through which an application speaks to PostgreSQL."""
+"""The interface of the libraries through which applications speak to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Sent(Protocol):
         ...
 
     def count(self, result: Any) -> int | None:
-        """How many rows the application was given; ``None`` if that is not known."""
+        """Return how many rows the application received; ``None`` if that is unknown."""
         ...
 
-    def given(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
+    def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
         """The rows that the application was given, of a SELECT with so many columns.
 
         Returns:
@@ -91,7 +91,7 @@ class Library(Protocol):
         ...
 
     def state(self, connection: Any) -> State:
-        """What a transaction of the connection has come to."""
+        """Return the state of the transaction of a connection."""
         ...
 
     def begins(self, connection: Any) -> bool:

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.testing.callers import caller
-from isolang.testing.changes import Row, Seen, read_text, written_text
+from isolang.testing.changes import Row, SeenRow, read_text, written_text
 
 if TYPE_CHECKING:
     from isolang.run.operation import Recorded
     from isolang.run.record.recorder import Recorder
 
-# Kinds of what is left out.
+# Kinds of what is not recorded.
 CONDITIONS: Final = "conditions, of which only the rows that they met are seen"
 NOT_FOUND: Final = "keys that were looked up and not found"
 TWO_ROWS: Final = "rows beside one of the same key that others have deleted"
@@ -42,7 +42,7 @@ def key_of(table: str, values: Sequence[object]) -> str:
 
 
 class Unseen(Counter[str]):
-    """What was left out, by kind, and how often.
+    """Counts of what was not recorded, by kind.
 
     Attributes:
         examples: of each kind the first one: the statement or row, and the caller's ``file:line``.
@@ -61,15 +61,15 @@ class Unseen(Counter[str]):
                 shown = _LISTED.sub("SELECT … FROM", shown, count=1)
             self.examples[kind] = ", ".join(filter(None, (shown[:_LONGEST], caller())))
 
-    def told(self) -> Iterator[tuple[str, str]]:
+    def lines(self) -> Iterator[tuple[str, str]]:
         """Each kind, with how often and its example: ``2; first: account/a, app.py:12``."""
         for kind, number in sorted(self.items()):
             example = self.examples.get(kind, "")
             yield kind, f"{number}; first: {example}" if example else str(number)
 
 
-class Versions:
-    """Which versions of rows watched transactions have written."""
+class WrittenVersions:
+    """The versions of rows that watched transactions have written."""
 
     def __init__(self, *, all_known: bool = False) -> None:
         self._all_known = all_known  # the log tells the writers that are not watched
@@ -81,7 +81,7 @@ class Versions:
         self._written.add((key, version))
 
     def forget(self, written: Iterable[tuple[str, int]]) -> None:
-        """What was written is not known any more."""
+        """Forget written versions: their transaction has no known operations any more."""
         self._written.difference_update(written)
 
     def value(
@@ -105,7 +105,7 @@ class Versions:
         return (version,) if self._all_known else ()
 
 
-class Observed:
+class ObservedTransaction:
     """A transaction of the application."""
 
     def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool = False) -> None:
@@ -116,20 +116,20 @@ class Observed:
         self.committing = False
         self.failed = False
         self._own: dict[str, Any] = {}  # what it wrote last of each row
-        self._remarks: list[tuple[str, Seen | None]] = []  # of each operation: caller, row
+        self._remarks: list[tuple[str, SeenRow | None]] = []  # of each operation: caller, row
         self._savepoints: list[tuple[str, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
 
-    def read(self, key: str, value: Any, seen: Seen | None = None) -> bool:
+    def read(self, key: str, value: Any, seen: SeenRow | None = None) -> bool:
         """Note a read, and what is known of the row.
 
         SOUND BECAUSE: what a transaction wrote itself is what it sees of a key, and another version
         is that of another row: in a snapshot that is kept, one that others have deleted since stays
-        beside the one that was inserted anew.
+        next to the one that was inserted again.
 
         Returns:
-            Whether it was noted: not a version beside the transaction's own.
+            Whether it was recorded: a version next to the transaction's own is not.
         """
         if self._own.get(key, value) != value:
             return False
@@ -137,7 +137,7 @@ class Observed:
         self._remarks.append((caller(), seen))
         return True
 
-    def write(self, key: str, value: Any, seen: Seen | None = None) -> None:
+    def write(self, key: str, value: Any, seen: SeenRow | None = None) -> None:
         """Note a write, once as long as its value stays, and what is known of the row."""
         self._own[key] = value
         places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
@@ -217,7 +217,7 @@ class Observed:
         return classify(error, "commit" if self.committing else "statement")
 
 
-def _since(seen: Seen | None, before: Row) -> Seen | None:
+def _since(seen: SeenRow | None, before: Row) -> SeenRow | None:
     """A row that is written, with what the transaction had seen of it first."""
     return None if seen is None else replace(seen, before={**seen.before, **before})
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.outcome import RolledBack
-from isolang.testing.changes import Seen, value_text
+from isolang.testing.changes import SeenRow, value_text
 from isolang.testing.conditions import raw
 from isolang.testing.observed import (
     CONDITIONS,
     NOT_FOUND,
     TWO_ROWS,
-    Observed,
+    ObservedTransaction,
     Unseen,
-    Versions,
+    WrittenVersions,
     key_of,
 )
 from isolang.testing.statements import lookup
@@ -48,12 +48,12 @@ _SAVEPOINT: Final = re.compile(
 )
 
 
-class Watch:
+class SqlAlchemyWatch:
     """An engine that is watched; a context manager.
 
     Attributes:
-        unseen: what was left out, and how often: rows of writers that are not watched, statements
-            that read columns instead of objects, bulk statements.
+        unseen: what was not recorded, and how often: rows of writers that are not watched,
+            statements that read columns instead of objects, bulk statements.
     """
 
     def __init__(self, engine: Engine, mapped: registry, recorder: Recorder) -> None:
@@ -62,7 +62,7 @@ class Watch:
         self.recorder = recorder
         self.unseen = Unseen()
         self._mapped = mapped
-        self._versions = Versions()
+        self._versions = WrittenVersions()
         self._open: dict[Connection, _Open] = {}
         self._sessions = count()
         self._listeners: list[tuple[Any, str, Any]] = []
@@ -201,7 +201,13 @@ class Watch:
             self.unseen.note("bulk statements")
 
     def _executed(
-        self, connection: Connection, cursor: Any, statement: str, given: Any, context: Any, *_: Any
+        self,
+        connection: Connection,
+        cursor: Any,
+        statement: str,
+        parameters: Any,
+        context: Any,
+        *_: Any,
     ) -> None:
         """Count what the condition of a SELECT did not meet; objects tell the rows themselves."""
         options = getattr(context, "execution_options", {})
@@ -210,12 +216,12 @@ class Watch:
         if not options.get(_OBJECTS):
             self.unseen.note("columns that were read without their objects", statement)
             return
-        asked, skips = lookup(_PARAMETER.sub(r"'\1'", statement), self._keys)
+        expected, skips = lookup(_PARAMETER.sub(r"'\1'", statement), self._keys)
         if skips:
-            return  # it says nothing of rows that it does not return
-        if asked is None:
+            return  # it does not reveal the rows that it skips
+        if expected is None:
             self.unseen.note(CONDITIONS, statement)
-        elif 0 <= cursor.rowcount < asked:
+        elif 0 <= cursor.rowcount < expected:
             self.unseen.note(NOT_FOUND, statement)
 
     def _keys(self, table: str) -> list[frozenset[str]]:
@@ -247,7 +253,7 @@ class Watch:
         from sqlalchemy import inspect
         from sqlalchemy.orm import object_session
 
-        # Afterwards nobody knows any more what was set by an expression of the database.
+        # Afterwards the values that an expression of the database set are unknown.
         one, session = self._open.get(connection), object_session(target)
         if one and session and session.is_modified(target, include_collections=False):
             one.updating[inspect(target)] = _seen(target)
@@ -261,7 +267,7 @@ class Watch:
             self._write(mapper, connection, target, seen)
 
     def _write(
-        self, mapper: Mapper[Any], connection: Connection, target: Any, seen: Seen | None = None
+        self, mapper: Mapper[Any], connection: Connection, target: Any, seen: SeenRow | None = None
     ) -> None:
         from sqlalchemy import and_, select
 
@@ -287,13 +293,13 @@ class Watch:
             self._open[connection].write(_key(target), _GONE)
 
 
-class _Open(Observed):
+class _Open(ObservedTransaction):
     """A transaction of the application, in the session of the ORM that it belongs to."""
 
     def __init__(self, session: Session, number: int, recorder: Recorder) -> None:
         super().__init__(number, recorder)
         self.session = session
-        self.updating: dict[InstanceState[Any], Seen] = {}
+        self.updating: dict[InstanceState[Any], SeenRow] = {}
 
 
 def _key(target: Any) -> str:
@@ -303,10 +309,10 @@ def _key(target: Any) -> str:
     return key_of(mapper.base_mapper.local_table.fullname, mapper.primary_key_from_instance(target))
 
 
-def _seen(target: Any) -> Seen:
-    """What an object has, what it had when it was loaded, and what was set since.
+def _seen(target: Any) -> SeenRow:
+    """Return the values of an object, those that it was loaded with, and those set since.
 
-    Only what is there is looked at: nothing is loaded for it.
+    It reads loaded attributes only, and loads nothing.
     """
     from sqlalchemy import inspect
 
@@ -316,7 +322,7 @@ def _seen(target: Any) -> Seen:
     row = {name: value_text(state.dict[name]) for name in names if name in state.dict}
     histories = {name: state.attrs[name].history for name in row}
     before = {name: one.deleted[0] for name, one in histories.items() if one.deleted}
-    return Seen(
+    return SeenRow(
         row=row,
         before={name: value_text(value) for name, value in before.items()},
         named=[name for name, one in histories.items() if one.added],
@@ -331,7 +337,7 @@ def _asks(statement: str) -> bool:
 
 
 def _parts(table: Any) -> tuple[str, ...]:
-    """The name of a table, with its schema if that is given."""
+    """The name of a table, with its schema if it has one."""
     return (table.schema, table.name) if table.schema else (table.name,)
 
 

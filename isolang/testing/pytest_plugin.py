@@ -24,7 +24,7 @@ _TRANSACTIONS: Final = "isolation transactions"  # names of properties of a test
 _UNSEEN: Final = "isolation unseen: "
 _IDLE: Final = "isolation nothing observed"
 _SEED: Final = pytest.StashKey[int]()
-_HELD: Final = pytest.StashKey["Isolation"]()
+_ISOLATION: Final = pytest.StashKey["Isolation"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,7 +102,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
         allow_unseen=allow_unseen,
     )
-    request.node.stash[_HELD] = one
+    request.node.stash[_ISOLATION] = one
     yield one
     one.close()
 
@@ -112,15 +112,19 @@ def _asserted(item: Any) -> tuple[str, float, bool]:
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return "", 60.0, False
-    given = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
-    if len(mark.args) > 1 or "level" not in given or given.keys() - _KNOWN:
+    arguments = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
+    if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
         pytest.fail(
             f"{item.nodeid}: a mark that says no level (got isolation({got}), expected "
             'isolation(level="si") or isolation(level="si", timeout=60))',
             pytrace=False,
         )
-    return given["level"], given.get("timeout", 60.0), bool(given.get("allow_unseen", False))
+    return (
+        arguments["level"],
+        arguments.get("timeout", 60.0),
+        bool(arguments.get("allow_unseen", False)),
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -129,7 +133,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     skipping = _unknown(item.config) == "skip"
     try:
         result = yield
-        one = item.stash.get(_HELD, None)
+        one = item.stash.get(_ISOLATION, None)
         if one is not None and one.level and (one.waiting or not one.judged):
             _judge(one)
     except AssertionError as error:
@@ -168,21 +172,21 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Say the seed, and where the evidence lies, under a test that fails."""
     report = yield
-    one = item.stash.get(_HELD, None)
+    one = item.stash.get(_ISOLATION, None)
     if one is not None and call.when == "call":
         for verdict in one.judged:
             item.user_properties.append((f"isolation {verdict.spec.name}", verdict.outcome))
         transactions = sum(v.history.counts()["transactions"] for v in one.judged)
         item.user_properties.append((_TRANSACTIONS, str(transactions)))
-        unseen = list(one.unseen().told())
-        item.user_properties += [(f"{_UNSEEN}{kind}", said) for kind, said in unseen]
+        unseen = list(one.unseen().lines())
+        item.user_properties += [(f"{_UNSEEN}{kind}", detail) for kind, detail in unseen]
         if one.judged and all(verdict.nothing_observed for verdict in one.judged):
             item.user_properties.append((_IDLE, "true"))
         report.user_properties = list(item.user_properties)
         if report.failed:
             lines = [f"seed: {one.seed} (again with --isolation-seed={one.seed})"]
             lines.append(f"history: {one.folder if one.keep is None else one.keep}")
-            lines += [f"unseen: {kind} ({said})" for kind, said in unseen]
+            lines += [f"unseen: {kind} ({detail})" for kind, detail in unseen]
             report.sections.append(("isolation", "\n".join(lines)))
     return report
 
@@ -200,9 +204,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         return
     unseen: dict[str, tuple[int, str]] = {}
     for of in properties:
-        for name, said in of.items():
+        for name, detail in of.items():
             if name.startswith(_UNSEEN):
-                number, _, first = said.partition("; ")
+                number, _, first = detail.partition("; ")
                 before, example = unseen.get(name, (0, first))
                 unseen[name] = (before + int(number), example)
     terminalreporter.write_line(

@@ -1,7 +1,7 @@
-"""What transactions that were refused saw of others.
+"""Records what refused transactions saw of others.
 
-A history says nothing of their reads: no level does. That they read, or missed, what another
-session wrote is evidence all the same that the test had something to break.
+A history does not contain their reads: no level restricts them. That they read, or missed, what
+another session wrote is evidence all the same that the test had something to break.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Refused:
-    """Who wrote what, and what those read who were rolled back."""
+    """The writers of versions, and the versions that rolled back transactions read."""
 
     def __init__(self) -> None:
         self._writers: defaultdict[str, set[Hashable]] = defaultdict(set)  # of each key

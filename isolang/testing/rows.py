@@ -1,4 +1,4 @@
-"""The rows that a statement of an application reads or writes, asked of PostgreSQL itself.
+"""Finds the rows that a statement of an application reads or writes, by queries to PostgreSQL.
 
 Everything here is a query, and what its answer means; a watch sends it where the application's own
 statement goes, in the same transaction.
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.testing.changes import LONGEST, Seen, value_text
+from isolang.testing.changes import LONGEST, SeenRow, value_text
 from isolang.testing.conditions import raw
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
@@ -39,19 +39,19 @@ WHERE c.oid = to_regclass(%s) AND c.relkind = 'r' AND c.relpersistence <> 't'
 GROUP BY 1, 2, c.oid"""
 
 _SYSTEM: Final = frozenset({"pg_catalog", "information_schema"})
-_GIVEN: Final = re.compile(
+_OUTPUT_COLUMN: Final = re.compile(
     r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 
 
-class Table(Struct, frozen=True, kw_only=True):
+class WatchedTable(Struct, frozen=True, kw_only=True):
     """A table whose rows can be named.
 
     Attributes:
         name: in the history; of the schema ``public`` without it.
         columns: of the primary key, as they are written.
-        others: the other columns, likewise.
+        others: the other columns, as they are written.
         keys: the columns of each unique index, by which there is one row at most.
     """
 
@@ -89,11 +89,11 @@ class Version(Struct, frozen=True):
     """
 
     number: int
-    seen: Seen
+    seen: SeenRow
 
 
-def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | None:
-    """What :data:`TABLE` answered; ``None`` if rows of the table cannot be named.
+def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTable | None:
+    """Return the table in a row of :data:`TABLE`; ``None`` if its rows cannot be named.
 
     Args:
         row: the answer, if there is one.
@@ -103,7 +103,7 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | Non
         return None
     schema, name, columns, others, keys = row
     name = name if schema == "public" else f"{schema}.{name}"
-    return Table(
+    return WatchedTable(
         name=names.get(name, name),
         columns=tuple(columns),
         others=tuple(one for one in others or () if "%" not in one),
@@ -111,12 +111,12 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> Table | Non
     )
 
 
-def matching(statement: Statement, table: Table, *, row: bool = False) -> str:
+def matching(statement: Statement, table: WatchedTable, *, row: bool = False) -> str:
     """The query of the rows that match the condition of a SELECT."""
     return f"SELECT {table.selected(statement.alias, row=row)} FROM {statement.source}"
 
 
-def versions(rows: Sequence[Sequence[Any]], table: Table) -> dict[str, Version | None]:
+def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Version | None]:
     """The version of each row, by its key, of rows of :meth:`Table.selected`.
 
     SOUND BECAUSE: a key that has two rows has no version here. In a snapshot that is kept there can
@@ -126,7 +126,7 @@ def versions(rows: Sequence[Sequence[Any]], table: Table) -> dict[str, Version |
     for _, xmin, *values in rows:
         key = table.key(values[: len(table.columns)])
         others = map(value_text, values[len(table.columns) :])
-        seen = Seen(row=dict(zip(table.others, others, strict=False)))
+        seen = SeenRow(row=dict(zip(table.others, others, strict=False)))
         found[key] = None if key in found else Version(int(xmin), seen)
     return found
 
@@ -137,7 +137,10 @@ def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
 
 
 def returned_keys(
-    statement: Statement, table: Table, rows: Sequence[Sequence[Any]], names: Sequence[str] = ()
+    statement: Statement,
+    table: WatchedTable,
+    rows: Sequence[Sequence[Any]],
+    names: Sequence[str] = (),
 ) -> str | None:
     """The query of the rows that the application was given, some, by their keys.
 
@@ -150,15 +153,15 @@ def returned_keys(
     Returns:
         The query; ``None`` if they have no whole key.
     """
-    given = [_given(one, statement.alias) for one in statement.returned]
-    if given == ["*"]:
-        given = list(names)
-    if len(rows[0]) != len(given):
+    output = [_output_column(one, statement.alias) for one in statement.returned]
+    if output == ["*"]:
+        output = list(names)
+    if len(rows[0]) != len(output):
         return None
     columns = [raw(one) for one in table.columns]
-    if not set(columns) <= set(given):
+    if not set(columns) <= set(output):
         return None
-    places = [given.index(one) for one in columns]
+    places = [output.index(one) for one in columns]
     if any(row[n] is None for row in rows for n in places):
         return None
     return (
@@ -169,11 +172,11 @@ def returned_keys(
     )
 
 
-def _given(text: str, alias: str) -> str:
+def _output_column(text: str, alias: str) -> str:
     """The column of the table that a member of a list is; empty if it is something else."""
     if text in ("*", f"{alias}.*"):
         return "*"
-    found = _GIVEN.fullmatch(text)
+    found = _OUTPUT_COLUMN.fullmatch(text)
     if found is None or found["name"].isdigit():
         return ""
     qualified = found["alias"]

@@ -8,7 +8,7 @@ from isolang.errors import IsolangError
 
 
 def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
-    """Where the database is, and the number of the oldest transaction that runs now.
+    """Return the address of the database, and the number of its oldest running transaction.
 
     Raises:
         IsolangError: it cannot be reached.

@@ -23,7 +23,7 @@ _ENDS: Final = frozenset({"group", "having", "order", "limit", "offset", "fetch"
 _COMPLEX: Final = frozenset(
     {"join", "union", "intersect", "except", "with", "tablesample", "lateral", "only", "exists"}
 )
-# What may stand before a parenthesis: words of the language, and functions of values alone.
+# What may precede a parenthesis: words of the language, and functions of values alone.
 _PLAIN: Final = frozenset({"in", "any", "all", "and", "or", "not", "where", "between", "like"}) | {
     "upper", "lower", "length", "abs", "coalesce", "cast", "varchar", "char", "numeric", "decimal",
 }  # fmt: skip
@@ -67,7 +67,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
 
     def looked_up(self, keys: Collection[frozenset[str]]) -> int | None:
-        """How many rows it asks for by a whole key; ``None`` if its condition is another one.
+        """Return how many rows it selects by a whole key; ``None`` for any other condition.
 
         SOUND BECAUSE: no two rows have the same key. Who finds as many rows has found them all, and
         whatever else the condition says was decided by these rows.
@@ -167,7 +167,7 @@ def _select(cut: _Text) -> Statement | None:
 
 
 def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tuple[int | None, bool]:
-    """What a SELECT asks for, which may join other tables by their keys.
+    """Parse the condition of a SELECT, which may join other tables by their keys.
 
     Args:
         text: its values are literals.
@@ -197,7 +197,7 @@ def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tupl
 
 
 def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where each JOIN stands, up to the next one."""
+    """Yield the range of each JOIN, up to the next one."""
     joins = [n for n in range(begin, end) if cut.words[n] == "join"]
     starts = [begin, *joins[1:]]
     for n, start in enumerate(starts):
@@ -236,7 +236,7 @@ def _write(cut: _Text) -> Statement | None:
     if at == 2 and words[1:2] != [_WRITES[words[0]]]:
         return None
     named = cut.table(at)
-    # SOUND BECAUSE: what is written is asked of the server. A subquery would only be read.
+    # SOUND BECAUSE: the server reports what is written. A subquery would only be read.
     if named is None or {"select", "using"} & set(words) or words[1:].count("from") > at - 1:
         return None
     returned: tuple[str, ...] = ()

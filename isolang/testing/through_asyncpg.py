@@ -1,4 +1,4 @@
-"""What an application does through asyncpg: its connections, pools, transactions and statements.
+"""Watches asyncpg: the connections, pools, transactions and statements of an application.
 
 asyncpg begins and ends transactions by statements of its own, which the watch sees as if they were
 the application's. What has values is prepared, so what the watch asks has these values, too.
@@ -85,7 +85,7 @@ class Asyncpg:
         return (*address[:2], database)
 
     def state(self, connection: Any) -> State:
-        """What a transaction of the connection has come to."""
+        """Return the state of the transaction of a connection."""
         if connection.is_closed():
             return "unknown"
         if not connection.is_in_transaction():
@@ -121,11 +121,11 @@ class Asyncpg:
         sent = _Sent(self, name, connection, query, values, options, call, statement)
         return (yield from self._watch.statement(sent))
 
-    def _pass(self, kind: str, source: Any, *given: Any, **_: Any) -> None:
+    def _pass(self, kind: str, source: Any, *arguments: Any, **_: Any) -> None:
         if hasattr(source, "get_query"):
             self._watch.passed(source._connection, kind, source.get_query())
         else:
-            self._watch.passed(source, kind, str(given[0]) if given else "")
+            self._watch.passed(source, kind, str(arguments[0]) if arguments else "")
 
     def _close(self, original: Any, connection: Any, **options: Any) -> Steps:
         send = partial(original, connection, **options)
@@ -155,7 +155,7 @@ class _Sent(Struct):
         return partial(self._done, self.call)
 
     async def _done(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """What a call gives; a transaction that fails by it is remembered."""
+        """Return the result of a call, and note a transaction that fails by it."""
         from asyncpg import PostgresError
 
         try:
@@ -183,19 +183,19 @@ class _Sent(Struct):
         text = _MARK.sub(lambda found: f"${numbers.index(found[1]) + 1}", query)
         if values:
             text = text.replace("%s", "$1")
-        given = values or [self.values[int(n) - 1] for n in numbers]
-        call = partial(self.library.fetch, self.connection, text, *given)
+        arguments = values or [self.values[int(n) - 1] for n in numbers]
+        call = partial(self.library.fetch, self.connection, text, *arguments)
         return (yield partial(self._done, call))
 
     def count(self, result: Any) -> int | None:
-        """How many rows the application was given; of no value: none, or one with a null."""
+        """Return how many rows the application received; a ``None`` may be either."""
         if self.name == "fetchval" and result is None:
             return None
         if self.name == "execute":
             return int(result.rpartition(" ")[2])
         return len(result) if self.name == "fetch" else int(result is not None)
 
-    def given(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
+    def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
         """The rows that the application was given; of one value the others are not known."""
         if self.name == "execute":
             return [], None
@@ -205,9 +205,9 @@ class _Sent(Struct):
                 return [], None
             row: list[Any] = [None] * width
             row[place] = result
-            return [], _told([row])
+            return [], _as_text([row])
         found = result if self.name == "fetch" else [result] * (result is not None)
-        return list(found[0].keys()) if found else [], _told(found)
+        return list(found[0].keys()) if found else [], _as_text(found)
 
     def hidden(self, selected: str) -> Steps:
         """Send the write with ``RETURNING``, and give the application what it gets without."""
@@ -227,7 +227,7 @@ class _Sent(Struct):
         if self.name == "fetchval" and first is not None:
             first = first[self.options.get("column", 0)]
         result = {"execute": status, "fetch": found}.get(self.name, first)
-        return result, _told(found)
+        return result, _as_text(found)
 
     def _fetch(self, query: str) -> Steps:
         """Rows, and what ``execute`` says."""
@@ -239,6 +239,6 @@ class _Sent(Struct):
         return found, statement.get_statusmsg()
 
 
-def _told(found: Sequence[Any]) -> list[list[Any]]:
+def _as_text(found: Sequence[Any]) -> list[list[Any]]:
     """Values that are spelt as PostgreSQL reads them; ``None`` in the place of others."""
     return [[one if isinstance(one, _SPELT) else None for one in row] for row in found]

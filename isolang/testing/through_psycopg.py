@@ -1,4 +1,4 @@
-"""What an application does through psycopg 3, synchronously or not."""
+"""Watches psycopg 3: what an application does through it, synchronously or not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Psycopg:
         return (info.host, info.port, info.dbname)
 
     def state(self, connection: Any) -> State:
-        """What a transaction of the connection has come to."""
+        """Return the state of the transaction of a connection."""
         return _STATES.get(connection.info.transaction_status.name, "unknown")
 
     def begins(self, connection: Any) -> bool:
@@ -65,7 +65,7 @@ class Psycopg:
         return bool(connection.pgconn.pipeline_status)
 
     def refused(self, result: Any) -> bool:
-        """Nothing is told by what ``commit`` gives; the state before it is."""
+        """Return false: the result of ``commit`` does not say; the state before it does."""
         return False
 
     def _execute(
@@ -77,8 +77,8 @@ class Psycopg:
         params: Any = None,
         **options: Any,
     ) -> Steps:
-        given = () if params is None else (params,)
-        return (yield from watch.statement(_Sent(original, cursor, query, given, options)))
+        arguments = () if params is None else (params,)
+        return (yield from watch.statement(_Sent(original, cursor, query, arguments, options)))
 
     def _pass(
         self, watch: DriverWatch, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
@@ -114,15 +114,15 @@ class _Sent:
     first_only = False
 
     def __init__(
-        self, original: Any, cursor: Any, query: Any, given: tuple[Any, ...], options: Any
+        self, original: Any, cursor: Any, query: Any, arguments: tuple[Any, ...], options: Any
     ) -> None:
         self.connection = cursor.connection
         self.text = _text_of(query, cursor.connection)
-        self.send = partial(original, cursor, query, *given, **options)
+        self.send = partial(original, cursor, query, *arguments, **options)
         self._original = original
         self._cursor = cursor
         self._query = query
-        self._given = given
+        self._parameters = arguments
         self._options = options
 
     def literal(self) -> str:
@@ -132,7 +132,7 @@ class _Sent:
         if isinstance(self.connection, psycopg.AsyncConnection):
             kind = psycopg.AsyncClientCursor
         try:
-            return str(kind(self.connection).mogrify(self._query, *self._given))
+            return str(kind(self.connection).mogrify(self._query, *self._parameters))
         except (psycopg.Error, TypeError, ValueError):
             return ""
 
@@ -154,7 +154,9 @@ class _Sent:
         from psycopg.pq import ExecStatus
 
         query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
-        result = yield partial(self._original, self._cursor, query, *self._given, **self._options)
+        result = yield partial(
+            self._original, self._cursor, query, *self._parameters, **self._options
+        )
         coding = self.connection.info.encoding
         found = [
             [None if cell is None else bytes(cell).decode(coding) for cell in row]
@@ -164,22 +166,22 @@ class _Sent:
         self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
         return result, found
 
-    def given(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
-        told = self._cursor.pgresult
+    def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
+        reply = self._cursor.pgresult
         coding = self.connection.info.encoding
-        names = [told.fname(column).decode(coding) for column in range(told.nfields)]
-        binary = any(map(told.fformat, range(told.nfields)))
+        names = [reply.fname(column).decode(coding) for column in range(reply.nfields)]
+        binary = any(map(reply.fformat, range(reply.nfields)))
         return names, None if binary else self._cells()
 
     def returning(self) -> Steps:
         result = yield self.send
-        return result, self.given(result, 0)[1]
+        return result, self.output_rows(result, 0)[1]
 
     def _cells(self) -> list[list[Any]]:
-        told = self._cursor.pgresult
+        reply = self._cursor.pgresult
         return [
-            [told.get_value(row, column) for column in range(told.nfields)]
-            for row in range(told.ntuples)
+            [reply.get_value(row, column) for column in range(reply.nfields)]
+            for row in range(reply.ntuples)
         ]
 
 

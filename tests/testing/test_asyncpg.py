@@ -121,10 +121,10 @@ def test_the_application_is_given_what_it_expects(url, recorder):
                 ]
             for name in ("fetch", "fetchrow", "fetchval"):
                 write = await connection.prepare(SET)
-                told = await connection.prepare("UPDATE account SET balance = 4 RETURNING name")
+                lines = await connection.prepare("UPDATE account SET balance = 4 RETURNING name")
                 read = await connection.prepare(READ)
                 given += [await getattr(write, name)(5, "b"), write.get_statusmsg()]
-                given += [await getattr(told, name)(), told.get_statusmsg()]
+                given += [await getattr(lines, name)(), lines.get_statusmsg()]
                 given += [await getattr(read, name)("b"), read.get_statusmsg()]
             returned = "UPDATE account SET balance = 6 RETURNING name, balance"
             given.append(await connection.fetchval(returned, column=1))

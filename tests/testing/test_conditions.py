@@ -107,7 +107,7 @@ def test_a_race_of_conditions_is_valid_with_what_was_not_seen(url, isolation):
             assert connection.execute(query).fetchone() == (0,)
             connection.execute("INSERT INTO job (id, owner) VALUES (%s, 'new')", (10 + n,))
     isolation.assert_level("ser")
-    assert list(isolation.unseen().told()) == [
+    assert list(isolation.unseen().lines()) == [
         (CONDITIONS, f"2; first: {query}, {watch.unseen.examples[CONDITIONS].split(', ')[-1]}")
     ]
 

@@ -35,7 +35,7 @@ from sqlalchemy.orm import (  # noqa: E402
 
 from isolang.testing.isolation import Isolation  # noqa: E402
 from isolang.testing.observed import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
-from isolang.testing.passive import Watch  # noqa: E402
+from isolang.testing.passive import SqlAlchemyWatch  # noqa: E402
 
 
 class Base(DeclarativeBase):
@@ -92,7 +92,7 @@ def counters(engine):
 def test_a_lost_update_is_seen(connect, recorder):
     """At READ COMMITTED the second counter overwrites the first one."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder):
+    with SqlAlchemyWatch(engine, Base.registry, recorder):
         counters(engine)
     history = recorder.history()
     assert [t.status for t in history.transactions()] == ["committed", "committed"]
@@ -107,7 +107,10 @@ def test_a_lost_update_is_seen(connect, recorder):
 def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
     """At REPEATABLE READ nothing is lost."""
     engine = connect("REPEATABLE READ")
-    with Watch(engine, Base.registry, recorder), pytest.raises(sqlalchemy.exc.OperationalError):
+    with (
+        SqlAlchemyWatch(engine, Base.registry, recorder),
+        pytest.raises(sqlalchemy.exc.OperationalError),
+    ):
         counters(engine)
     assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
     isolang.assert_level(recorder.history(), "strong-si")
@@ -123,7 +126,11 @@ def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
 def test_write_skew(connect, recorder, level, outcomes):
     """Each empties the account that the other one has read."""
     engine = connect(level)
-    with Watch(engine, Base.registry, recorder), Session(engine) as one, Session(engine) as two:
+    with (
+        SqlAlchemyWatch(engine, Base.registry, recorder),
+        Session(engine) as one,
+        Session(engine) as two,
+    ):
         for session in (one, two):
             assert len(session.scalars(select(Account)).all()) == 2
         one.get(Account, "a").balance = 0
@@ -143,7 +150,7 @@ def test_write_skew(connect, recorder, level, outcomes):
 def test_versions_name_their_writers(connect, recorder):
     """Reads, a row that is created, one that is deleted, and what a savepoint took back."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder) as watch:
+    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch:
         with Session(engine) as session, session.begin():
             session.add(Account(name="c", balance=1))
             session.flush()
@@ -174,7 +181,7 @@ def test_versions_name_their_writers(connect, recorder):
 def test_what_cannot_be_seen_is_counted_and_left_out(connect, recorder):
     """Bulk statements, columns, and rows of others: no guess, no accusation."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder) as watch:
+    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch:
         with engine.begin() as connection:
             connection.execute(text("update account set balance = 3 where name = 'a'"))
         with Session(engine) as session, session.begin():
@@ -195,7 +202,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(connect, recorder):
 def test_a_commit_that_rolls_back_is_no_commit(connect, recorder):
     """PostgreSQL answers ROLLBACK, and SQLAlchemy raises nothing."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder), Session(engine) as session:
+    with SqlAlchemyWatch(engine, Base.registry, recorder), Session(engine) as session:
         session.get(Account, "a").balance = 7
         session.flush()
         raw = session.connection().connection.dbapi_connection
@@ -236,7 +243,7 @@ def test_other_engines_are_refused(recorder):
     """Only PostgreSQL has xmin."""
     engine = create_engine("sqlite://")
     with pytest.raises(IsolangError, match="expected postgresql"):
-        Watch(engine, Base.registry, recorder).__enter__()
+        SqlAlchemyWatch(engine, Base.registry, recorder).__enter__()
 
 
 @pytest.mark.parametrize(
@@ -262,7 +269,7 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
         # A pool of the two connections that the sessions hold: none is left for the watch.
         engine = create_async_engine(server, isolation_level=level, pool_size=2, max_overflow=0)
         try:
-            with Watch(engine.sync_engine, Base.registry, recorder) as watch:
+            with SqlAlchemyWatch(engine.sync_engine, Base.registry, recorder) as watch:
                 await counters(engine)
             return watch
         finally:
@@ -286,7 +293,7 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
 def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
     """The text names the lines of the application, not those of the libraries."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder):
+    with SqlAlchemyWatch(engine, Base.registry, recorder):
         counters(engine)
     text = str(isolang.check(recorder.history(), "si"))
     source = Path(__file__).read_text().splitlines()
@@ -299,7 +306,7 @@ def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
 def test_rows_are_shown_by_what_changed(connect, recorder):
     """Of objects that were loaded, that are new, and whose values the database computes."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder), Session(engine) as session:
+    with SqlAlchemyWatch(engine, Base.registry, recorder), Session(engine) as session:
         one = session.get(Account, "a")
         one.balance = 11
         session.flush()
@@ -321,7 +328,7 @@ def test_rows_are_shown_by_what_changed(connect, recorder):
 def test_what_is_not_seen_has_an_example(connect, recorder):
     """Each kind names the line of its first statement."""
     engine = connect("READ COMMITTED")
-    with Watch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
         session.execute(update(Account).values(balance=4))
         session.rollback()
     assert "test_passive.py:" in watch.unseen.examples["bulk statements"]
@@ -330,7 +337,7 @@ def test_what_is_not_seen_has_an_example(connect, recorder):
 def test_a_row_beside_one_that_others_deleted(connect, recorder):
     """At REPEATABLE READ both are in the snapshot, and nothing is guessed."""
     engine = connect("REPEATABLE READ")
-    watch = Watch(engine, Base.registry, recorder)
+    watch = SqlAlchemyWatch(engine, Base.registry, recorder)
     with watch, Session(engine) as one, Session(engine) as two:
         one.expunge(one.get(Account, "a"))
         two.delete(two.get(Account, "a"))
@@ -383,7 +390,7 @@ def test_what_a_condition_does_not_find_is_counted(connect, recorder, asks, unse
     engine = connect("READ COMMITTED")
     with Session(engine) as session, session.begin():
         session.add(Card(id=1, number="n1", owner="a"))
-    with Watch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
         assert asks(session)
         session.commit()
     assert watch.unseen == unseen
@@ -395,7 +402,7 @@ def test_what_a_condition_does_not_find_is_counted(connect, recorder, asks, unse
 def test_a_row_that_another_deleted_beside_the_own_one(connect, recorder):
     """At REPEATABLE READ a SELECT that meets the old row alone is no read of the own one."""
     engine = connect("REPEATABLE READ")
-    with Watch(engine, Base.registry, recorder) as watch, Session(engine) as one:
+    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as one:
         one.get(Account, "b")
         with Session(engine) as two, two.begin():
             two.delete(two.get(Account, "a"))
