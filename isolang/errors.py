@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def none_of(name: str, names: Collection[str]) -> str:
-    """What a message says of a name that is none of those expected, and of the nearest one.
+    """Return the end of a message about an unknown name: the expected names and the nearest one.
 
     >>> none_of("paris", ["pairs", "bank"])
     "(got 'paris', expected one of pairs, bank); did you mean 'pairs'?"
@@ -19,7 +19,7 @@ def none_of(name: str, names: Collection[str]) -> str:
 
 
 class IsolangError(Exception):
-    """Anything this package raises on purpose."""
+    """The base class of all errors that this package raises on purpose."""
 
 
 class SpecError(IsolangError):
@@ -28,10 +28,10 @@ class SpecError(IsolangError):
     ``str()`` is the whole message, with the source line and a caret where there is one.
 
     Attributes:
-        file: the file (or ``<text>``), empty if the error stands in no file.
-        line: from 1; 0 if the error stands in no line.
-        column: from 1; 0 if the error stands in no line.
-        hint: what to do about it; also part of the message.
+        file: the file (or ``<text>``); empty if the error is not in a file.
+        line: the line, from 1; 0 if the error has no place.
+        column: the column, from 1; 0 if the error has no place.
+        hint: how to mend it; also part of the message.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class UnsupportedError(IsolangError):
 
 
 class SolverError(IsolangError):
-    """A solver or an encoding that there is not, is not installed, or that do not fit together."""
+    """A solver or an encoding that does not exist, is not installed, or does not fit the other."""
 
 
 class WorkerError(IsolangError):
-    """A worker of ``check_many`` that ended, or failed, before it had judged a history."""
+    """A worker of ``check_many`` that ended, or failed, before it had checked a history."""
 
 
 class TargetError(IsolangError):
@@ -73,7 +73,7 @@ class OptionError(IsolangError, ValueError):
 
 
 def internal_error(error: Exception) -> str:
-    """What to say of an exception that nobody expected, as one sentence with what to send us."""
+    """Return the message of an unexpected exception, with what to put into a bug report."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)

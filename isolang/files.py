@@ -1,4 +1,4 @@
-"""Writing files whole or not at all: a full disk leaves what was there before."""
+"""Writes files whole or not at all: if the disk is full, the old file remains."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import IO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that takes the place of another once the body has ended well.
+    """Open a temporary file that replaces ``path`` when the body ends without an error.
 
-    It has the permissions of the one before. What is there and no regular file (a pipe, a
-    terminal) is written as it stands.
+    It keeps the permissions of the replaced file. A pipe or a terminal is written directly.
 
     Raises:
         OSError: it cannot be written.

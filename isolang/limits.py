@@ -57,11 +57,11 @@ class Deadline:
         """Count the time of the body.
 
         Args:
-            phase: what it counts as.
-            to_the_end: what the body gives counts also if the deadline has passed.
+            phase: the phase that the time counts for.
+            to_the_end: let the body finish even if the deadline passes meanwhile.
 
         Raises:
-            TimeoutError: the deadline had passed before the body began or has when it ends.
+            TimeoutError: the deadline has passed when the body begins or ends.
         """
         self.phase = phase
         if not to_the_end:
@@ -75,47 +75,47 @@ class Deadline:
             self.remaining()
 
     def remaining(self) -> float | None:
-        """Seconds until the deadline; ``None`` if there is none.
+        """Return the seconds until the deadline; ``None`` if there is none.
 
         Raises:
             TimeoutError: it has passed.
         """
         if self._timeout is None:
             return None
-        left = self._timeout - (time.perf_counter() - self._start)
-        if left <= 0:
+        remaining = self._timeout - (time.perf_counter() - self._start)
+        if remaining <= 0:
             raise TimeoutError
-        return left
+        return remaining
 
     def seconds(self) -> Seconds:
-        """What was spent so far."""
+        """Return the seconds spent so far, by phase."""
         return Seconds(**self._spent, total=time.perf_counter() - self._start)
 
 
 class Work:
-    """What may still be done, counted and not timed: equal input ends after equal work.
+    """A budget of work, which is counted and not timed: equal input ends after equal work.
 
-    For limits that nobody asked for, which must not depend on how busy the machine is. The native
-    engine counts how often it polls, some millions of times in a second; what else takes long is
-    counted as that many.
+    It is for built-in limits, whose effect must not depend on how busy the machine is. A unit is
+    one poll of the native engine, which polls some millions of times per second; other long work
+    counts as an equivalent number.
 
     Attributes:
-        left: of it.
+        left: the remaining units.
     """
 
     def __init__(self, amount: int) -> None:
-        """Allow an amount."""
+        """Set the budget."""
         self.left = amount
 
     def spend(self, amount: int) -> None:
-        """Count what was done."""
+        """Subtract work that was done."""
         self.left = max(0, self.left - amount)
 
     def take(self) -> int:
-        """All of it, for something that gives back what it has not done, if it comes to an end.
+        """Take all remaining units; the caller returns the unused ones with :meth:`give_back`.
 
         Raises:
-            TimeoutError: there is nothing left.
+            TimeoutError: none remain.
         """
         if not self.left:
             raise TimeoutError
@@ -123,38 +123,38 @@ class Work:
         return taken
 
     def give_back(self, amount: int) -> None:
-        """Count what was taken and not done."""
+        """Return units that were taken and not used."""
         self.left = max(0, amount)
 
     @contextmanager
     def part(self, share: float) -> Iterator[Work]:
-        """Let the body do a share of it."""
+        """Let the body use a share of the budget."""
         own = Work(int(self.left * share))
-        given = own.left
+        allowed = own.left
         try:
             yield own
         finally:
-            self.spend(given - own.left)
+            self.spend(allowed - own.left)
 
 
-#: Of the memory that there is, this much may be used by default.
+#: The share of the available memory that checks use by default.
 SHARE: Final = 0.75
 
 
 def default_memory(parallel: int = 1) -> float | None:
-    """Megabytes that a check may have if nobody said how many; ``None`` if there is no telling.
+    """Return the default memory limit of a check in megabytes; ``None`` if it is not known.
 
     Args:
         parallel: how many checks share the memory.
     """
     found = memory()
     if "ISOLANG_SANITIZED" in os.environ:
-        return None  # the shadow of a sanitizer takes more memory than any machine has
+        return None  # the shadow memory of a sanitizer is larger than any machine's memory
     return None if found is None else round(SHARE * found[0] / parallel, 1)
 
 
 def about_default_memory(parallel: int = 1) -> str:
-    """What a verdict says of the default, where it ran out; empty without one."""
+    """Return what a verdict that ran out of memory says about the default limit."""
     found, megabytes = memory(), default_memory(parallel)
     if found is None or megabytes is None:
         return ""
@@ -166,16 +166,16 @@ def about_default_memory(parallel: int = 1) -> str:
 
 
 def out_of_memory(error: MemoryError, phase: str) -> str:
-    """What to say of a ``MemoryError``: what a search says of its own limit, or the phase.
+    """Return the message of a ``MemoryError``: its own text, or one that names the phase.
 
-    What the system refuses comes without words, or with those of C++.
+    A search that exceeds its own limit has a text; a failed allocation has none, or that of C++.
     """
-    said = str(error)
-    return f"the memory ran out in phase {phase}" if not said or "bad_alloc" in said else said
+    text = str(error)
+    return f"the memory ran out in phase {phase}" if not text or "bad_alloc" in text else text
 
 
 class _Cap:
-    """The limit that all checks of this process have together, and what there was before."""
+    """The memory limit of the process, which all running checks share, and the limit to restore."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -218,23 +218,23 @@ _cap: Final = _Cap()
 
 @contextmanager
 def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator[None]:
-    """Let allocations of the body fail with ``MemoryError`` beyond a limit.
+    """Make allocations of the body beyond a limit fail with ``MemoryError``.
 
-    The limit is on private writable memory (``RLIMIT_DATA``), as address space says little: thread
-    stacks and mapped files count there. Where the platform has no such limit, the body runs
-    without. Bodies that run at the same time share the sum of their limits.
+    The limit is on private writable memory (``RLIMIT_DATA``); a limit on address space would also
+    count thread stacks and mapped files. On a platform without such a limit the body runs without.
+    Bodies that run at the same time share the sum of their limits.
 
     Args:
         megabytes: the limit; ``None`` for none.
-        of_process: the limit is on the whole process; else on what the body allocates more than
-            there is now.
+        of_process: limit the memory of the whole process; otherwise only the memory that the body
+            allocates in addition.
     """
-    held = _held_bytes()
-    if megabytes is None or held is None:
+    allocated = _allocated_bytes()
+    if megabytes is None or allocated is None:
         yield
         return
     allowed = int(megabytes * 1e6)
-    _cap.add(allowed, 0 if of_process else held)
+    _cap.add(allowed, 0 if of_process else allocated)
     try:
         yield
     finally:
@@ -243,10 +243,10 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
 @contextmanager
 def interrupted_after(seconds: float | None) -> Iterator[None]:
-    """Let Python code of the body fail with ``TimeoutError`` after a time.
+    """Interrupt Python code of the body with ``TimeoutError`` after a time.
 
-    For what has no clock of its own. Only in the main thread, where the platform has alarms; else
-    the body runs without.
+    This is for code that does not poll a deadline itself. It works only in the main thread of a
+    platform with alarms; elsewhere the body runs without a limit.
     """
     usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not usable:
@@ -265,8 +265,8 @@ def interrupted_after(seconds: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _held_bytes() -> int | None:
-    """The private writable memory of this process; ``None`` where it cannot be known."""
+def _allocated_bytes() -> int | None:
+    """Return the private writable memory of this process in bytes; ``None`` if it is not known."""
     try:
         import resource  # noqa: F401 - not there on every platform
 

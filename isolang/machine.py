@@ -1,4 +1,4 @@
-"""What a process may really use of its machine: processors and memory, also in a container."""
+"""Returns the processors and the memory that a process may use, also in a container."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
-_MOST_THREADS: Final = 8  # more would wait for the memory, and for what one has to do
+_MOST_THREADS: Final = 8  # more threads would wait for memory, and for the sequential parts
 _ROOT: Final = Path("/")
 
 
 def processors() -> int:
-    """How many threads are worth having: one for each processor of this process, up to eight."""
+    """Return the useful number of threads: one per processor of this process, up to eight."""
     try:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:  # not every platform has it
@@ -25,16 +25,17 @@ def processors() -> int:
 
 @cache
 def cpu_quota(root: Path = _ROOT) -> float | None:
-    """Processors' worth of time that the control groups of this process allow (Linux).
+    """Return how many processors the control groups allow this process to keep busy (Linux).
 
-    A container sees all processors of its host, and is stopped for the rest of each period once its
-    share is used up: more threads than that only wait.
+    A container sees all processors of its host, but the kernel stops it for the rest of each period
+    once its share is used up, so more threads than that only wait.
 
     Args:
-        root: where ``proc`` and ``sys`` are.
+        root: the folder of ``proc`` and ``sys``.
 
     Returns:
-        The least quota of the group and those around it; ``None`` if there is none, or no telling.
+        The least quota of its group and the groups around it; ``None`` if there is no quota, or
+        none is known.
     """
     quotas = [q for group in _groups(root, "cpu") if (q := _quota_of(group)) is not None]
     return min(quotas, default=None)
@@ -42,14 +43,14 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
 
 @cache
 def memory(root: Path = _ROOT) -> tuple[float, str] | None:
-    """How many megabytes this process may come to have, and whose they are (Linux).
+    """Return how many megabytes this process may use, and what sets the limit (Linux).
 
     Args:
-        root: where ``proc`` and ``sys`` are.
+        root: the folder of ``proc`` and ``sys``.
 
     Returns:
-        The memory of the machine, or what the control groups or the process's own limits
-        (``ulimit -v`` and ``-d``) allow if that is less; ``None`` if there is no telling.
+        The memory of the ``machine``, or the limit of the ``container`` or of the ``process``
+        (``ulimit -v`` and ``-d``) if that is less; ``None`` if it is not known.
     """
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
@@ -64,9 +65,9 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
 
 
 def _own_limit() -> float:
-    """The megabytes that this process may have by its own limits; infinite without one.
+    """Return the limit of this process in megabytes; infinite without one.
 
-    Of its data the hard limit counts, as checks set the soft one for themselves.
+    For data this is the hard limit, since checks set the soft one themselves.
     """
     try:
         import resource
@@ -77,7 +78,7 @@ def _own_limit() -> float:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's groups that a controller limits, versions 2 and 1."""
+    """Yield the folders of the control groups of this process, of versions 2 and 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except (OSError, UnicodeError):
@@ -90,7 +91,8 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
             if controller not in controllers.split(","):
                 continue
             mounted /= controller
-        # Inside a container the path may be the host's, and is not there: its own group is the top.
+        # Inside a container the path may be one of the host that does not exist here; then its
+        # group is the topmost folder.
         inner = Path(path.lstrip("/"))
         yield from (mounted / group for group in (inner, *inner.parents))
 
@@ -109,11 +111,11 @@ def _quota_of(group: Path) -> float | None:
 
 
 def _memory_of(group: Path) -> float | None:
-    """Megabytes; version 1 says *no limit* as a number that no machine has."""
+    """Return the limit in megabytes; version 1 writes *no limit* as a huge number."""
     for name in ("memory.max", "memory.limit_in_bytes"):
         try:
-            said = (group / name).read_text().strip()
-            return None if said == "max" else int(said) / 1e6
+            text = (group / name).read_text().strip()
+            return None if text == "max" else int(text) / 1e6
         except (OSError, ValueError):
             continue
     return None

@@ -1,4 +1,4 @@
-"""Many histories of one level, over the workers of any executor of ``concurrent.futures``."""
+"""Checks many histories against one level, on any executor of ``concurrent.futures``."""
 
 from __future__ import annotations
 
@@ -25,43 +25,43 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
     from isolang.verdict import Verdict
 
-Given: TypeAlias = History | str | os.PathLike[str]
+AnyHistory: TypeAlias = History | str | os.PathLike[str]
 
-# How many histories are with the executor at a time: enough for a large cluster, and little to lose
-# where a worker takes the others with it.
+# How many histories the executor has at a time: enough for a large cluster, and few to check again
+# if a worker breaks the executor.
 _AHEAD = 256
 
-# Handing a history over costs an executor up to several milliseconds. Quick ones are handed over
-# together: as many as take this long (seconds), and no more than this.
+# Submitting a history costs an executor up to several milliseconds, so quick ones are submitted
+# together: as many as take this many seconds, and at most this number.
 _TOGETHER = 0.05, 16
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """What became of one of many histories.
+    """The result for one of many histories.
 
     Attributes:
-        number: its place among those given, from 0.
-        history: as given: a path, or the history itself.
-        error: why there is no verdict: the history cannot be read or judged, or it ended each
-            worker that had it; ``None`` if there is a verdict.
+        number: its position in the iterable, from 0.
+        history: the path, or the history itself, as passed to :func:`check_many`.
+        error: why there is no verdict: the history cannot be read or checked, or each worker that
+            checked it ended; ``None`` if there is a verdict.
     """
 
     number: int
-    history: Given
+    history: AnyHistory
     found: Verdict | None = None
     error: IsolangError | None = None
 
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown", "error"]:
-        """The verdict in a word; ``error`` where there is none."""
+        """The verdict as a word; ``error`` without a verdict."""
         return "error" if self.found is None else self.found.outcome
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict; :attr:`outcome` is for loops, which one bad file should not end.
+        """The verdict; a loop that one bad file should not end uses :attr:`outcome` instead.
 
         Raises:
-            IsolangError: there is none.
+            IsolangError: there is no verdict.
         """
         if self.found is None:
             assert self.error is not None
@@ -70,7 +70,7 @@ class Checked(Struct, frozen=True, kw_only=True):
 
 
 def check_many(
-    histories: Iterable[Given],
+    histories: Iterable[AnyHistory],
     spec: Spec | Route | str | os.PathLike[str],
     *,
     executor: Executor | None = None,
@@ -80,26 +80,27 @@ def check_many(
     seed: int = 0,
     threads: int = 1,
 ) -> Iterator[Checked]:
-    """Check many histories, and give each result as soon as it is there.
+    """Check many histories, and yield each result as soon as it is known.
 
-    Histories are taken from the iterable as workers become free. Paths are opened where the worker
-    is. Where an executor breaks, because one of its processes was ended, what it had is judged in
-    processes of our own; executors that repair themselves (dask's) do that alone.
+    Histories are taken from the iterable as workers become free, and the worker opens the paths. If
+    an executor breaks, because one of its processes ended, isolang checks the histories that it had
+    in its own processes; an executor that repairs itself (dask's) needs no help.
 
     Args:
-        histories: each of ``load_history`` or ``History.from_transactions``, or a path.
-        spec: as ``check`` takes it; routed once.
+        histories: results of ``load_history`` or ``History.from_transactions``, or paths.
+        spec: a specification as for ``check``; it is routed once.
         executor: where to check: a pool of processes or threads, dask's ``client.get_executor()``,
-            or any other; by default a pool of one process for each processor, which lives as long
-            as the iteration.
+            or any other; by default a pool of one process per processor, which lives as long as the
+            iteration.
         timeout: seconds for each history.
-        memory: megabytes for each history; by default a share of what the worker's machine has.
-        certify: have an independent checker accept each witness or refutation.
-        seed: breaks ties in the search; equal seeds give equal runs.
-        threads: how many may work on one history.
+        memory: megabytes for each history; by default a share of the memory of the worker's
+            machine.
+        certify: have an independent checker verify each witness or refutation.
+        seed: the seed of the search; equal seeds give equal runs.
+        threads: threads for each history.
 
     Raises:
-        HistoryError: one history is given instead of several.
+        HistoryError: the argument is one history instead of several.
         SpecError: the spec is outside what is supported.
         OptionError: an option is out of bounds.
 
@@ -133,42 +134,42 @@ def check_many(
 
 
 _Judged: TypeAlias = tuple[list["Verdict | IsolangError"], float]
-"""What a worker gives: a result for each history, and the seconds that it took."""
+"""The answer of a worker: a result for each history, and the seconds that they took."""
 
 
 class _Waiting(Struct, frozen=True):
-    """A history that is to be judged."""
+    """A history that is not checked yet."""
 
     number: int
-    history: Given
+    history: AnyHistory
 
     def failed(self, error: IsolangError) -> Checked:
         return Checked(number=self.number, history=self.history, error=error)
 
 
 def _results(
-    histories: Iterable[Given], task: bytes, own: bytes, executor: Executor | None
+    histories: Iterable[AnyHistory], task: bytes, own: bytes, executor: Executor | None
 ) -> Iterator[Checked]:
-    left: Iterator[_Waiting] = (_Waiting(number, given) for number, given in enumerate(histories))
+    waiting: Iterator[_Waiting] = (_Waiting(number, one) for number, one in enumerate(histories))
     lost: list[_Waiting] = []
     if executor is not None:
-        yield from _with(executor, left, task, lost, ahead=_AHEAD)
-    left = chain(lost, left)
-    while (one := next(left, None)) is not None:
+        yield from _with(executor, waiting, task, lost, ahead=_AHEAD)
+    waiting = chain(lost, waiting)
+    while (one := next(waiting, None)) is not None:
         lost = []
         with _pool(processors()) as pool:
-            yield from _with(pool, chain([one], left), own, lost, ahead=4 * processors())
-        for one in lost:  # alone, whoever ended the pool ends nobody else
+            yield from _with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
+        for one in lost:  # each alone, so that the culprit ends no other check
             again: list[_Waiting] = []
             with _pool(1) as pool:
                 yield from _with(pool, iter([one]), own, again, ahead=1)
             for culprit in again:
                 name = _name(culprit.history)
-                yield culprit.failed(WorkerError(f"{name}: the process that judged it was ended"))
+                yield culprit.failed(WorkerError(f"{name}: the process that checked it ended"))
 
 
 def _pool(workers: int) -> Executor:
-    """Processes that share nothing with this one, whose threads may hold locks."""
+    """Return a pool of fresh processes; a fork could inherit locks that other threads hold."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -176,22 +177,27 @@ def _pool(workers: int) -> Executor:
 
 
 def _with(
-    executor: Executor, left: Iterator[_Waiting], task: bytes, lost: list[_Waiting], *, ahead: int
+    executor: Executor,
+    waiting: Iterator[_Waiting],
+    task: bytes,
+    lost: list[_Waiting],
+    *,
+    ahead: int,
 ) -> Iterator[Checked]:
-    """The results of an executor, until all is done or it is broken; adds what it lost."""
+    """Yield the results of an executor until all are done or it breaks; fills ``lost`` then."""
     there: dict[Future[_Judged], list[_Waiting]] = {}
-    alone: list[_Waiting] = []  # of those handed over together and lost, one may be to blame
+    alone: list[_Waiting] = []  # failed together with others, any of which may be the culprit
     broken = False
     size = 1
     try:
         while True:
             while not broken and len(there) < ahead:
-                some = [alone.pop()] if alone else list(islice(left, size))
+                some = [alone.pop()] if alone else list(islice(waiting, size))
                 if not some:
                     break
                 try:
-                    given = [one.history for one in some]
-                    there[executor.submit(_judge_all, task, given)] = some
+                    batch = [one.history for one in some]
+                    there[executor.submit(_judge_all, task, batch)] = some
                 except BrokenExecutor:
                     broken = True
                     lost += some
@@ -207,7 +213,7 @@ def _with(
                     broken = True
                     lost += some
                     continue
-                except Exception as error:  # of the executor's own: its transport, its scheduler
+                except Exception as error:  # an error of the executor: its transport, its scheduler
                     if len(some) > 1:
                         alone += some
                         continue
@@ -227,12 +233,12 @@ def _with(
             future.cancel()
 
 
-def _name(history: Given) -> str:
+def _name(history: AnyHistory) -> str:
     return history.name if isinstance(history, History) else str(history)
 
 
 def _with_history(one: _Waiting, verdict: Verdict) -> Checked:
-    """Give a verdict on an object that object back, which did not travel."""
+    """Return the result with the history object, which the worker did not send back."""
     if isinstance(one.history, History):
         verdict = replace(verdict, history=one.history)
     return Checked(number=one.number, history=one.history, found=verdict)
@@ -247,20 +253,20 @@ def _task(task: bytes) -> tuple[Route, Options]:
     return found
 
 
-def _judge_all(task: bytes, histories: list[Given]) -> _Judged:
-    """Judge some histories; and how long that took."""
+def _judge_all(task: bytes, histories: list[AnyHistory]) -> _Judged:
+    """Check some histories; return their results, and how long they took."""
     start = time.perf_counter()
     return [_judge(task, one) for one in histories], time.perf_counter() - start
 
 
-def _judge(task: bytes, history: Given) -> Verdict | IsolangError:
-    """Judge one history; what cannot be judged is a value, so that no other is lost."""
+def _judge(task: bytes, history: AnyHistory) -> Verdict | IsolangError:
+    """Check one history; return an error as a value, so that the others are not lost."""
     from isolang.api import check, load_history
 
     route, options = _task(task)
     try:
-        given = history if isinstance(history, History) else load_history(history)
-        verdict = check(given, route, **asdict(options))
+        loaded = history if isinstance(history, History) else load_history(history)
+        verdict = check(loaded, route, **asdict(options))
     except IsolangError as error:
         return error
     except Exception as error:

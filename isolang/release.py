@@ -1,10 +1,10 @@
-"""Which version this is: `pyproject.toml` says it, and nothing else."""
+"""Returns the version of the package, which only `pyproject.toml` states."""
 
 from __future__ import annotations
 
 
 def version() -> str:
-    """The version of the installed package; empty if it runs without being installed."""
+    """Return the version of the installed package; empty if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -14,5 +14,5 @@ def version() -> str:
 
 
 def signature(program: str) -> str:
-    """What pages and certificates say of who made them: ``isocheck 1.2.3``."""
+    """Return the program and its version, ``isocheck 1.2.3``, for pages and certificates."""
     return f"{program} {version()}".rstrip()

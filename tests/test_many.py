@@ -92,7 +92,7 @@ def test_a_history_that_kills_every_worker_is_told_apart(tmp_path):
     given = [seen(1, 0), killer(tmp_path, 99), seen(2, 2)]
     found = {one.number: one for one in check_many(given, "ser")}
     assert [found[i].verdict.outcome for i in (0, 2)] == ["valid", "invalid"]
-    with pytest.raises(WorkerError, match="was ended"):
+    with pytest.raises(WorkerError, match="the process that checked it ended"):
         _ = found[1].verdict
 
 

@@ -1,7 +1,7 @@
-"""Names that an option may have: what they are, which one was meant, and completing them.
+"""The names and numbers that an option accepts: lists, parses, corrects and completes them.
 
-The names are looked up when a value is given or completed, as the registries that hold them take
-their time to import.
+Names are looked up only when a value is parsed or completed, since importing their registries is
+slow.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import typer
 
 
 def levels() -> list[str]:
-    """The levels of the library."""
+    """Return the names of the levels of the library."""
     from isolang.language.library import list_library
 
     return [entry.name for entry in list_library()]
 
 
 def formats() -> list[str]:
-    """The formats that are read."""
+    """Return the formats that can be read."""
     from isolang.history.formats import ALIASES, FORMATS
 
     return ["auto", *FORMATS, *ALIASES]
 
 
 def written_formats() -> list[str]:
-    """The formats that are written."""
+    """Return the formats that can be written."""
     return formats()[1:]
 
 
 def solvers() -> list[str]:
-    """The solvers, installed or not."""
+    """Return the names of the solvers, installed or not."""
     from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import SOLVERS
 
@@ -42,7 +42,7 @@ def solvers() -> list[str]:
 
 
 def encodings() -> list[str]:
-    """The encodings."""
+    """Return the names of the encodings."""
     from isolang.encodings.registry import ENCODINGS
     from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import EVENT_GRAPH
@@ -52,7 +52,7 @@ def encodings() -> list[str]:
 
 
 def stages() -> list[str]:
-    """The stages of pruning."""
+    """Return the stages of pruning."""
     from isolang.problem.polygraph import PRUNE
 
     return ["auto", *PRUNE]
@@ -67,25 +67,25 @@ OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
 
 
 def near(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """The name that was probably meant; empty if none is near."""
+    """Return the name nearest to what was typed; empty if none is near."""
     found = difflib.get_close_matches(typed, list(names), 1, cutoff)
     return found[0] if found else ""
 
 
 def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
-    """The parser of an option whose values are these; ``sat:NAME`` is one if ``sat`` is."""
+    """Return a parser that accepts these names; it accepts ``sat:NAME`` if ``sat`` is one."""
 
     def parse(text: str) -> str:
         if text == "auto":
             return text
-        there = names()
-        if text in there or text.lower() in there:
+        known = names()
+        if text in known or text.lower() in known:
             return text
-        if ":" in text and text.split(":", 1)[0] in there:
+        if ":" in text and text.split(":", 1)[0] in known:
             return text
-        meant = near(text, there)
-        hint = f" (did you mean {meant}?)" if meant else ""
-        raise typer.BadParameter(f"got {text!r}, expected {_listed(there)}{hint}")
+        nearest = near(text, known)
+        hint = f" (did you mean {nearest}?)" if nearest else ""
+        raise typer.BadParameter(f"got {text!r}, expected {_listed(known)}{hint}")
 
     return parse
 
@@ -93,7 +93,7 @@ def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
 def number(
     kind: type[int] | type[float], low: float | None = None, high: float | None = None
 ) -> Callable[[str], float]:
-    """The parser of an option whose values are numbers, within bounds where they are given."""
+    """Return a parser that accepts numbers between the bounds."""
 
     def parse(text: str | float) -> float:
         word = "a whole number" if kind is int else "a number"
@@ -111,7 +111,7 @@ def number(
 
 
 def duration(text: str | float) -> float:
-    """The parser of an option whose values are times: seconds, or a number with s, m or h."""
+    """Parse a time: seconds, or a number with the unit s, m or h; return seconds."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(str(text)[-1:], 0)
     try:
         value = float(str(text)[:-1] if unit else text) * (unit or 1)
@@ -128,7 +128,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def completed(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """What completes an option whose values are these."""
+    """Return the function that completes the value of an option from these names."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]

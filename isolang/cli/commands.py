@@ -1,8 +1,7 @@
-"""The commands of ``isocheck``, a line each, and the Typer groups that find them.
+"""The table of the commands of ``isocheck``, and the Typer groups that import them lazily.
 
-A command is a function in a module of its own; its docstring is its help, its parameters are those
-of :mod:`isolang.cli.parameters`, and what it returns is the exit code. The module is imported when
-the command is called.
+A command is a function in its own module. Its docstring is its help, its parameters are those of
+:mod:`isolang.cli.parameters`, and it returns the exit code.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from isolang.cli.choices import near
 from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
 
 
-class Line(NamedTuple):
-    """A command, as the help of its group lists it, which imports none of them.
+class CommandEntry(NamedTuple):
+    """A command as the help of its group lists it, without importing it.
 
     Attributes:
-        where: its function or its Typer group is.
-        about: the first sentence of its own help.
-        panel: the panel that shows it.
+        where: the module and the name of its function, or of its Typer group.
+        about: the first sentence of its help.
+        panel: the panel of the group's help that lists it.
     """
 
     where: str
@@ -40,120 +39,130 @@ JUDGE: Final = "Judge histories"
 HANDLE: Final = "Handle histories"
 SPECIFY: Final = "Specifications and solvers"
 
-ISOCHECK: Final[Mapping[str, Line]] = {
-    "check": Line("isolang.cli.check:check", "Check histories against isolation levels.", JUDGE),
-    "levels": Line(
+ISOCHECK: Final[Mapping[str, CommandEntry]] = {
+    "check": CommandEntry(
+        "isolang.cli.check:check", "Check histories against isolation levels.", JUDGE
+    ),
+    "levels": CommandEntry(
         "isolang.cli.levels:levels",
         "Find the strongest levels that a history satisfies, and the weakest it violates.",
         JUDGE,
     ),
-    "watch": Line(
+    "watch": CommandEntry(
         "isolang.cli.watch:watch",
-        "Judge a history while it is being written, in bounded memory.",
+        "Check a history while it is being written, in bounded memory.",
         JUDGE,
     ),
-    "run": Line(
+    "run": CommandEntry(
         "isolang.cli.run:run",
-        "Test a real database: run a workload on it, and judge what it did.",
+        "Test a real database: run a workload, record it, and check the history.",
         JUDGE,
     ),
-    "litmus": Line(
+    "litmus": CommandEntry(
         "isolang.cli.litmus:litmus",
-        "Play what tells two levels apart on a database, in every interleaving.",
+        "Run a program that tells two levels apart on a database, in every interleaving.",
         JUDGE,
     ),
-    "verify": Line(
+    "verify": CommandEntry(
         "isolang.cli.verify:verify",
-        "Check a certificate again, natively and by the definition of its checks.",
+        "Check a certificate again with two independent checkers.",
         JUDGE,
     ),
-    "stats": Line("isolang.cli.stats:stats", "Say what a history contains.", HANDLE),
-    "convert": Line("isolang.cli.convert:convert", "Write a history in another format.", HANDLE),
-    "generate": Line(
-        "isolang.cli.generate:generate", "Write a simulated history whose truth is known.", HANDLE
+    "stats": CommandEntry("isolang.cli.stats:stats", "Summarize what a history contains.", HANDLE),
+    "convert": CommandEntry(
+        "isolang.cli.convert:convert", "Write a history in another format.", HANDLE
     ),
-    "spec": Line(
+    "generate": CommandEntry(
+        "isolang.cli.generate:generate",
+        "Simulate a database, and write a history whose levels are known.",
+        HANDLE,
+    ),
+    "spec": CommandEntry(
         "isolang.cli.commands:spec",
         "List, show, explain, compare, check and format specifications.",
         SPECIFY,
     ),
-    "outcomes": Line(
+    "outcomes": CommandEntry(
         "isolang.cli.outcomes:outcomes",
-        "List all outcomes of a small program, and which levels allow each of them.",
+        "List all outcomes of a small program, and the levels that allow each.",
         SPECIFY,
     ),
-    "solvers": Line(
+    "solvers": CommandEntry(
         "isolang.cli.solvers:solvers",
         "Run every encoding with every solver on the same histories.",
         SPECIFY,
     ),
-    "encode": Line(
+    "encode": CommandEntry(
         "isolang.cli.encode:encode",
-        "Write what a solver would get, for any solver there is.",
+        "Write the problem of a history as a file for solvers (DIMACS, SMT-LIB, GNF).",
         SPECIFY,
     ),
-    "lsp": Line(
+    "lsp": CommandEntry(
         "isolang.cli.lsp:lsp",
-        "Serve editors: errors as you type, hover, completion, definitions, layout.",
+        "Serve editors: errors as you type, hover, completion, definitions, formatting.",
         SPECIFY,
     ),
-    "schema": Line(
+    "schema": CommandEntry(
         "isolang.cli.schema:schema",
-        "Print the JSON Schema of what a command prints with --output json.",
+        "Print the JSON Schema of the output of a command with --output json.",
         SPECIFY,
     ),
 }
-SPEC: Final[Mapping[str, Line]] = {
-    "list": Line("isolang.cli.spec_library:list_levels", "List the levels of the library."),
-    "show": Line("isolang.cli.spec_library:show_level", "Print the text of a level or a file."),
-    "explain": Line(
-        "isolang.cli.spec_explain:explain", "Say what kind of level it is, and what decides it."
+SPEC: Final[Mapping[str, CommandEntry]] = {
+    "list": CommandEntry("isolang.cli.spec_library:list_levels", "List the levels of the library."),
+    "show": CommandEntry(
+        "isolang.cli.spec_library:show_level", "Print the text of a level or a file."
     ),
-    "lint": Line("isolang.cli.spec_lint:lint", "Say what is wrong, or probably not meant."),
-    "compare": Line(
+    "explain": CommandEntry(
+        "isolang.cli.spec_explain:explain", "Explain how a level is decided, and why."
+    ),
+    "lint": CommandEntry("isolang.cli.spec_lint:lint", "Report errors and probable mistakes."),
+    "compare": CommandEntry(
         "isolang.cli.spec_compare:compare",
-        "Tell which of two specifications is stronger, by a proof or a history.",
+        "Compare two specifications, by a proof or a history that separates them.",
     ),
-    "place": Line(
+    "place": CommandEntry(
         "isolang.cli.spec_place:place",
-        "Tell where a specification lies among the levels of the library.",
+        "Find where a specification lies among the levels of the library.",
     ),
-    "lattice": Line(
+    "lattice": CommandEntry(
         "isolang.cli.spec_place:lattice",
-        "Compare all levels of the library, and prove or witness each edge.",
+        "Compare all levels of the library; prove each implication, and separate the others.",
     ),
-    "try": Line("isolang.cli.spec_try:try_spec", "Watch a file, and say at each save what it is."),
-    "format": Line(
+    "try": CommandEntry(
+        "isolang.cli.spec_try:try_spec", "Check a specification each time it is saved."
+    ),
+    "format": CommandEntry(
         "isolang.cli.spec_format:format_files",
-        "Bring files into the usual layout; `-` is standard input to standard output.",
+        "Format files; `-` formats standard input to standard output.",
     ),
 }
 
 
 class LazyGroup(WithoutPydantic, TyperGroup):
-    """Commands that are imported when they are needed."""
+    """A group whose commands are imported when they are called."""
 
-    lines: ClassVar[Mapping[str, Line]]
+    entries: ClassVar[Mapping[str, CommandEntry]]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the table."""
-        return list(self.lines)
+        """Return the names, in the order of the table."""
+        return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name, ``None`` if there is none."""
-        if cmd_name in self.lines and cmd_name not in self.commands:
-            self.commands[cmd_name] = _command(cmd_name, self.lines[cmd_name])
+        """Return the command of a name, or ``None``."""
+        if cmd_name in self.entries and cmd_name not in self.commands:
+            self.commands[cmd_name] = _command(cmd_name, self.entries[cmd_name])
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, from the table alone."""
-        for name, line in self.lines.items():
-            self.commands[name] = TyperCommand(name, help=line.about, rich_help_panel=line.panel)
+        for name, entry in self.entries.items():
+            self.commands[name] = TyperCommand(name, help=entry.about, rich_help_panel=entry.panel)
         super().format_help(ctx, formatter)
         self.commands.clear()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Show the help as an error where nothing was asked for."""
+        """Parse the arguments; without any, print the help as an error."""
         if not args and not ctx.resilient_parsing:
             with redirect_stdout(sys.stderr):
                 typer.echo(ctx.get_help(), err=True)
@@ -161,34 +170,34 @@ class LazyGroup(WithoutPydantic, TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments begin with.
+        """Return the command that the arguments begin with.
 
         Raises:
-            Mistake: there is none of this name.
+            Mistake: no command has this name.
         """
         name = args[0]
-        if name not in self.lines and not ctx.resilient_parsing:
-            raise no_such_command(ctx.command_path, name, self.lines)
+        if name not in self.entries and not ctx.resilient_parsing:
+            raise no_such_command(ctx.command_path, name, self.entries)
         return super().resolve_command(ctx, args)
 
 
-def no_such_command(program: str, name: str, lines: Mapping[str, Line]) -> Mistake:
-    """What is said of a name that no command has."""
-    meant = near(name, lines)
+def no_such_command(program: str, name: str, entries: Mapping[str, CommandEntry]) -> Mistake:
+    """Return the mistake for a name that no command has."""
+    nearest = near(name, entries)
     return Mistake(
-        f"no such command: {name}", f"did you mean `{program} {meant}`?" if meant else ""
+        f"no such command: {name}", f"did you mean `{program} {nearest}`?" if nearest else ""
     )
 
 
-def _command(name: str, line: Line) -> Any:
-    module, attribute = line.where.split(":")
+def _command(name: str, entry: CommandEntry) -> Any:
+    module, attribute = entry.where.split(":")
     found = getattr(import_module(module), attribute)
     if isinstance(found, typer.Typer):
         group: Any = typer.main.get_command(found)
-        group.name, group.rich_help_panel = name, line.panel
+        group.name, group.rich_help_panel = name, entry.panel
         return group
     one = typer.Typer(add_completion=False)
-    one.command(name, cls=Command, rich_help_panel=line.panel)(as_command(found))
+    one.command(name, cls=Command, rich_help_panel=entry.panel)(as_command(found))
     return typer.main.get_command(one)
 
 
@@ -196,9 +205,9 @@ def _command(name: str, line: Line) -> Any:
 
 
 class _Isocheck(LazyGroup):
-    """The whole command line: ``check`` is put in where no command is named."""
+    """The whole command line; without the name of a command it runs ``check``."""
 
-    lines = ISOCHECK
+    entries = ISOCHECK
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = [name for param in self.get_params(ctx) for name in param.opts]
@@ -206,10 +215,10 @@ class _Isocheck(LazyGroup):
 
 
 def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
-    """The arguments with a command in front, and a value for a lone ``--cross-check``.
+    """Return the arguments with a command first, and with a value after a bare ``--cross-check``.
 
     Raises:
-        Mistake: the first one is probably a mistyped command.
+        Mistake: the first argument is probably a mistyped command.
     """
     if not args or args[0] in own:
         return args
@@ -234,7 +243,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
 
 
 def _is_pair(text: str) -> bool:
-    """Whether this is meant as the value of ``--cross-check``, and is no history."""
+    """Return whether this is a value of ``--cross-check``, rather than a history."""
     if text in ("auto", "all"):
         return True
     from isolang.encodings.registry import ENCODINGS
@@ -243,8 +252,8 @@ def _is_pair(text: str) -> bool:
     return (begins or text.endswith(("/none", "/known", "/fixpoint"))) and not os.path.exists(text)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(flag: bool) -> None:
+    if flag:
         from isolang.release import signature
 
         typer.echo(signature("isocheck"))
@@ -256,7 +265,7 @@ isocheck: Final = typer.Typer(
     name="isocheck",
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
-    epilog="Exit codes: 0 valid; 1 a history is invalid; 2 an input cannot be used; 3 unknown; "
+    epilog="Exit codes: 0 valid; 1 a history is invalid; 2 wrong usage or input; 3 unknown; "
     "4 a certificate was rejected, or solvers disagree.",
 )
 
@@ -265,23 +274,25 @@ isocheck: Final = typer.Typer(
 def _isocheck(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """Tell whether a database gives the isolation it promises.
+    """Check whether a database provides the isolation level that it promises.
 
     `isocheck --spec si history.edn` is short for `isocheck check --spec si history.edn`.
     """
 
 
 class _Spec(LazyGroup):
-    lines = SPEC
+    entries = SPEC
 
 
 spec: Final = typer.Typer(
     cls=_Spec,
-    epilog="Exit codes: 0 well; 1 something was found (lint), or would change (format --check); "
-    "2 an input cannot be used.",
+    epilog="Exit codes: 0 fine; 1 lint found something, or format --check would change a file; "
+    "2 wrong usage or input; 3 unknown.",
 )
 
 

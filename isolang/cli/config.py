@@ -1,7 +1,7 @@
-"""``[tool.isocheck]`` of the nearest ``pyproject.toml``: what is meant where nothing is said.
+"""Reads the defaults of options from ``[tool.isocheck]`` of the nearest ``pyproject.toml``.
 
-The section itself speaks of ``check`` and ``levels``; ``[tool.isocheck.run]`` and its like of one
-command. The keys are the options of the records that a command takes, without their dashes.
+The section itself applies to ``check`` and ``levels``; ``[tool.isocheck.run]`` applies to ``run``,
+and so on. The keys are the options of the records that a command takes, without their dashes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from isolang.declared import Option
 from isolang.errors import OptionError
 from isolang.options import OutputOptions
 
-# The keys that are no options of a record, the parameter of each, and what it must be.
+# The keys that are not options of a record, with the parameter of each and its expected value.
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spec": ("specs", "a level or a file, or a list of these"),
     "include": ("include", "a folder, or a list of these"),
@@ -30,14 +30,14 @@ _OF_SECTION: Final = ("check", "levels")
 
 
 def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """What the configuration says, by command and parameter.
+    """Return the configured values, by command and parameter.
 
     Args:
-        command: that is run.
-        folder: where to begin to look, upwards; by default the current one.
+        command: the command that runs.
+        folder: where the search for the file begins, upwards; by default the current folder.
 
     Raises:
-        Mistake: a key is unknown, or its value is not what it must be.
+        Mistake: a key is unknown, or its value is wrong.
     """
     options = _options(command)
     found = _table(Path.cwd() if folder is None else folder) if options else None
@@ -77,13 +77,13 @@ def _options(command: str) -> dict[str, Option]:
 def _values(
     table: Mapping[str, Any], known: Mapping[str, Option | tuple[str, str]], of: str, file: Path
 ) -> Iterator[tuple[str, Any]]:
-    """The parameters that a table fills, and their values."""
+    """Yield the parameters that a table sets, with their values."""
     for key, value in table.items():
         where = f"{file}: [tool.isocheck{of}] {key}"
         option = known.get(key)
         if option is None:
-            meant = near(key, known)
-            hint = f"did you mean {meant}?" if meant else f"the keys are {', '.join(known)}"
+            nearest = near(key, known)
+            hint = f"did you mean {nearest}?" if nearest else f"the keys are {', '.join(known)}"
             raise Mistake(f"{where}: no such key", hint)
         if isinstance(option, Option):
             try:
@@ -100,21 +100,21 @@ def _values(
 
 
 def _located(text: str, folder: Path, key: str) -> str:
-    """A path of the file, which is about its own folder; a level's name stays one."""
+    """Return a path relative to the file's folder as a usable path; a level's name unchanged."""
     is_path = key == "include" or text.endswith(".iso") or "/" in text
     return os.path.relpath(folder / text) if is_path else text
 
 
 def _table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The nearest file that has the section, and the section."""
+    """Return the nearest ``pyproject.toml`` and its section; ``None`` if it has no section."""
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"
         try:
             text = file.read_bytes()
         except OSError:
             continue
-        if b"tool.isocheck" not in text:  # TOML takes long to import, and most have none
-            return None  # the project has no such section: those around it do not count
+        if b"tool.isocheck" not in text:  # importing TOML is slow, and most projects need not
+            return None  # the nearest project decides; those around it do not count
         import tomllib
 
         try:

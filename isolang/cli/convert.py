@@ -1,4 +1,4 @@
-"""``isocheck convert``: a history in another format."""
+"""``isocheck convert``: writes a history in another format."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ TO: Final[Any] = named(choices.written_formats, "FORMAT")
 def convert(
     *,
     source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it; - is stdout.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - is stdout.")],
     to: Annotated[str, typer.Option("--to", help="The format to write.", **TO)],
     reading: ReadOptions,
     renumber: Annotated[
         bool,
-        typer.Option("--renumber", help="Give numbers to keys and values that OUT cannot name."),
+        typer.Option("--renumber", help="Number the keys and values that the format cannot write."),
     ] = False,
     drop: Annotated[
         list[str],
         typer.Option(
             "--drop", metavar="WHAT",
-            help="Leave out what OUT cannot say: real-time, groups, labels, failed-operations, "
-            "unknown-reads, empty-transactions, order-after-unknown; may be repeated.",
+            help="Leave out what the format cannot express: real-time, groups, labels, "
+            "failed-operations, unknown-reads, empty-transactions, order-after-unknown; may be "
+            "repeated.",
         ),
     ] = [],  # noqa: B006
 ) -> int:  # fmt: skip
@@ -51,7 +52,7 @@ def convert(
 
 
 def report_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
-    """Say on stderr what was written, and what changed on the way."""
+    """Print on stderr what was written, and what changed by the conversion."""
     if target == "-":
         sys.stdout.buffer.flush()
     name = "the standard output" if target == "-" else target

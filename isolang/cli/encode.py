@@ -1,4 +1,4 @@
-"""``isocheck encode``: what a solver would get, written for any solver there is."""
+"""``isocheck encode``: writes the problem of a history in a file format of solvers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# Which theories a format can say, what suits it best first.
+# The theories that a format can express, the best first.
 THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
     "dimacs": ("none",),
     "smt2": ("difference", "bitvector", "none"),
@@ -32,13 +32,15 @@ THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
 def encode(
     *,
     history: HistoryPath,
-    target: Annotated[str, typer.Argument(metavar="FILE", help="Where to write; - for stdout.")],
+    target: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - is stdout.")],
     spec: OneSpec,
-    to: Annotated[str, typer.Option("--to", help="What to write.", **one_of(*THEORIES))],
+    to: Annotated[str, typer.Option("--to", help="The format to write.", **one_of(*THEORIES))],
     encoding: Annotated[
         str,
         typer.Option(
-            "--encoding", help="How the problem is put.", **named(choices.encodings, "NAME")
+            "--encoding",
+            help="The encoding of the problem.",
+            **named(choices.encodings, "NAME"),
         ),
     ],
     options: Annotated[Options, Only("prune")],
@@ -46,12 +48,12 @@ def encode(
     plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
 ) -> int:
-    """Write what a solver would get, for any solver there is."""
+    """Write the problem of a history as a file for solvers (DIMACS, SMT-LIB, GNF)."""
     from isolang.api import read
     from isolang.solvers.registry import take_encoding
 
     route = load_route(spec, include)
-    take_encoding(encoding, options.prune, route)  # mistakes are said before the history is read
+    take_encoding(encoding, options.prune, route)  # reports mistakes before reading the history
     text = written(read(history, reading), route, to=to, encoding=encoding, prune=options.prune)
     if target == "-":
         print_data(text)
@@ -64,10 +66,10 @@ def encode(
 
 
 def written(history: History, route: Route, *, to: str, encoding: str, prune: str = "auto") -> str:
-    """A history's problem in a format of solvers.
+    """Return the problem of a history in a format of solvers.
 
     Raises:
-        SolverError: there is no such encoding, or the format cannot say it.
+        SolverError: there is no such encoding, or the format cannot express it.
         UnsupportedError: the pre-pass alone refutes the history, or it is too large.
     """
     from isolang.encodings.export import to_dimacs, to_gnf
@@ -83,9 +85,9 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     row, stage = take_encoding(encoding, prune, route)
     theory = next((t for t in THEORIES[to] if t in row.makers), None)
     if theory is None:
-        there = {name: ENCODINGS[name] for name in applicable(route) if name in ENCODINGS}
-        fit = [name for name, e in there.items() if set(e.makers) & set(THEORIES[to])]
-        msg = f"{to} cannot say {encoding} (got {encoding}, expected {', '.join(fit)})"
+        rows = {name: ENCODINGS[name] for name in applicable(route) if name in ENCODINGS}
+        fit = [name for name, e in rows.items() if set(e.makers) & set(THEORIES[to])]
+        msg = f"{to} cannot express the encoding (got {encoding}, expected {', '.join(fit)})"
         raise SolverError(msg)
     history = history.written_out()
     problem = build_problem(history)
@@ -102,7 +104,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
 
 
 def _to_smt2(formula: Formula) -> str:
-    """SMT-LIB 2 through pySMT."""
+    """Return a formula as SMT-LIB 2, through pySMT."""
     from isolang.encodings.export import comments
     from isolang.solvers.pysmt import to_smtlib
 

@@ -1,4 +1,4 @@
-"""``isocheck generate``: a random workload on the simulated database, as a history file."""
+"""``isocheck generate``: runs a random workload on a simulated database and writes the history."""
 
 from __future__ import annotations
 
@@ -24,32 +24,37 @@ if TYPE_CHECKING:
 
 def generate(
     *,
-    target: Annotated[str, typer.Argument(metavar="[OUT]", help="Where; - is stdout.")] = "-",
+    target: Annotated[
+        str, typer.Argument(metavar="[OUT]", help="The file to write; - is stdout.")
+    ] = "-",
     to: Annotated[
         str, typer.Option("--to", help="The format to write.", rich_help_panel=OUTPUT, **TO)
     ] = "edn",
     drop: Annotated[
         list[str],
-        typer.Option("--drop", metavar="WHAT", help="As of convert.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--drop", metavar="WHAT", rich_help_panel=OUTPUT,
+            help="Leave this out, as `isocheck convert --drop` does.",
+        ),
     ] = [],  # noqa: B006
     truth: Annotated[
         str,
         typer.Option(
-            "--truth", metavar="FILE", help="Write what is true of it here, as JSON.",
-            rich_help_panel=OUTPUT,
+            "--truth", metavar="FILE", rich_help_panel=OUTPUT,
+            help="Write the levels and planted anomalies of the history to this file, as JSON.",
         ),
     ] = "",
     workload: Annotated[
         str,
         typer.Option(
             "--workload", metavar="NAME", rich_help_panel="Size",
-            help="One of isocheck run's, on a database in memory that is strict-serializable, "
-            "strong-snapshot or read-committed.",
+            help="Run a workload of isocheck run, on a database in memory that is "
+            "strict-serializable, strong-snapshot or read-committed.",
         ),
     ] = "",
     options: Workload,
 ) -> int:  # fmt: skip
-    """Write a simulated history whose truth is known."""
+    """Simulate a database, and write a history whose levels are known."""
     from isolang.history import load_history
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
@@ -57,25 +62,25 @@ def generate(
     from isolang.simulator import generate as simulate
 
     if workload and (drop or truth):
-        raise Mistake("--workload takes no --drop and no --truth: its history is as it was played")
-    left_out = set(drop)
+        raise Mistake("--workload takes neither --drop nor --truth")
+    dropped = set(drop)
     if ALIASES.get(to, to) not in WITH_REAL_TIME:
-        left_out.add("real-time")
+        dropped.add("real-time")
     history: SimulatedHistory | History
     history = _played(workload, options) if workload else simulate(options)
     where = sys.stdout.buffer if target == "-" else target
-    report = write_history(history, where, format=to, drop=left_out)
+    report = write_history(history, where, format=to, drop=dropped)
     notes = list(history.notes)
     if isinstance(history, SimulatedHistory):
         known = history.truth
-        if known.planted and target != "-":  # as check will name them
+        if known.planted and target != "-":  # with the names that `isocheck check` gives them
             known = known.named_as_in(history, load_history(target, format=to))
             notes = list(known.sentences())
         if truth:
             write_whole(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")
     notes += report.notes
-    if "real-time" in left_out:
-        notes.append("without real time sser and strong-si have no verdict")
+    if "real-time" in dropped:
+        notes.append("without real time, sser and strong-si cannot be checked")
     report_written(target, report, notes)
     return EXIT_VALID
 
@@ -84,28 +89,28 @@ _WITH_WORKLOAD = frozenset({"rule", "sessions", "transactions", "operations", "k
 
 
 def _played(workload: str, options: Workload) -> History:
-    """A workload of ``isocheck run``; sizes that are not given are its own.
+    """Return the history of a workload of ``isocheck run``, which has its own default sizes.
 
     Raises:
-        Mistake: an option was given that says nothing about it.
+        Mistake: an option does not apply to workloads.
     """
     from isolang.run.play.simulate import simulate
     from isolang.run.workloads import Shape
 
-    given = {
+    changed = {
         name: getattr(options, name)
         for name, option in options_of(Workload).items()
         if getattr(options, name) != option.default
     }
-    for name in given.keys() - _WITH_WORKLOAD:
+    for name in changed.keys() - _WITH_WORKLOAD:
         flag = options_of(Workload)[name].flag
-        raise Mistake(f"{flag} does not go with --workload: it chooses all that is played")
-    gc.disable()  # nothing here refers to itself: to look for that takes an eighth of the time
+        raise Mistake(f"{flag} does not apply to --workload, which chooses all operations itself")
+    gc.disable()  # there are no reference cycles, and searching for them would be slow
     try:
         return simulate(
             workload,
-            rule=given.get("rule", "strict-serializable"),
-            shape=Shape(keys=given.get("keys"), operations=given.get("operations")),
+            rule=changed.get("rule", "strict-serializable"),
+            shape=Shape(keys=changed.get("keys"), operations=changed.get("operations")),
             transactions=options.transactions,
             sessions=options.sessions,
             seed=options.seed,

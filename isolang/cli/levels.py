@@ -1,4 +1,4 @@
-"""``isocheck levels``: where a history stands with all levels, as a small lattice."""
+"""``isocheck levels``: checks a history against all levels, and draws a small lattice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only
 from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import expanded
-from isolang.cli.spec_place import PlaceReport, said
+from isolang.cli.spec_place import PlaceReport, place_line
 from isolang.declared import About
 from isolang.errors import HistoryError
 from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
@@ -43,23 +43,23 @@ _WIDTH = 34
 _GUARANTEES = ("ryw", "mr", "mw", "wfr")
 _PORTABLE = ("pl-3", "pl-2", "pl-1")
 _OF_EACH = (
-    "transactions say at which level they ran; here all are judged by each level. `isocheck --spec "
-    "mixed` or `--spec mixed-levels` judges each by its own"
+    "transactions state the levels at which they ran; here each level checks all. `isocheck "
+    "--spec mixed` or `--spec mixed-levels` checks each at its own level"
 )
 
 
 class LevelReport(Struct, frozen=True, kw_only=True):
-    """Where the history stands with one level.
+    """The verdict of one level of the library.
 
     Attributes:
-        name: of the level in the library.
-        standing: ``no times``: it needs real time, which the history has not.
-        certified: whether the verdict was, or the one that it follows from.
+        name: the name of the level.
+        standing: the verdict; ``no times`` if the level needs real time and the history has none.
+        certified: whether a checker certified this verdict, or the one that it follows from.
         follows_from: the level whose verdict this one follows from; null if it was checked.
-        anomaly: of a violation, its name.
-        reason: the anomaly's meaning, or why the standing is unknown.
-        seconds: what checking took.
-        implies: the levels that it implies directly.
+        anomaly: the name of the violation.
+        reason: the meaning of the anomaly, or why the verdict is unknown.
+        seconds: how long the check took.
+        implies: the levels that this level implies directly.
     """
 
     name: str
@@ -73,12 +73,12 @@ class LevelReport(Struct, frozen=True, kw_only=True):
 
 
 class OwnReport(Struct, frozen=True, kw_only=True):
-    """Where the history stands with a specification of the user's, and where that lies.
+    """The verdict of the specification of ``--spec``, and its place among the levels.
 
     Attributes:
-        verdict: of the history.
-        certified: whether the verdict was.
-        reason: why it is not valid; empty if it is.
+        verdict: the verdict on the history.
+        certified: whether a checker certified the verdict.
+        reason: why the history is not valid; empty if it is.
         place: where the specification lies among the levels.
     """
 
@@ -89,19 +89,19 @@ class OwnReport(Struct, frozen=True, kw_only=True):
 
 
 class LevelsReport(Struct, frozen=True, kw_only=True):
-    """Where a history stands with all levels.
+    """The verdicts of all levels of the library on a history.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
-        history: as named on the command line.
-        strongest: the satisfied levels that no other satisfied one implies.
-        weakest_violated: the violated levels that imply no other violated one.
-        levels: all of them.
-        own: the same for the specification of ``--spec``; null without it.
-        clock_errors: with ``--clock-error auto``, for each violated level that uses real time the
-            least error of the clocks, in nanoseconds, with which it holds; null if none helps.
-        seconds: of all checks together.
-        notes: what makes the satisfied levels no evidence.
+        history: the history, as named on the command line.
+        strongest: the satisfied levels that no other satisfied level implies.
+        weakest_violated: the violated levels that imply no other violated level.
+        levels: the verdicts of all levels.
+        own: the verdict of the specification of ``--spec``; null without it.
+        clock_errors: with ``--clock-error auto``, for each violated level that uses real time, the
+            least clock error in nanoseconds with which it is satisfied; null if none suffices.
+        seconds: how long all checks took.
+        notes: why the satisfied levels are no evidence, if so.
     """
 
     schema: Literal[1] = 1
@@ -226,7 +226,7 @@ def _judge(
 
 
 def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | None]:
-    """Of each violated strict level, the least error of the clocks with which it holds."""
+    """Return for each violated strict level the least clock error with which it is satisfied."""
     from isolang.pipeline.levels import least_clock_error
 
     violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
@@ -242,20 +242,20 @@ def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
 
     for name, error in errors.items():
         if error is None:
-            yield f"  clocks               {name}: no clock error that explains it was found"
+            yield f"  clocks               {name}: no clock error explains the violation"
         else:
-            yield f"  clocks               {name} holds if they agree within {shown(error)}"
+            yield f"  clocks               {name} holds if the clocks agree within {shown(error)}"
 
 
 def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
-    """The exit code of one history."""
+    """Return the exit code of one history."""
     if at_least is None:
         unknown = any(level.standing == "unknown" for level in found.levels.values())
         unknown |= own is not None and own.verdict == "unknown"
         return EXIT_UNKNOWN if unknown else EXIT_VALID
     standing = found.levels[at_least].standing
     if standing == "no times":
-        warn(f"{found.history.name}: {at_least} needs real time, which the history has not")
+        warn(f"{found.history.name}: {at_least} needs real time, but the history has none")
         return EXIT_INPUT
     return {"satisfied": EXIT_VALID, "violated": EXIT_INVALID}.get(standing, EXIT_UNKNOWN)
 
@@ -267,13 +267,13 @@ def _own_text(own: OwnReport | None) -> Iterator[str]:
         reason = f": {own.reason}" if own.reason else ""
         yield ""
         yield f"  {escaped(own.place.name)}: {own.verdict}{reason}"
-        yield f"  {said(own.place)}"
+        yield f"  {place_line(own.place)}"
         if own.place.lacking:
             yield f"    {describe_lacking(own.place.lacking)}"
 
 
 def _write_page(found: Levels, history: str, options: Options, page: str) -> None:
-    """Write the verdict of the weakest violated level, or the strongest satisfied one."""
+    """Write the page of the verdict of the weakest violated, or strongest satisfied, level."""
     from msgspec.structs import asdict
 
     from isolang.api import check
@@ -357,8 +357,8 @@ def _text(history: str, found: Levels) -> Iterator[str]:
         yield from (f"  {line}".rstrip() for line in _drawn(found, ""))
     else:
         yield "  with session order".ljust(_WIDTH + 2) + "without"
-        for left, right in zip(_drawn(found, ""), _drawn(found, "-nosession"), strict=True):
-            yield f"  {left.ljust(_WIDTH)}{right}".rstrip()
+        for with_order, without in zip(_drawn(found, ""), _drawn(found, "-nosession"), strict=True):
+            yield f"  {with_order.ljust(_WIDTH)}{without}".rstrip()
     yield ""
     yield "  session guarantees   " + _marked(found, _GUARANTEES)
     yield "  Adya, no sessions    " + _marked(found, _PORTABLE)
@@ -379,7 +379,7 @@ def _text(history: str, found: Levels) -> Iterator[str]:
         if level.standing == "unknown":
             yield f"  unknown              {level.name}: {level.reason}"
     if any(level.standing == "no times" for level in found.levels.values()):
-        yield "  –                    needs real time, which the history has not"
+        yield "  –                    needs real time, but the history has none"
     for note in found.notes:
         yield from textwrap.wrap(
             note, 79, initial_indent="  note                 ", subsequent_indent=" " * 23
@@ -400,7 +400,7 @@ def _marked(found: Levels, names: tuple[str, ...]) -> str:
 
 
 def _drawn(found: Levels, family: str) -> Iterator[str]:
-    """The lattice of the levels with, or without, session order."""
+    """Yield the lattice of the levels with, or without, session order."""
     for number, row in enumerate(_ROWS):
         cells = [f"{_MARKS[found.levels[name + family].standing]} {name}" for name in row]
         if number:

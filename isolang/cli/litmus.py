@@ -1,4 +1,4 @@
-"""``isocheck litmus``: what tells two levels apart, played on a database."""
+"""``isocheck litmus``: runs a program that tells two levels apart on a database."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class OutcomeReport(Struct, frozen=True, kw_only=True):
-    """What one interleaving showed.
+    """The outcome of one interleaving.
 
     Attributes:
-        schedule: which session did its next step, from 1; the last one of a transaction is COMMIT.
-        shown: per session what its transactions did, or why they did not commit.
-        anomaly: the name of the violation; null if the outcome is only that of the history.
+        schedule: the sessions, from 1, in the order of their steps; the last step of a transaction
+            is COMMIT.
+        shown: for each session the operations of its transactions, or why they did not commit.
+        anomaly: the name of the violation; null if the outcome only equals the history.
     """
 
     schedule: tuple[int, ...]
@@ -36,20 +37,20 @@ class OutcomeReport(Struct, frozen=True, kw_only=True):
 
 
 class LitmusReport(Struct, frozen=True, kw_only=True):
-    """What a database showed of one program.
+    """The outcomes of one program on a database.
 
     Attributes:
         allowed_by: the level that allows the history; null if it is from a file.
         forbidden_by: the level that forbids it; null if none was named.
         program: the history, in a line.
-        database: as it calls itself; null if nothing was played.
-        level: of the database.
-        possible: how many interleavings could show it.
-        played: how many were played.
-        violations: in how many of them what happened violates the level that forbids the history.
-        same: in how many of them what happened is the history.
-        example: the first one of those.
-        seconds: how long it took.
+        database: the name and version of the database; null if nothing was run.
+        level: the level of the database.
+        possible: how many interleavings could produce the history.
+        played: how many interleavings were run.
+        violations: how many outcomes violate the level that forbids the history.
+        same: how many outcomes equal the history.
+        example: the first of these outcomes.
+        seconds: how long the interleavings took.
     """
 
     allowed_by: str | None
@@ -66,12 +67,12 @@ class LitmusReport(Struct, frozen=True, kw_only=True):
 
 
 class LitmusReports(Struct, frozen=True, kw_only=True):
-    """All programs on all levels that were asked for.
+    """The outcomes of all programs on all requested levels.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
-        results: of each program on each level.
-        skipped: edges of the lattice without a history that a database could show.
+        results: the outcomes of each program on each level.
+        skipped: edges of the lattice that no history of single-key reads separates.
     """
 
     schema: Literal[1] = 1
@@ -80,13 +81,13 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A program, and where it is from.
+    """A program and its origin.
 
     Attributes:
-        allowed_by: as of ``LitmusReport``.
-        forbidden_by: likewise.
+        allowed_by: the level that allows the history; ``None`` if it is from a file.
+        forbidden_by: the level that forbids it; ``None`` if none was named.
         program: the history, in a line.
-        question: what is played, and what is looked for.
+        question: the program to run, and the level whose violation to search for.
     """
 
     allowed_by: str | None
@@ -101,7 +102,7 @@ def litmus(
         list[str] | None,
         typer.Argument(
             metavar="A B | FILE", show_default=False,
-            help="Two specifications, or a history of a few transactions; nothing with --suite.",
+            help="Two specifications, or a history of a few transactions; none with --suite.",
         ),
     ] = None,
     playing: Playing,
@@ -109,33 +110,33 @@ def litmus(
         str,
         typer.Option(
             "--spec", "-s", metavar="SPEC", show_default=False,
-            help="Of a history from a file: look for whatever violates this.",
+            help="With a FILE: search for any violation of this level.",
         ),
     ] = "",
     script: Annotated[
         str | None,
         typer.Option(
             "--script",
-            help="Write the program for people without isocheck, in an interleaving that shows it.",
+            help="Write a stand-alone program that runs an interleaving with this outcome.",
             **one_of("psycopg", "sql", "python"),
         ),
     ] = None,
     suite: Annotated[
-        bool, typer.Option("--suite", help="One program for each edge of the lattice.")
+        bool, typer.Option("--suite", help="Run one program for each edge of the lattice.")
     ] = False,
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:  # fmt: skip
-    """Play what tells two levels apart on a database, in every interleaving.
+    """Run a program that tells two levels apart on a database, in every interleaving.
 
-    The history that A allows and B forbids becomes a program. The exit code is 1 if the database
-    shows what B forbids, 0 if it does not.
+    A history that A allows and B forbids becomes the program. The exit code is 1 if the database
+    produces a history that B forbids, otherwise 0.
     """
     from isolang.run.litmus.litmus import observe
 
     skipped: list[tuple[str, str]] = []
     with Bar(1) as bar:
-        bar.phase("look for histories")
+        bar.phase("search for histories")
         levels = _levels(playing, suite=suite, script=bool(script))
         cases = _cases(what or [], spec, include, skipped, suite=suite, progress=bar.phase)
     questions = [case.question for case in cases]
@@ -173,12 +174,12 @@ def litmus(
 def _script(
     cases: Sequence[Case], rows: Sequence[Sequence[Observed]], playing: Playing, kind: str
 ) -> str:
-    """The first program, in the interleaving that was seen to show it, if it was played."""
+    """Return the first program as a script, in the interleaving that produced the history."""
     from isolang.run.litmus.script import Kind, script_of
 
     seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
     if rows and not seen:
-        raise Mistake("--script: the database did not show the history", "leave out --run")
+        raise Mistake("--script: the database did not produce the history", "leave out --run")
     module = "duckdb" if playing.target.startswith("duckdb") else "sqlite3"
     kinds: dict[str, Kind] = {"psycopg": "psycopg", "sql": "sql", "python": "python"}
     return script_of(
@@ -219,7 +220,7 @@ def _many(count: int, what: str) -> str:
 
 
 def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) -> Iterator[Case]:
-    """What tells each two neighbours of the lattice apart, where a database could show it."""
+    """Yield a case for each edge of the lattice that a history of single-key reads separates."""
     from isolang.comparison.compare import decide_implication
     from isolang.comparison.lattice import order
     from isolang.comparison.separate import Bounds
@@ -237,9 +238,10 @@ def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) ->
 
 
 def _levels_by_key() -> dict[str, Normal]:
-    """The levels of the library, but for those of groups and of levels, which none is told of.
+    """Return the levels of the library that histories of single-key reads can separate.
 
-    And but for those that only predicate reads tell from PL-3.
+    Levels that use groups or per-transaction levels are left out, and so are those that differ from
+    PL-3 only on predicate reads.
     """
     from isolang.comparison.lattice import library_levels
     from isolang.language.library import list_mixed
@@ -265,12 +267,12 @@ def _pair(a: str, b: str, include: Sequence[str]) -> Case:
     found = decide_implication(normal(allows), normal(forbids), bounds=bounds)
     if found.proof is not None:
         raise Mistake(
-            f"{a} implies {b}: whatever it allows, {b} allows", f"isocheck litmus {b} {a}"
+            f"{a} implies {b}, so no history tells them apart", f"isocheck litmus {b} {a}"
         )
     if found.witness is None:
         raise Mistake(
-            f"no history of up to {found.searched} transactions that a database could show "
-            f"by reads of single keys is allowed by {a} and forbidden by {b}"
+            f"no history of single-key reads with up to {found.searched} transactions is allowed "
+            f"by {a} and forbidden by {b}"
         )
     small = found.witness.small
     return _case(a, b, str(small), small.history(), forbids)
@@ -307,7 +309,7 @@ def _file(path: str, spec: str, include: Sequence[str]) -> Case:
 def _levels(playing: Playing, *, suite: bool, script: bool = False) -> list[str]:
     if not playing.target:
         if suite or (playing.levels and not script):
-            raise Mistake("--run TARGET is missing: where to play it")
+            raise Mistake("--run TARGET is missing: the database to run it on")
         return []
     if playing.levels or not suite:
         return list(playing.levels) or [""]
@@ -389,7 +391,7 @@ def _count(found: Observed) -> str:
 def _said(case: Case, found: Observed) -> Iterator[str]:
     where = f"{escaped(found.database)}, {escaped(found.level)}"
     if not found.possible:
-        yield f"{where}: nothing to play: a read comes before the write that it returns"
+        yield f"{where}: no interleaving is possible: a read comes before the write it returns"
         return
     seen = [*found.violations, *found.same]
     if not seen:
@@ -406,7 +408,7 @@ def _said(case: Case, found: Observed) -> Iterator[str]:
 
 
 def _steps(litmus: Litmus, one: Outcome) -> Iterator[str]:
-    """The steps of an interleaving, a column for each session."""
+    """Yield the steps of an interleaving, with a column for each session."""
     steps = []
     for own, shown in zip(litmus.shown, one.shown, strict=True):
         of_session: list[str] = []
@@ -431,7 +433,7 @@ def _steps(litmus: Litmus, one: Outcome) -> Iterator[str]:
 def _table(
     cases: Sequence[Case], rows: Sequence[Sequence[Observed]], skipped: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
-    """A line for each edge, a column for each level of the database; and what follows."""
+    """Yield a line per edge with a column per level of the database, then what they prove."""
     yield escaped(rows[0][0].database)
     yield ""
     lines = [("forbidden by", "allowed by", *(row[0].level for row in rows), "history")]
@@ -447,8 +449,8 @@ def _table(
         bad = [c.forbidden_by or "" for c, one in zip(cases, row, strict=True) if one.violations]
         yield f"  {row[0].level}: {_between(bad)}"
     if skipped:
-        told = ", ".join(f"{a} from {b}" for a, b in skipped)
-        yield f"  no database that does one step after the other can tell {told}"
+        pairs = ", ".join(f"{a} from {b}" for a, b in skipped)
+        yield f"  no run of one step after the other tells these apart: {pairs}"
 
 
 def _cell(found: Observed) -> str:

@@ -17,28 +17,28 @@ LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousa
 
 
 def lsp() -> int:
-    """Serve editors: errors as you type, hover, completion, definitions, layout."""
-    # pygls closes what it writes to when the editor says goodbye; our standard output stays open.
+    """Serve editors: errors as you type, hover, completion, definitions, formatting."""
+    # pygls closes its output stream at the end of a session; the standard output stays open.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     server().start_io(_Bounded(sys.stdin.buffer), answers)
     return EXIT_VALID
 
 
 class _Bounded:
-    """What an editor sends, unless it announces more than any message can have."""
+    """A stream of messages that refuses a message above the size limit."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def readline(self) -> bytes:
-        """A line of a header."""
+        """Return a line of a header."""
         return self._stream.readline(LONGEST)
 
     def read(self, size: int) -> bytes:
-        """A message.
+        """Return a message.
 
         Raises:
-            OptionError: it is too long.
+            OptionError: the message is too long.
         """
         if size > LONGEST:
             raise OptionError(
@@ -49,7 +49,7 @@ class _Bounded:
 
 
 def server() -> Any:
-    """The server, with its answers.
+    """Return the server with its handlers.
 
     Raises:
         Mistake: pygls is not installed.
@@ -59,7 +59,7 @@ def server() -> Any:
         from pygls.lsp.server import LanguageServer
     except ImportError:
         raise Mistake("pygls is not installed", "pip install 'isolang[lsp]'") from None
-    from isolang.language import editing  # not before: the help of all commands imports this module
+    from isolang.language import editing  # lazy, since the help of all commands imports this module
 
     found = LanguageServer("isocheck", version())
 
@@ -69,7 +69,7 @@ def server() -> Any:
     def place(at: Any) -> tuple[int, int]:
         return at.position.line + 1, at.position.character + 1
 
-    def tell(uri: str) -> None:
+    def publish(uri: str) -> None:
         severity = {
             "error": lsp_types.DiagnosticSeverity.Error,
             "warning": lsp_types.DiagnosticSeverity.Warning,
@@ -95,17 +95,17 @@ def server() -> Any:
 
     @found.feature(lsp_types.TEXT_DOCUMENT_DID_OPEN)
     def opened(event: lsp_types.DidOpenTextDocumentParams) -> None:
-        tell(event.text_document.uri)
+        publish(event.text_document.uri)
 
     @found.feature(lsp_types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(event: lsp_types.DidChangeTextDocumentParams) -> None:
-        tell(event.text_document.uri)
+        publish(event.text_document.uri)
 
     @found.feature(lsp_types.TEXT_DOCUMENT_HOVER)
     def hover(at: lsp_types.HoverParams) -> lsp_types.Hover | None:
-        said = editing.hover(*buffer(at.text_document.uri), *place(at))
-        content = lsp_types.MarkupContent(lsp_types.MarkupKind.Markdown, said)
-        return lsp_types.Hover(contents=content) if said else None
+        text = editing.hover(*buffer(at.text_document.uri), *place(at))
+        content = lsp_types.MarkupContent(lsp_types.MarkupKind.Markdown, text)
+        return lsp_types.Hover(contents=content) if text else None
 
     @found.feature(lsp_types.TEXT_DOCUMENT_COMPLETION)
     def complete(at: lsp_types.CompletionParams) -> list[lsp_types.CompletionItem]:
@@ -121,8 +121,8 @@ def server() -> Any:
         return lsp_types.Location(uri=uri_of(where[0]), range=lsp_types.Range(start, start))
 
     @found.feature(lsp_types.TEXT_DOCUMENT_FORMATTING)
-    def layout(asked: lsp_types.DocumentFormattingParams) -> list[lsp_types.TextEdit]:
-        text, path = buffer(asked.text_document.uri)
+    def layout(request: lsp_types.DocumentFormattingParams) -> list[lsp_types.TextEdit]:
+        text, path = buffer(request.text_document.uri)
         better = editing.formatted(text, path)
         if better is None or better == text:
             return []
@@ -135,7 +135,7 @@ def server() -> Any:
 
 
 def path_of(uri: str) -> Path:
-    """The file of a URI; an unsaved one has a name and no folder."""
+    """Return the path of a URI; an unsaved file has a name and no folder."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme == "file" else Path("unsaved.iso")
 

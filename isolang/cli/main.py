@@ -1,4 +1,4 @@
-"""``isocheck``: the entry, and the boundary that no traceback crosses."""
+"""``isocheck``: runs the command line, and turns every exception into a message and exit code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PROGRAM: Final = "isocheck"
 EXIT_USAGE: Final = 2
 EXIT_UNKNOWN: Final = 3
 EXIT_INTERRUPTED: Final = 130
-EXIT_PIPE: Final = 141  # as a shell says it of what ended by a closed pipe
+EXIT_PIPE: Final = 141  # the exit code in a shell of a process that SIGPIPE ended
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is the return value."""
+    """Run the command line and return the exit code."""
     open_streams()
-    # No linear algebra is done here, and the threads that NumPy's would start cost 50 ms.
+    # isolang uses no linear algebra, so the threads that NumPy would start for it only cost time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command: Any = typer.main.get_command(isocheck)
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
@@ -45,7 +45,7 @@ def _guarded(command: Any, arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except typer.TyperException as mistake:
-        warn(*_said(mistake, context))
+        warn(*_mistake_lines(mistake, context))
         return EXIT_USAGE
     except IsolangError as error:
         if isinstance(error.__context__, BrokenPipeError):
@@ -87,7 +87,7 @@ def _printed(code: int) -> int:
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
-    """What ``pyproject.toml`` says of the command, which is ``check`` where none is named."""
+    """Return the defaults of ``pyproject.toml`` for the command, by default ``check``."""
     if not arguments or "--help" in arguments:
         return {}
     from isolang.cli.config import defaults
@@ -95,18 +95,18 @@ def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
     return defaults(arguments[0] if arguments[0] in ISOCHECK else "check")
 
 
-def _said(mistake: typer.TyperException, context: Any) -> tuple[str, str]:
-    """What was mistyped, and where to read on."""
+def _mistake_lines(mistake: typer.TyperException, context: Any) -> tuple[str, str]:
+    """Return the message about a mistake, and the hint."""
     program = PROGRAM
     if own := getattr(mistake, "ctx", None):
         program = own.command_path
     elif context is not None and context.invoked_subcommand:
         program = f"{PROGRAM} {context.invoked_subcommand}"
     hint = getattr(mistake, "hint", "") or f"see `{program} --help`"
-    return f"{PROGRAM}: {escaped(_what(mistake))}", f"  hint: {escaped(hint)}"
+    return f"{PROGRAM}: {escaped(_message(mistake))}", f"  hint: {escaped(hint)}"
 
 
-def _what(mistake: typer.TyperException) -> str:
+def _message(mistake: typer.TyperException) -> str:
     message = mistake.message.rstrip(".")
     if isinstance(mistake, Mistake):
         return message

@@ -1,4 +1,4 @@
-"""``isocheck outcomes``: what a small program may observe at each level."""
+"""``isocheck outcomes``: lists what a small program may observe at each level."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class OutcomeAtLevel(Struct, frozen=True, kw_only=True):
-    """What one level says of one outcome.
+    """The verdict of one level on one outcome.
 
     Attributes:
-        level: as named on the command line.
+        level: the level, as named on the command line.
         standing: whether the level allows the outcome.
         certified: whether an independent checker accepted the proof.
-        anomaly: of a forbidden outcome, the name of the violation.
-        reason: of an unknown one, why.
+        anomaly: the name of the violation of a forbidden outcome; else null.
+        reason: why the verdict is unknown; else null.
     """
 
     level: str
@@ -44,11 +44,11 @@ class ProgramOutcome(Struct, frozen=True, kw_only=True):
     """One outcome of the program.
 
     Attributes:
-        number: from 1; the files of --save begin with it.
-        reads: what each read returned, by name.
-        aborted: the transactions that aborted, from 1.
-        history: what clients saw, in EDN.
-        levels: what each level says of it.
+        number: its number, from 1, with which the files of --save begin.
+        reads: the value that each read returned, by the name of the read.
+        aborted: the numbers, from 1, of the transactions that aborted.
+        history: the history, in EDN.
+        levels: the verdict of each level.
     """
 
     number: int
@@ -59,11 +59,11 @@ class ProgramOutcome(Struct, frozen=True, kw_only=True):
 
 
 class TargetAtLevel(Struct, frozen=True, kw_only=True):
-    """Whether a level allows some outcome that satisfies a condition of the program.
+    """The verdict of a level on a condition of the program.
 
     Attributes:
-        level: as named on the command line.
-        standing: allowed, if it allows one of them.
+        level: the level, as named on the command line.
+        standing: allowed if the level allows some outcome that satisfies the condition.
     """
 
     level: str
@@ -75,9 +75,9 @@ class TargetReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         exists: the condition.
-        title: what the program calls it; may be empty.
+        title: the name of the condition in the program; may be empty.
         outcomes: the numbers of the outcomes that satisfy it.
-        levels: whether each level allows one of them.
+        levels: whether each level allows one of these outcomes.
     """
 
     exists: str
@@ -87,18 +87,18 @@ class TargetReport(Struct, frozen=True, kw_only=True):
 
 
 class OutcomesReport(Struct, frozen=True, kw_only=True):
-    """What a program may observe at each level.
+    """The outcomes that a program may observe at each level.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
-        program: its name.
-        title: its title; may be empty.
-        sessions: per session the texts of its transactions.
-        levels: as named on the command line.
+        program: the name of the program.
+        title: the title of the program; may be empty.
+        sessions: for each session the texts of its transactions.
+        levels: the levels, as named on the command line.
         reads: the names of all reads.
-        outcomes: each once.
-        exists: the conditions that the program asks about.
-        seconds: how long it took.
+        outcomes: the distinct outcomes.
+        exists: the conditions that the program states.
+        seconds: how long the verdicts took.
     """
 
     schema: Literal[1] = 1
@@ -120,7 +120,7 @@ def outcomes(
     most: Annotated[
         int,
         typer.Option(
-            "--most", metavar="N", help="Combinations of sources of reads that are tried.",
+            "--most", metavar="N", help="Try at most this many combinations of sources of reads.",
             parser=number(int, 1, 10_000_000),
         ),
     ] = 100_000,
@@ -128,7 +128,7 @@ def outcomes(
         str,
         typer.Option(
             "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Save each outcome here: its history, its certificates, its pictures.",
+            help="Save the history, certificates and pictures of each outcome in this folder.",
         ),
     ] = "",
     page: Annotated[
@@ -147,7 +147,7 @@ def outcomes(
         ),
     ] = "text",
 ) -> int:  # fmt: skip
-    """List all outcomes of a small program, and which levels allow each of them.
+    """List all outcomes of a small program, and the levels that allow each.
 
     The exit code is 3 if some verdict is unknown, else 0.
     """
@@ -291,9 +291,11 @@ def _text(table: OutcomeTable) -> Iterator[str]:
     yield from unknown
     uncertified = sum(not v.certified for one in table.outcomes for v in one.verdicts)
     many = len(table.outcomes) * len(table.levels)
-    said = "all certified" if not uncertified else f"{many - uncertified:,} certified"
+    certified = "all certified" if not uncertified else f"{many - uncertified:,} certified"
     yield ""
-    yield (f"  {len(table.outcomes):,} outcomes, {many:,} verdicts, {said}, {table.seconds:.1f} s")
+    yield (
+        f"  {len(table.outcomes):,} outcomes, {many:,} verdicts, {certified}, {table.seconds:.1f} s"
+    )
 
 
 def _aligned(rows: list[list[str]]) -> Iterator[str]:

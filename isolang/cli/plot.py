@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.cli.parameters import Mistake
 
 if TYPE_CHECKING:
-    from isolang.output.contest import Row
+    from isolang.output.contest import ContestRow
     from isolang.report.picture import Picture
 
 
@@ -27,7 +27,7 @@ def require_plottable(path: str) -> None:
         raise Mistake(str(error)) from None
 
 
-def time_against_size(rows: Sequence[Row]) -> Picture:
+def time_against_size(rows: Sequence[ContestRow]) -> Picture:
     """Return a chart with a curve for each pair; both axes are logarithmic."""
     from isolang.report.chart import chart
 

@@ -17,10 +17,10 @@ _What = ParamSpec("_What")
 
 
 class Bar:
-    """Shows how many histories are done and what is being done now."""
+    """A progress bar: how many histories are done, and the present phase."""
 
     def __init__(self, total: int, budget: float | None = None) -> None:
-        """Count ``total`` histories; each phase may be of a verdict with this many seconds."""
+        """Count ``total`` histories; ``budget`` is the timeout of a verdict, to show the rest."""
         self._total = total
         self._budget = budget
         self._began = time.monotonic()
@@ -47,7 +47,7 @@ class Bar:
                 self._shown = None
 
     def phase(self, name: str) -> None:
-        """Say what is being done."""
+        """Show the name of the present phase."""
         with self._lock:
             if name == "read":
                 self._began = time.monotonic()
@@ -55,12 +55,12 @@ class Bar:
             self._update()
 
     def step(self) -> None:
-        """One history more is done."""
+        """Count one more history as done."""
         with self._lock:
             self._done += 1
 
     def pause(self) -> None:
-        """Take the bar away, so that something can be printed; ``phase`` brings it back."""
+        """Hide the bar, so that something can be printed; ``phase`` shows it again."""
         with self._lock:
             if self._shown is not None:
                 self._shown[0].stop()
@@ -69,15 +69,15 @@ class Bar:
     def _update(self) -> None:
         if self._shown is not None:
             progress, task = self._shown
-            progress.update(task, completed=self._done, phase=self._said())
+            progress.update(task, completed=self._done, phase=self._text())
         elif self._timer is not None and not self._timer.is_alive():
             self._start()
 
-    def _said(self) -> str:
+    def _text(self) -> str:
         if self._budget is None:
             return self._phase
-        left = max(0.0, self._budget - (time.monotonic() - self._began))
-        return f"{self._phase} ({left:.0f} s left)"
+        remaining = max(0.0, self._budget - (time.monotonic() - self._began))
+        return f"{self._phase} ({remaining:.0f} s left)"
 
     def _show(self) -> None:
         with self._lock:
@@ -92,28 +92,28 @@ class Bar:
         console = Console(stderr=True)
         columns = (MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[phase]}"), Elapsed())
         progress = Progress(*columns, console=console, transient=True)
-        task = progress.add_task("", total=self._total, completed=self._done, phase=self._said())
+        task = progress.add_task("", total=self._total, completed=self._done, phase=self._text())
         progress.start()
         self._shown = (progress, task)
 
 
 class StatusLine(Generic[_What]):
-    """A line that tells how something goes, written over itself; nothing where nobody looks."""
+    """A status line that overwrites itself on a terminal; elsewhere it writes nothing."""
 
-    def __init__(self, stream: IO[str], said: Callable[_What, str]) -> None:
-        """Write to a stream, if that is a terminal, what ``said`` makes of what is shown."""
-        self._stream, self._said = stream, said
+    def __init__(self, stream: IO[str], text: Callable[_What, str]) -> None:
+        """Write to ``stream`` what ``text`` returns for the arguments of :meth:`show`."""
+        self._stream, self._text = stream, text
         self._shown = stream.isatty()
         self._wrote = False
 
     def show(self, *what: _What.args, **named: _What.kwargs) -> None:
-        """Say how it goes now."""
+        """Replace the line."""
         if self._shown:
-            self._write(f"\r\x1b[K{self._said(*what, **named)}")
+            self._write(f"\r\x1b[K{self._text(*what, **named)}")
             self._wrote = True
 
     def end(self) -> None:
-        """Clear it."""
+        """Clear the line."""
         if self._wrote:
             self._write("\r\x1b[K")
             self._wrote = False

@@ -1,4 +1,4 @@
-"""``isocheck run``: a workload on a real database, recorded and judged."""
+"""``isocheck run``: runs a workload on a real database, records it, and checks the history."""
 
 from __future__ import annotations
 
@@ -39,32 +39,33 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run, State
     from isolang.run.target import Target
 
-_LOST: Final = 5  # lost commits that are named in the text
-_QUIET: Final = 2.0  # seconds without an answer that the line speaks of
+_LOST: Final = 5  # lost commits that the text names
+_QUIET: Final = 2.0  # seconds without an answer before the status line reports them
 
 
 class RunReport(Report, frozen=True, kw_only=True):
-    """The report of a check, with what is known of the run besides.
+    """The report of a check, and facts about the run.
 
     Attributes:
-        database: its version.
-        isolation: the level that it was asked for.
-        workload: what the clients did.
-        sessions_at_a_time: how many clients there were.
-        seed: of all random choices.
-        ran_seconds: how long.
-        throughput: committed transactions in a second.
-        abort_rate: of all transactions.
-        latency: seconds of a committed transaction, on average.
-        errors: what the database said, and how often.
-        faults: what was done to the server meanwhile, and how often.
-        interrupted: whether it was ended before its time.
-        strongest: the strongest levels of the library that held.
-        first_transaction: the place in the history, from 1, of the violation's first one; 0: none.
-        statements: what was sent by the transactions of the violation.
-        doubts: what keeps the verdict from meaning what it seems to.
-        grave: whether a valid verdict means nothing because of one of them: exit code 3.
-        lost: acknowledged commits that a kill has lost.
+        database: the version of the database.
+        isolation: the level that the clients requested.
+        workload: the workload that the clients ran.
+        sessions_at_a_time: the number of concurrent clients.
+        seed: the seed of all random choices.
+        ran_seconds: how long the run took.
+        throughput: committed transactions per second.
+        abort_rate: the share of transactions that aborted.
+        latency: the average seconds of a committed transaction.
+        errors: the most frequent errors of the database, with their counts.
+        faults: the faults injected into the server, with their counts.
+        interrupted: whether the run ended before its time.
+        strongest: the strongest levels of the library that the history satisfies.
+        first_transaction: the number, from 1, of the violation's first transaction in the history;
+            0 without a violation.
+        statements: the statements that the transactions of the violation sent.
+        doubts: reasons why the verdict may mean less than it seems to.
+        grave: whether a doubt makes a valid verdict meaningless; then the exit code is 3.
+        lost: acknowledged commits that a kill of the server lost.
     """
 
     database: str
@@ -127,7 +128,7 @@ def run(
         ),
     ] = False,
 ) -> int:  # fmt: skip
-    """Test a real database: run a workload on it, and judge what it did."""
+    """Test a real database: run a workload, record it, and check the history."""
     from isolang.run.play.player import Player
     from isolang.run.play.runner import Runner
     from isolang.run.play.state import nothing_committed
@@ -156,7 +157,7 @@ def run(
             from isolang.cli.survey import run_trials
 
             return run_trials(settings, trials, output=form, line=line)
-        runner = Runner(settings)  # what cannot be run is said before anything is started
+        runner = Runner(settings)  # reports wrong settings before anything starts
         player = Player(settings.target, settings.prefix)
         try:
             recorded = player.play(settings, line.show)
@@ -172,7 +173,7 @@ def run(
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Have SIGTERM do what Ctrl-C does: end the run, remove the tables, judge."""
+    """Make SIGTERM act as Ctrl-C does: end the run, remove the tables, check the history."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
@@ -352,7 +353,7 @@ def _print_watched(
 
 
 def _as_it_counts(report: RunReport) -> RunReport:
-    """The same, where a valid verdict means nothing as unknown."""
+    """Return the report with a meaningless valid verdict replaced by unknown."""
     if not (report.grave and report.verdict == "valid"):
         return report
     return replace(report, verdict="unknown", reason="; ".join(("not proved", *report.doubts)))
@@ -372,7 +373,7 @@ def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
 
 
 def report_of_run(judged: Judged) -> RunReport:
-    """The report of a check, with what is known of the run besides."""
+    """Return the report of the check of a run, with the facts about the run."""
     ran = judged.recorded
     base = replace(
         report_of(str(ran.path), ran.claims, judged.verdict),
@@ -426,7 +427,7 @@ def _print(report: RunReport, judged: Judged) -> None:
 
 
 def _besides(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
-    """The lines that follow the report of the check: doubts, what was sent, and where it is."""
+    """Yield the lines after the report of the check: doubts, statements, and facts of the run."""
     for doubt in report.doubts:
         yield f"  note: {escaped(doubt)}"
     for commit in report.lost[:_LOST]:
@@ -469,7 +470,7 @@ def _row(name: str, said: str) -> str:
 
 
 def _how_it_goes(state: State) -> str:
-    """What the status line says of a run."""
+    """Return the status line of a run."""
     passed = time.monotonic() - state.began
     look = state.look
     verdict = "" if look is None else f"{look.outcome} up to {look.transactions:,}"

@@ -1,4 +1,4 @@
-"""``isocheck schema``: the JSON Schema of what ``--output json`` prints."""
+"""``isocheck schema``: prints the JSON Schema of the output with ``--output json``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isolang.cli import choices
 from isolang.output.records import EXIT_VALID
 from isolang.output.terminal import print_data
 
-# The command, where its record is, and whether it prints an array of them.
+# By command: the module and name of its record, and whether it prints an array of records.
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "check": ("isolang.output.records:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
@@ -25,7 +25,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),
     "stats": ("isolang.history.stats:Stats", False),
-    "solvers": ("isolang.output.contest:Row", False),
+    "solvers": ("isolang.output.contest:ContestRow", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),
     "spec-show": ("isolang.cli.spec_library:Shown", False),
     "spec-explain": ("isolang.output.explained:Explained", False),
@@ -42,19 +42,19 @@ def schema(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="Of which command; check, watch and solvers print an object a line.",
+            help="The command; check, watch and solvers print one object per line.",
             parser=choices.taken_from(lambda: list(RECORDS)),
             autocompletion=choices.completed(lambda: list(RECORDS)),
         ),
     ] = "check",
 ) -> int:
-    """Print the JSON Schema of what a command prints with --output json."""
+    """Print the JSON Schema of the output of a command with --output json."""
     print_data(json.dumps(schema_of(command), indent=2, ensure_ascii=False) + "\n")
     return EXIT_VALID
 
 
 def schema_of(command: str) -> dict[str, Any]:
-    """The JSON Schema of a command's output, one of ``RECORDS``."""
+    """Return the JSON Schema of the output of a command of ``RECORDS``."""
     from importlib import import_module
 
     import msgspec
@@ -69,7 +69,7 @@ def schema_of(command: str) -> dict[str, Any]:
 
 
 def _describe(part: dict[str, Any]) -> None:
-    """Give the attributes that a record's docstring describes to its properties."""
+    """Move the descriptions of attributes from a record's docstring to its properties."""
     text, _, attributes = inspect.cleandoc(part.get("description", "")).partition("Attributes:")
     part["description"] = " ".join(text.split())
     for name, about in re.findall(

@@ -25,10 +25,10 @@ from isolang.cli.plot import require_plottable, time_against_size
 from isolang.cli.progress import Bar
 from isolang.declared import About
 from isolang.jobs.child import Children
-from isolang.jobs.contest import Entry, run
+from isolang.jobs.contest import ContestEntry, run
 from isolang.jobs.routes import load_route
 from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
-from isolang.output.contest import Row
+from isolang.output.contest import ContestRow
 from isolang.output.records import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, escaped_record, print_data, print_lines, warn
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-COLUMNS: Final = Row.__struct_fields__
+COLUMNS: Final = ContestRow.__struct_fields__
 _SHOWN: Final = (
     "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
     "clauses", "edges", "conflicts", "MB",
@@ -93,13 +93,13 @@ def solvers(
     pairs, missing = _chosen(only, prune or ["fixpoint"], route)
     if not pairs and not missing:
         raise Mistake(f"--only {' '.join(only)}: no such pair for {spec}")
-    rows: list[Row] = []
+    rows: list[ContestRow] = []
     children = Children()
     try:
         with Bar(len(histories) * len(pairs)) as bar:
             for history in histories:
                 for pair in pairs:
-                    entry = Entry(
+                    entry = ContestEntry(
                         history=history,
                         spec=spec,
                         route=route,
@@ -111,7 +111,7 @@ def solvers(
                     rows.append(_middle([run(children, entry) for _ in range(repeat)]))
                     bar.step()
                 rows += [
-                    Row(
+                    ContestRow(
                         history=history, spec=spec, encoding=encoding, solver=solver,
                         verdict="not installed", detail=why,
                     )
@@ -128,7 +128,7 @@ def solvers(
     return EXIT_INPUT if any(row.verdict == "error" for row in rows) else EXIT_VALID
 
 
-def _draw(rows: Sequence[Row], messages: Sequence[str], output: OutputOptions) -> None:
+def _draw(rows: Sequence[ContestRow], messages: Sequence[str], output: OutputOptions) -> None:
     if not (output.html or output.plot):
         return
     from isolang.report import save_page
@@ -142,7 +142,7 @@ def _draw(rows: Sequence[Row], messages: Sequence[str], output: OutputOptions) -
         save_page(html(rows, picture, messages=messages), Path(output.html))
 
 
-def disagreements(rows: Sequence[Row]) -> list[str]:
+def disagreements(rows: Sequence[ContestRow]) -> list[str]:
     """Return a message for each wrong pair, and for each history on which verdicts disagree."""
     messages = [
         f"{row.history}: {row.encoding}/{row.solver} is wrong: {row.detail}"
@@ -195,7 +195,7 @@ def _chosen(
     return pairs, missing
 
 
-def _middle(runs: Sequence[Row]) -> Row:
+def _middle(runs: Sequence[ContestRow]) -> ContestRow:
     """Return the run with the median time; the first one if a run has no time."""
     totals = [run.total for run in runs if run.total is not None]
     if len(totals) < len(runs):
@@ -207,7 +207,7 @@ def _middle(runs: Sequence[Row]) -> Row:
 # --- output ---
 
 
-def _show(rows: Sequence[Row], output: str) -> None:
+def _show(rows: Sequence[ContestRow], output: str) -> None:
     if output == "json":
         print_data("".join(json_text(row) for row in rows))
     elif output == "csv":
@@ -223,7 +223,7 @@ def _show(rows: Sequence[Row], output: str) -> None:
         _table([escaped_record(row) for row in rows])
 
 
-def _table(rows: Sequence[Row]) -> None:
+def _table(rows: Sequence[ContestRow]) -> None:
     import sys
 
     from isolang.output.layout import Grid, Styled

@@ -1,4 +1,4 @@
-"""``isocheck spec compare``: which of two specifications is stronger, and why."""
+"""``isocheck spec compare``: finds which of two specifications is stronger, and why."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ _HOW_FAR = "How far to look"
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, 8), "rich_help_panel": _HOW_FAR}
 
 Transactions = Annotated[
-    int, typer.Option("--transactions", help="Of a witness, at most.", **_WHOLE)
+    int,
+    typer.Option("--transactions", help="The most transactions of a separating history.", **_WHOLE),
 ]
-Keys = Annotated[int, typer.Option("--keys", help="Of a witness, at most.", **_WHOLE)]
+Keys = Annotated[
+    int, typer.Option("--keys", help="The most keys of a separating history.", **_WHOLE)
+]
 Save = Annotated[
     str,
     typer.Option(
         "--save", metavar="DIR", show_default=False, rich_help_panel=OUTPUT,
-        help="Where to put each witness, as EDN and as a page with its picture.",
+        help="Save each separating history in this folder, as EDN and as a page.",
     ),
 ]  # fmt: skip
 Seconds = Annotated[
     float | None,
     typer.Option(
         "--seconds", metavar="S", parser=number(float, 0, 1e6), rich_help_panel=_HOW_FAR,
-        help="At most; by default steps are counted, so that equal questions have equal answers.",
+        help="The most seconds; by default steps are counted, so equal input has equal output.",
     ),
 ]  # fmt: skip
 
@@ -48,19 +51,19 @@ Overlap = Annotated[
     bool,
     typer.Option(
         "--overlap", rich_help_panel=_HOW_FAR,
-        help="Also histories in which transactions of a session overlap in time.",
+        help="Also search histories in which transactions of a session overlap in time.",
     ),
 ]  # fmt: skip
 
 
 class ProofReport(Struct, frozen=True, kw_only=True):
-    """Why one specification implies another.
+    """The proof that one specification implies another.
 
     Attributes:
-        stronger: the one.
-        weaker: the other.
-        argument: a sentence at a time.
-        one_at_a_time: whether it needs that sessions do one thing at a time.
+        stronger: the implying specification.
+        weaker: the implied specification.
+        argument: the sentences of the proof.
+        one_at_a_time: whether the proof assumes that a session runs one transaction at a time.
     """
 
     stronger: str
@@ -73,17 +76,17 @@ class WitnessReport(Struct, frozen=True, kw_only=True):
     """A history that tells two specifications apart.
 
     Attributes:
-        allowed_by: the one that it satisfies.
-        forbidden_by: the one that it violates.
-        transactions: how many it has.
-        operations: likewise.
-        keys: likewise.
-        smallest: whether there is none with fewer transactions, then operations, then keys.
+        allowed_by: the specification that it satisfies.
+        forbidden_by: the specification that it violates.
+        transactions: the number of its transactions.
+        operations: the number of its operations.
+        keys: the number of its keys.
+        smallest: whether no other one has fewer transactions, then operations, then keys.
         anomaly: the name of the violation.
         certified: whether the independent checker accepted both verdicts.
         shown: the operations in a line: `->` within a session, `||` between sessions.
-        history: the same as EDN; null if EDN cannot express it.
-        not_written: why it cannot; empty if it can.
+        history: the history as EDN; null if EDN cannot express it.
+        not_written: why EDN cannot express it; empty if it can.
     """
 
     allowed_by: str
@@ -100,25 +103,27 @@ class WitnessReport(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonReport(Struct, frozen=True, kw_only=True):
-    """What is known of two specifications.
+    """The comparison of two specifications.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
-        a: the first one, as it was named.
-        b: the second one.
-        relation: what the first is to the second; unknown if a half has neither proof nor witness.
-        proof: why one implies the other, for each direction in which it does.
-        witnesses: for each direction in which it does not, a history.
-        searched: where there is neither, from ``a implies b`` on: up to how many transactions there
-            is no witness; null where there is one or the other.
-        bounded: of an unknown relation, what it is on all histories of up to ``up_to``
-            transactions; null if no size was searched through.
-        up_to: how many transactions these have; null if ``bounded`` is.
-        one_at_a_time: whether the relation is known only where sessions do one thing at a time.
-        lacking: where there is neither: relations of which the histories that were looked at have
-            only what times of whole transactions, and statements of one operation, say.
-        keys: of which a witness would have had at most this many.
-        seconds: how long it took.
+        a: the first specification, as named on the command line.
+        b: the second specification.
+        relation: how the first relates to the second; unknown if a direction has neither a proof
+            nor a witness.
+        proof: the proofs, for each direction in which one specification implies the other.
+        witnesses: a history for each direction in which it does not.
+        searched: for ``a implies b`` and its reverse, up to how many transactions no witness
+            exists; null for a direction with a proof or a witness.
+        bounded: the relation on all histories of up to ``up_to`` transactions, if the relation is
+            unknown; null if no size was searched completely.
+        up_to: the transactions of these histories; null if ``bounded`` is null.
+        one_at_a_time: whether the relation is known only if a session runs one transaction at a
+            time.
+        lacking: relations that the searched histories have only in part: from the times of whole
+            transactions, and from statements of one operation.
+        keys: the most keys of the searched histories.
+        seconds: how long the comparison took.
     """
 
     schema: Literal[1] = 1
@@ -139,7 +144,7 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
 def compare(
     *,
     a: SpecName,
-    b: Annotated[str, typer.Argument(metavar="SPEC", help="Another one.")],
+    b: Annotated[str, typer.Argument(metavar="SPEC", help="The other level or .iso file.")],
     transactions: Transactions = 5,
     keys: Keys = 3,
     seconds: Seconds = None,
@@ -148,7 +153,7 @@ def compare(
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:
-    """Tell which of two specifications is stronger, by a proof or a history."""
+    """Compare two specifications, by a proof or a history that separates them."""
     from isolang.comparison.compare import compare as compare_specs
     from isolang.language.load import load_spec
 
@@ -174,7 +179,7 @@ def compare(
 
 
 def bounds_of(transactions: int, keys: int, *, overlap: bool = False) -> Bounds:
-    """How far to look, as the command line says it."""
+    """Return the bounds of the search, from the options of the command line."""
     from isolang.comparison.separate import Bounds
 
     return Bounds(transactions=int(transactions), keys=int(keys), overlap=overlap)
@@ -207,7 +212,7 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
 
 
 def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofReport:
-    """What is said of a proof."""
+    """Return the report of a proof."""
     return ProofReport(
         stronger=stronger,
         weaker=weaker,
@@ -217,7 +222,7 @@ def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofRe
 
 
 def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistory) -> WitnessReport:
-    """What is said of a history that tells two specifications apart."""
+    """Return the report of a history that tells two specifications apart."""
     small = witness.small
     history, why_not = _written(witness)
     return WitnessReport(
@@ -236,7 +241,7 @@ def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistor
 
 
 def _written(witness: SeparatingHistory) -> tuple[str | None, str]:
-    """A witness as EDN; or why EDN cannot express it, which must not cost the answer."""
+    """Return a witness as EDN, or ``None`` and the reason if EDN cannot express it."""
     from isolang.errors import HistoryError
 
     try:
@@ -257,22 +262,22 @@ def _save(witness: SeparatingHistory, folder: Path) -> None:
         (folder / f"{stem}.edn").write_text(text, encoding="utf-8")
 
 
-_SAID = {
+_SENTENCES = {
     "equal": "{a} and {b} are equal",
     "stronger": "{a} is stronger than {b}",
     "weaker": "{a} is weaker than {b}",
     "incomparable": "{a} and {b} are incomparable",
-    "unknown": "{a} and {b}: not found out",
+    "unknown": "how {a} and {b} compare is unknown",
 }
 
 
 def headline(a: str, b: str, found: Comparison) -> str:
-    """What one specification is to another, in a line."""
+    """Return how two specifications compare, in a line."""
     known, up_to = found.bounded or (found.relation, 0)
-    said = _SAID[known].format(a=escaped(a), b=escaped(b))
+    sentence = _SENTENCES[known].format(a=escaped(a), b=escaped(b))
     if up_to:
-        said += f" up to {up_to} transactions"
-    return said + (f", {WHEN_ONE_AT_A_TIME}" if found.one_at_a_time else "")
+        sentence += f" up to {up_to} transactions"
+    return sentence + (f", {WHEN_ONE_AT_A_TIME}" if found.one_at_a_time else "")
 
 
 WHEN_ONE_AT_A_TIME = "when sessions do one thing at a time"
@@ -282,14 +287,14 @@ def _print(a: str, b: str, found: Comparison) -> None:
     print_lines(headline(a, b, found))
     for x, y, half in ((a, b, found.forth), (b, a, found.back)):
         print_lines("")
-        for line in said_of_half(x, y, half, found.bounds):
+        for line in half_lines(x, y, half, found.bounds):
             print_lines(line)
         if half.witness is not None:
             _explain(half.witness)
 
 
-def said_of_half(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[str]:
-    """Whether one specification implies another, in lines."""
+def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[str]:
+    """Yield the lines that show whether one specification implies another."""
     a, b = escaped(a), escaped(b)
     if half.proof is not None:
         when = f", {WHEN_ONE_AT_A_TIME}" if half.one_at_a_time else ""
@@ -313,11 +318,11 @@ def said_of_half(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[
             f"  {a} implies {b} on all histories of up to {half.searched} of {bounds.transactions} "
             f"transactions and {bounds.keys} keys; no proof for larger ones was found"
         )
-        yield from said_of_searched(bounds, half.lacking)
+        yield from search_lines(bounds, half.lacking)
 
 
-def said_of_searched(bounds: Bounds, lacking: Sequence[str]) -> Iterator[str]:
-    """What the histories were that a search went through, in lines."""
+def search_lines(bounds: Bounds, lacking: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that describe the searched histories."""
     from isolang.comparison.separate import describe_lacking
 
     yield f"    histories {bounds.kind()}"

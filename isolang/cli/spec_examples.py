@@ -1,4 +1,4 @@
-"""The examples of a specification: small histories that it is to allow, or to forbid."""
+"""Checks the examples of a specification: small histories that it must allow, or forbid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def broken_examples(spec: Spec) -> Iterator[str]:
-    """An error for each example that the specification does not judge as it says.
+    """Yield an error for each example that does not have the verdict that the file states.
 
     Args:
         spec: the specification.
@@ -40,14 +40,16 @@ def broken_examples(spec: Spec) -> Iterator[str]:
                     name, why = verdict.violation.check, verdict.violation.headline()
                     context = f"{name}: {why}" if name else why
                 case Unknown():
-                    what = f"whether this history is allowed was not found out: {verdict.reason}"
+                    what = f"whether this history is allowed is unknown: {verdict.reason}"
                 case _:
                     assert_never(verdict)
         yield message_at(example.pos, spec.texts, what, context=context)
 
 
 def fails_in_an_example(spec: Spec, check: Check) -> bool:
-    """Whether a history that is to be forbidden violates a check, or what meets all others does.
+    """Return whether a check fails in an example that must be forbidden.
+
+    It also fails in an example if the example satisfies all other checks but not this one.
 
     Args:
         spec: the specification.

@@ -1,4 +1,4 @@
-"""``isocheck spec explain``: the class of a specification, why, and what would make it faster."""
+"""``isocheck spec explain``: explains how a level is decided, why, and what would be faster."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 ENGINES = {
     "event graph": "the native engine searches for sources and version orders such that the event "
-    "graph, which is the product of the history with an automaton, has no cycle; linear where "
-    "nothing is left to choose",
+    "graph, which is the product of the history with an automaton, has no cycle; this takes linear "
+    "time if the history leaves no choice open",
     "reachability": "the native engine searches for sources and version orders such that no "
-    "anti-dependency leads to where a path of dependencies comes from",
-    "saturation": "the native engine adds what the axioms force until nothing is missing: "
-    "polynomial where every read has one source, a search over the sources where not",
-    "relational": "every pair that a chosen relation may have becomes a variable of a solver, and "
-    "every axiom is written out over them: any specification, but small histories only",
+    "anti-dependency leads from the end of a path of dependencies to its start",
+    "saturation": "the native engine adds the pairs that the axioms force until none is missing; "
+    "this takes polynomial time if every read has one source, else it searches over the sources",
+    "relational": "every possible pair of an existential relation becomes a variable of a solver, "
+    "and every axiom a formula over them; it decides any specification, on small histories only",
 }
 _CHOSEN = {
     "rf": "a source for each read",
@@ -43,14 +43,14 @@ _WIDTH = 100
 
 
 class _Judged(Struct, frozen=True):
-    """One check, and how it would be decided as an event graph.
+    """One check, and its event graph.
 
     Attributes:
-        check: of the specification.
-        automaton: of its event graph, or ``None``.
-        refusal: why there is none, as one sentence; empty if there is one.
+        check: a check of the specification.
+        automaton: the automaton of its event graph; ``None`` if it has none.
+        refusal: why it has no event graph, as one sentence; empty if it has one.
         place: the source line with a caret, if the refusal is about a part of the check.
-        hint: what would make it one.
+        hint: a change that would make it an event graph.
     """
 
     check: Check
@@ -69,13 +69,13 @@ def explain(
         str,
         typer.Option(
             "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Draw the checks as automata, each beside a smallest history that it forbids.",
+            help="Draw each check as an automaton, with a smallest history that it forbids.",
         ),
     ] = "",
 ) -> int:  # fmt: skip
-    """Say what kind of level it is, and what decides it.
+    """Explain how a level is decided, and why.
 
-    With the conditions that held or failed, and what would make it faster.
+    Lists the conditions that hold or fail, and what would make the level faster to decide.
     """
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
@@ -100,7 +100,7 @@ def explain(
 
 
 def _write_page(spec: Spec, found: Explained, page: str) -> None:
-    """Look for the smallest histories, and write the page."""
+    """Search for the smallest forbidden histories, and write the page."""
     from isolang.comparison.compare import Implication, decide_implication
     from isolang.comparison.effort import OF_MANY, Effort
     from isolang.comparison.forbidden import smallest_forbidden
@@ -121,7 +121,7 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
             try:
                 examples[check.name] = smallest_forbidden(spec, check)
             except SpecError as error:
-                examples[check.name] = f"Not looked for: {str(error).splitlines()[0]}"
+                examples[check.name] = f"Not searched for: {str(error).splitlines()[0]}"
             bar.step()
         for name in weaker:
             bar.phase(f"a history that {name} allows")
@@ -143,7 +143,8 @@ def _judge(spec: Spec, check: Check) -> _Judged:
     from isolang.language.meaning.lower import CANONICAL_EXISTS
     from isolang.language.syntax.source import excerpt
 
-    # Alone, and with what event graphs know of: a foreign relation is then named where it is used.
+    # Each check alone, with only the relations of event graphs: an error then names the place that
+    # uses a foreign relation.
     exists = tuple(e for e in spec.exists if e == CANONICAL_EXISTS.get(e.name))
     try:
         plan = classify(replace(spec, checks=(check,), exists=exists))
@@ -156,7 +157,7 @@ def _judge(spec: Spec, check: Check) -> _Judged:
 
 
 def faster(spec: Spec) -> str:
-    """A level of the library that is the same and is an event graph, or nothing."""
+    """Return the name of an equal level of the library that is an event graph, or nothing."""
     from isolang.cli.spec_library import class_of
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
@@ -199,7 +200,7 @@ def _as_text(
     }
     yield from _field("uses", _listed([what for what, used in uses.items() if used]) or "nothing")
     if not uses["reads"]:
-        yield from _field("", "aborted, intermediate and thin-air reads are no violations of it")
+        yield from _field("", "it allows aborted, intermediate and thin-air reads")
     if uses["real time"]:
         yield from _field("", "a history without times is refused")
     for one in judged:
@@ -287,7 +288,7 @@ def _conditions(automaton: Automaton) -> Iterator[str]:
 
 
 def _automata(way: Route) -> tuple[Automaton, ...]:
-    """What the native engine is given, if it decides this route."""
+    """Return the automata of the native engine, if it decides this route."""
     return getattr(way, "automata", ())
 
 
@@ -299,7 +300,7 @@ _DIRECT = {
 
 
 def _question(automaton: Automaton) -> str:
-    """What must not be, for an automaton that is not simply a check's."""
+    """Return what an automaton forbids that the classification made from several checks."""
     if "components" in automaton.direct:
         closing = " or ".join(sorted(automaton.closing))
         return f"{automaton.check}: no cycle with {closing}; other cycles are allowed"
@@ -319,7 +320,7 @@ def _question(automaton: Automaton) -> str:
 
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
-    """The moves of the automaton, a line for each pair of states."""
+    """Yield the moves of the automaton, a line for each pair of states."""
     from isolang.language.vocabulary import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}

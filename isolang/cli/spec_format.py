@@ -1,4 +1,4 @@
-"""``isocheck spec format``: files in the usual layout."""
+"""``isocheck spec format``: formats specifications."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ def format_files(
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; exit 1 if a file would change.")
     ] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Change nothing; print the changes.")
+    ] = False,
 ) -> int:
-    """Bring files into the usual layout; `-` is standard input to standard output."""
+    """Format files; `-` formats standard input to standard output."""
     from isolang.language.includes import read_source
     from isolang.language.syntax.layout import format_text
     from isolang.language.syntax.source import SourceText

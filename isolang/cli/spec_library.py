@@ -20,11 +20,11 @@ class LevelRow(Struct, frozen=True, kw_only=True):
     """One level of the library.
 
     Attributes:
-        name: as ``--spec`` takes it.
-        style: of its axioms.
-        kind: of the route that decides it; ``-`` if no engine does.
-        title: of its header.
-        alias_of: the level that it is another name of; empty for none.
+        name: the name for ``--spec``.
+        style: the style of its axioms.
+        kind: the route that decides it; ``-`` if no engine does.
+        title: the title of its header.
+        alias_of: the level that this is another name for; empty for none.
     """
 
     name: str
@@ -35,19 +35,19 @@ class LevelRow(Struct, frozen=True, kw_only=True):
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """A specification as it is understood.
+    """A specification, parsed and expanded.
 
     Attributes:
-        name: of its header, or its file.
-        title: of its header.
+        name: the name in its header, else of its file.
+        title: the title in its header.
         source: its file.
-        sha256: over all its texts.
-        texts: by file, the main one first.
-        exists: what is chosen.
-        checks: with all definitions expanded.
-        shows: what it asks to be shown, expanded.
+        sha256: the hash of all its texts.
+        texts: its texts by file, the main one first.
+        exists: the existential relations.
+        checks: the checks, with all definitions expanded.
+        shows: the relations that it shows, expanded.
         notes: how the input was understood.
-        warnings: what is probably not meant.
+        warnings: probable mistakes.
     """
 
     name: str
@@ -92,7 +92,7 @@ def list_levels(*, output: Output = "text") -> int:
 
 
 def class_of(spec: Spec) -> str:
-    """The kind of its route; ``-`` if no engine decides it."""
+    """Return the kind of the route of a specification; ``-`` if no engine decides it."""
     from isolang.language.classify.route import route
 
     try:
@@ -106,7 +106,7 @@ def show_level(
     name: SpecName,
     expand: Annotated[
         bool,
-        typer.Option("--expand", help="With what is included, and definitions expanded."),
+        typer.Option("--expand", help="Print included files, too, and expand definitions."),
     ] = False,
     include: Include = [],  # noqa: B006
     output: Output = "text",

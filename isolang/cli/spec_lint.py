@@ -1,4 +1,4 @@
-"""``isocheck spec lint``: what is wrong with a specification, or probably not meant."""
+"""``isocheck spec lint``: reports errors and probable mistakes of a specification."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _HEADER = re.compile(r"^spec\s", re.MULTILINE)
 _PLACE = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 
 
-class Finding(Struct, frozen=True):
+class LintFinding(Struct, frozen=True):
     """One error or warning.
 
     Attributes:
         severity: ``error`` or ``warning``.
-        file: where it stands, with ``line`` and ``column`` from 1; both 0 if it has no place.
-        line: see above.
-        column: see above.
+        file: the file that it is about.
+        line: the line, from 1; 0 if it has no place.
+        column: the column, from 1; 0 if it has no place.
         message: the whole text, with the source line, a caret and the hint.
     """
 
@@ -42,18 +42,18 @@ class Finding(Struct, frozen=True):
 
 
 class Linted(Struct, frozen=True):
-    """What is found in one file.
+    """The errors and warnings of one file.
 
     Attributes:
-        file: as the user named it.
-        findings: errors, or warnings: those in the file itself first, in its order.
-        notes: how the input was understood; nothing to mend.
-        examples: how many histories are judged as the file says.
-        search: which small histories were looked at; empty if each question had its answer soon.
+        file: the file, as named on the command line.
+        findings: errors and warnings; those in the file itself first, in the order of its lines.
+        notes: how the input was understood.
+        examples: how many examples have the verdict that the file states.
+        search: which small histories were searched; empty if each question had its answer soon.
     """
 
     file: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     notes: tuple[str, ...]
     search: str
     examples: int = 0
@@ -67,22 +67,22 @@ def lint(
         float | None,
         typer.Option(
             "--seconds", metavar="S", parser=number(float, 0, 1e6),
-            help="At most, for the search through small histories of each file; by default steps "
-            "are counted. 0 leaves the search out.",
+            help="Search small histories for at most this long for each file; by default steps "
+            "are counted. 0 skips the search.",
         ),
     ] = None,
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
+            "--output", "-o", help="The form of the output.", rich_help_panel=OUTPUT,
             **one_of("text", "json", "sarif"),
         ),
     ] = "text",
 ) -> int:  # fmt: skip
-    """Say what is wrong, or probably not meant.
+    """Report errors and probable mistakes.
 
-    Every error and warning, examples that are judged otherwise than the file says, and what a
-    search through all small histories shows.
+    Lists every error and warning, each example that does not have the verdict that the file states,
+    and what a search through all small histories shows.
     """
     report = []
     unusable = False
@@ -114,38 +114,38 @@ def _print(one: Linted, *, failed: bool) -> None:
         return
     kinds = [finding.severity for finding in one.findings]
     counts = [(kind, kinds.count(kind)) for kind in ("error", "warning")]
-    said = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
-    examples = f"; {one.examples} example{'s' * (one.examples > 1)} as said" * bool(one.examples)
-    print_lines(f"{escaped(one.file)}: {', '.join(said) or 'nothing found'}{examples}")
+    texts = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts if n]
+    examples = f"; {one.examples} example{'s' * (one.examples > 1)} as stated" * bool(one.examples)
+    print_lines(f"{escaped(one.file)}: {', '.join(texts) or 'nothing found'}{examples}")
 
 
 def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Linted, bool]:
-    """What is found, and whether the file cannot be used at all."""
+    """Return the findings in a file, and whether it cannot be used at all."""
     from isolang.cli.spec_examples import broken_examples
     from isolang.language.load import find_errors, load_spec
     from isolang.language.meaning.polarity import polarity_warnings
 
     errors = find_errors(name, include_path=include)
     if errors:
-        found = [Finding("error", e.file, e.line, e.column, str(e)) for e in errors]
+        found = [LintFinding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, tuple(found), (), ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
     texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
     texts += [*_implied(spec), *_settled(spec)]
-    more, unsure, searched = _searched(spec, seconds, said="\n".join(texts))
+    more, unsure, searched = _searched(spec, seconds, reported="\n".join(texts))
     broken = [*broken_examples(spec)]
     found = [_finding("error", text, spec) for text in broken]
     found += [_finding("warning", text, spec) for text in [*texts, *more]]
     own = sorted((f for f in found if f.file == spec.source), key=lambda f: (f.line, f.column))
     others = [f for f in found if f.file != spec.source]
-    as_said = len(spec.examples) - len(broken)
-    return Linted(name, (*own, *others), (*spec.notes, *unsure), searched, as_said), False
+    as_stated = len(spec.examples) - len(broken)
+    return Linted(name, (*own, *others), (*spec.notes, *unsure), searched, as_stated), False
 
 
 def _unchecked(spec: Spec) -> Iterator[str]:
-    """A warning if a text that has a name, or nothing at all, has no check.
+    """Yield a warning if a text with a header, or an empty text, has no check.
 
-    What has definitions and no name is a fragment, made to be included.
+    A text with definitions and no header is a fragment for other files to include.
     """
     from isolang.language.syntax.source import Position, message_at
 
@@ -157,7 +157,7 @@ def _unchecked(spec: Spec) -> Iterator[str]:
 
 
 def _implied(spec: Spec) -> Iterator[str]:
-    """A warning for each check that the other ones imply."""
+    """Yield a warning for each check that the other checks imply."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import implied_checks
     from isolang.language.syntax.source import message_at
@@ -171,7 +171,7 @@ def _implied(spec: Spec) -> Iterator[str]:
 
 
 def _settled(spec: Spec) -> Iterator[str]:
-    """A warning for each check that version orders can always be chosen for."""
+    """Yield a warning for each check that some choice of version orders always satisfies."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import settled_by_version_orders
     from isolang.language.syntax.source import message_at
@@ -179,18 +179,18 @@ def _settled(spec: Spec) -> Iterator[str]:
     if not any(not check.flag for check in spec.checks):
         return
     for check in settled_by_version_orders(normal(spec)):
-        if check.file.startswith("library:"):  # PL-1, which says so
+        if check.file.startswith("library:"):  # PL-1, whose text explains it
             continue
         what = (
-            f"warning: check `{check.name}` cannot fail on registers: version orders are chosen, "
-            "and there is always a choice that meets it"
+            f"warning: check `{check.name}` cannot fail on registers, since some choice of version "
+            "orders always satisfies it"
         )
-        hint = "reads say `wr` and `rw` of versions; only lists show their order by themselves"
+        hint = "constrain version orders by `wr` and `rw`; only lists reveal the order itself"
         yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
 def _routed(spec: Spec) -> Sequence[str]:
-    """The warnings of the specification, and those that its compilation shows."""
+    """Return the warnings of the specification, and those of its compilation."""
     from isolang.language.classify.event_graph import NotAnEventGraph
     from isolang.language.classify.route import route
 
@@ -198,26 +198,27 @@ def _routed(spec: Spec) -> Sequence[str]:
         return route(spec).warnings
     except NotAnEventGraph:
         return spec.warnings
-    except SpecError as error:  # nothing to check: what is meant to be included
-        del error
+    except SpecError:  # a fragment without checks
         return spec.warnings
 
 
-def _searched(spec: Spec, seconds: float | None, *, said: str) -> tuple[list[str], list[str], str]:
-    """What small histories show, what they may show if the time was over, and which there were."""
+def _searched(
+    spec: Spec, seconds: float | None, *, reported: str
+) -> tuple[list[str], list[str], str]:
+    """Search small histories; return warnings, unproved suspicions, and what was searched."""
     from isolang.cli.spec_examples import fails_in_an_example
     from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
 
     if not any(not check.flag for check in spec.checks) or seconds == 0:
         return [], [], ""
-    settled = {c.name for c in spec.checks if _cannot_fail(c) in said}
+    settled = {c.name for c in spec.checks if _cannot_fail(c) in reported}
     findings = search(spec, seconds=seconds, settled=settled)
     texts: list[str] = []
     unsure: list[str] = []
 
-    def said_of_none(where: Position, what: str, hint: str) -> None:
-        """That no history was found is a warning if all were looked at that matter."""
+    def warn_unless_found(where: Position, what: str, hint: str) -> None:
+        """Add a warning if the search was complete, else a suspicion."""
         if findings.complete and not findings.lacking:
             hint = f"{hint}searched {findings.bound()}"
             texts.append(message_at(where, spec.texts, f"warning: {what}", hint=hint))
@@ -229,20 +230,18 @@ def _searched(spec: Spec, seconds: float | None, *, said: str) -> tuple[list[str
     own = next((check for check in spec.checks if check.file == spec.source), first)
     where = own.pos if own.file == spec.source else Position(spec.source, 0, 0)
     if findings.satisfied is None:
-        said_of_none(where, "no history satisfies this specification", "")
+        warn_unless_found(where, "no history satisfies this specification", "")
     else:
         if findings.refused is not None:
-            what = f"warning: a serial history is refused: {findings.refused}"
-            hint = (
-                "one transaction after the other violates this; a step may be the wrong way round"
-            )
+            what = f"warning: this serial history is forbidden: {findings.refused}"
+            hint = "a serial history should satisfy every level; a step may be the wrong way round"
             texts.append(message_at(where, spec.texts, what, hint=hint))
         if findings.written_twice is None:
-            what = "no history in which two transactions write one key satisfies this"
-            said_of_none(where, what, "`empty` forbids each step, `acyclic` only cycles; ")
+            what = "no history in which two transactions write the same key satisfies this"
+            warn_unless_found(where, what, "`empty` forbids each step, `acyclic` only cycles; ")
         for check in findings.cannot_fail:
             if not fails_in_an_example(spec, check):
-                said_of_none(check.pos, _cannot_fail(check), "no such history violates it; ")
+                warn_unless_found(check.pos, _cannot_fail(check), "no such history violates it; ")
     open_questions = findings.written_twice is None or findings.cannot_fail
     return texts, unsure, f"searched {findings.bound()}" if open_questions else ""
 
@@ -251,8 +250,8 @@ def _cannot_fail(check: Check) -> str:
     return f"check `{check.name}` cannot fail"
 
 
-def _finding(severity: Literal["error", "warning"], text: str, spec: Spec) -> Finding:
+def _finding(severity: Literal["error", "warning"], text: str, spec: Spec) -> LintFinding:
     place = _PLACE.match(text)
     if place is None:
-        return Finding(severity, spec.source, 0, 0, text)
-    return Finding(severity, place["file"], int(place["line"]), int(place["column"]), text)
+        return LintFinding(severity, spec.source, 0, 0, text)
+    return LintFinding(severity, place["file"], int(place["line"]), int(place["column"]), text)

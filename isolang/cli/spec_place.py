@@ -20,9 +20,9 @@ from isolang.cli.spec_compare import (
     Transactions,
     WitnessReport,
     bounds_of,
+    half_lines,
     proof_report,
-    said_of_half,
-    said_of_searched,
+    search_lines,
     witness_report,
 )
 from isolang.options import OUTPUT
@@ -41,7 +41,7 @@ class Neighbour(Struct, frozen=True, kw_only=True):
     """A level next to a specification.
 
     Attributes:
-        name: of the level.
+        name: the name of the level.
         proof: why one implies the other.
         witness: a history that tells them apart; null if none was found.
     """
@@ -52,12 +52,12 @@ class Neighbour(Struct, frozen=True, kw_only=True):
 
 
 class BoundedRelation(Struct, frozen=True, kw_only=True):
-    """What a specification is to a level on all histories up to a size.
+    """How a specification relates to a level on all histories up to a size.
 
     Attributes:
-        name: of the level.
-        relation: of the specification to it.
-        up_to: how many transactions these histories have.
+        name: the name of the level.
+        relation: how the specification relates to it.
+        up_to: the most transactions of these histories.
     """
 
     name: str
@@ -66,21 +66,22 @@ class BoundedRelation(Struct, frozen=True, kw_only=True):
 
 
 class PlaceReport(Struct, frozen=True, kw_only=True):
-    """Where a specification lies in the library.
+    """The place of a specification among the levels of the library.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
-        name: of the specification.
-        equal: the levels that say the same.
+        name: the name of the specification.
+        equal: the levels that allow the same histories.
         above: the weakest levels that are stronger.
         below: the strongest levels that are weaker.
-        bounded: the levels for which there is neither a proof nor a history for a direction, with
-            what is known of all histories up to a size: those that it equals, or the nearest ones.
-        lacking: relations of which the histories of `bounded` have only what times of whole
-            transactions, and statements of one operation, say.
-        unknown: the levels of which not even that was found out.
-        one_at_a_time: whether this is known only where sessions do one thing at a time.
-        seconds: how long it took.
+        bounded: the levels with neither a proof nor a history for some direction, and how the
+            specification relates to them on all histories up to a size: those that it equals, or
+            the nearest ones.
+        lacking: relations that the histories of `bounded` have only in part: from the times of
+            whole transactions, and from statements of one operation.
+        unknown: the levels whose relation to it is unknown on histories of any size.
+        one_at_a_time: whether the place is known only if a session runs one transaction at a time.
+        seconds: how long the search took.
     """
 
     schema: Literal[1] = 1
@@ -99,10 +100,10 @@ class EdgeReport(Struct, frozen=True, kw_only=True):
     """Two neighbours in the lattice.
 
     Attributes:
-        stronger: the one.
-        weaker: the other.
-        proof: why the one implies the other.
-        witness: why the other does not imply the one; null if no history was found.
+        stronger: the implying level.
+        weaker: the implied level.
+        proof: why the stronger level implies the weaker one.
+        witness: a history that only the weaker level allows; null if none was found.
     """
 
     stronger: str
@@ -112,11 +113,11 @@ class EdgeReport(Struct, frozen=True, kw_only=True):
 
 
 class Separation(Struct, frozen=True, kw_only=True):
-    """Why one level does not imply another one.
+    """The reason why one level does not imply another one.
 
     Attributes:
-        allows: what the history satisfies, by the first name of its class.
-        forbids: what it violates, likewise.
+        allows: the level that the history satisfies, by the first name of its class.
+        forbids: the level that the history violates, by the first name of its class.
         shown: the history in a line, as witnesses are shown.
     """
 
@@ -134,8 +135,8 @@ class LatticeReport(Struct, frozen=True, kw_only=True):
         edges: each level with the next weaker ones, by the first names of their classes. A level
             implies another one iff edges lead there.
         separated: all other pairs, each with a history; none has fewer transactions.
-        unknown: pairs of which it was not found out.
-        seconds: how long it took.
+        unknown: pairs of which it is unknown whether one implies the other.
+        seconds: how long the comparisons took.
     """
 
     schema: Literal[1] = 1
@@ -156,7 +157,7 @@ def place(
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:
-    """Tell where a specification lies among the levels of the library."""
+    """Find where a specification lies among the levels of the library."""
     from isolang.language.load import load_spec
 
     spec = load_spec(name, include_path=include)
@@ -167,9 +168,9 @@ def place(
     if output == "json":
         print_data(json_text(place_report(found)))
     else:
-        print_lines(*said_of_place(found))
-    left = found.unknown or found.bounded
-    return EXIT_UNKNOWN if left and not found.equal else EXIT_VALID
+        print_lines(*place_lines(found))
+    open_ = found.unknown or found.bounded
+    return EXIT_UNKNOWN if open_ and not found.equal else EXIT_VALID
 
 
 def placed(
@@ -179,7 +180,7 @@ def placed(
     seconds: float | None = None,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> Placement:
-    """Where a specification lies in the library."""
+    """Return the place of a specification among the levels of the library."""
     from isolang.comparison.lattice import library_levels
     from isolang.comparison.lattice import place as place_in
     from isolang.comparison.normal import normal
@@ -191,7 +192,7 @@ def placed(
 
 
 def place_report(found: Placement) -> PlaceReport:
-    """What is said of the place of a specification."""
+    """Return the report of the place of a specification."""
     return PlaceReport(
         name=found.name,
         equal=found.equal,
@@ -213,22 +214,22 @@ def _neighbours(
 ) -> Iterator[Neighbour]:
     for name, (proof, half) in levels.items():
         a, b = (name, found.name) if above else (found.name, name)
-        told = None if half.witness is None else witness_report(b, a, half.witness)
-        yield Neighbour(name=name, proof=proof_report(a, b, proof), witness=told)
+        witness = None if half.witness is None else witness_report(b, a, half.witness)
+        yield Neighbour(name=name, proof=proof_report(a, b, proof), witness=witness)
 
 
-def said(place: PlaceReport) -> str:
-    """The place of a specification, in a line."""
+def place_line(place: PlaceReport) -> str:
+    """Return the place of a specification as one line."""
     when = f", {WHEN_ONE_AT_A_TIME}" if place.one_at_a_time else ""
-    return _said(place) + "".join(map(_said_up_to, place.bounded)) + when
+    return _proved_place(place) + "".join(map(_bounded_place, place.bounded)) + when
 
 
-def _said_up_to(one: BoundedRelation) -> str:
+def _bounded_place(one: BoundedRelation) -> str:
     as_strong = "is equal to" if one.relation == "equal" else f"is {one.relation} than"
     return f"; up to {one.up_to} transactions it {as_strong} {one.name}"
 
 
-def _said(place: PlaceReport) -> str:
+def _proved_place(place: PlaceReport) -> str:
     name = escaped(place.name)
     if place.equal:
         first, *others = place.equal
@@ -238,25 +239,25 @@ def _said(place: PlaceReport) -> str:
     return f"{name} is weaker than {above}, and stronger than {below}"
 
 
-def said_of_place(found: Placement) -> Iterator[str]:
-    """The place of a specification, with what tells it from its neighbours."""
+def place_lines(found: Placement) -> Iterator[str]:
+    """Yield the place of a specification, and what tells it apart from its neighbours."""
     from isolang.history.readers.reading import counted
 
-    yield said(place_report(found))
+    yield place_line(place_report(found))
     if found.bounded:
         up_to = max(size for _, size in found.bounded.values())
         sizes = f"{counted(up_to, 'transaction')} and {counted(found.bounds.keys, 'key')}"
         yield f"  that is, on all histories of up to {sizes}:"
-        yield from said_of_searched(found.bounds, found.lacking)
+        yield from search_lines(found.bounds, found.lacking)
     for level, (_, half) in found.above.items():
         yield ""
-        yield from said_of_half(found.name, level, half, found.bounds)
+        yield from half_lines(found.name, level, half, found.bounds)
     for level, (_, half) in found.below.items():
         yield ""
-        yield from said_of_half(level, found.name, half, found.bounds)
+        yield from half_lines(level, found.name, half, found.bounds)
     if found.unknown:
         yield ""
-        yield f"  not found out: how it compares with {', '.join(found.unknown)}"
+        yield f"  unknown: how it compares with {', '.join(found.unknown)}"
 
 
 def lattice(
@@ -268,18 +269,19 @@ def lattice(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="How to print; markdown is the site's page of the lattice.",
+            "--output", "-o", help="The form of the output; markdown is the site's page.",
             rich_help_panel=OUTPUT, **one_of("text", "json", "markdown", "dot"),
         ),
     ] = "text",
     svg: Annotated[
         str,
         typer.Option(
-            "--svg", metavar="FILE", help="Draw it.", rich_help_panel=OUTPUT, show_default=False
+            "--svg", metavar="FILE", help="Draw the lattice.", rich_help_panel=OUTPUT,
+            show_default=False,
         ),
     ] = "",
 ) -> int:  # fmt: skip
-    """Compare all levels of the library, and prove or witness each edge."""
+    """Compare all levels of the library; prove each implication, and separate the others."""
     from isolang.comparison import lattice as whole
 
     with Bar(1) as bar:
@@ -308,9 +310,9 @@ def _lattice_report(found: Lattice) -> LatticeReport:
     order = found.order
     edges = []
     for (a, b), implication in found.converses.items():
-        told = None if implication.witness is None else witness_report(b, a, implication.witness)
+        witness = None if implication.witness is None else witness_report(b, a, implication.witness)
         proof = proof_report(a, b, order.proofs[a, b])
-        edges.append(EdgeReport(stronger=a, weaker=b, proof=proof, witness=told))
+        edges.append(EdgeReport(stronger=a, weaker=b, proof=proof, witness=witness))
     first = [same[0] for same in order.classes]
     return LatticeReport(
         classes=order.classes,
@@ -343,4 +345,4 @@ def _lines(found: Lattice) -> Iterator[str]:
         cells = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
         yield "  ".join([*cells, last])
     for a, b in found.order.searched:
-        yield f"not found out: whether {a} implies {b}"
+        yield f"unknown: whether {a} implies {b}"

@@ -1,4 +1,4 @@
-"""``isocheck spec try``: a specification while it is being written, at each save."""
+"""``isocheck spec try``: checks a specification each time it is saved."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def try_spec(
         list[str],
         typer.Option(
             "--history", metavar="PATH",
-            help="A history, or a folder of them, to judge each time; may be repeated.",
+            help="A history, or a folder of histories, to check each time; may be repeated.",
         ),
     ] = [],  # noqa: B006
     once: Annotated[bool, typer.Option("--once", help="Do not wait for the next save.")] = False,
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--seconds", metavar="S", help="At most, for its place in the library.",
+            "--seconds", metavar="S", help="The most seconds to find its place in the library.",
             parser=number(float, 0, 1e6),
         ),
     ] = None,
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
-    """Watch a file, and say at each save what it is.
+    """Check a specification each time it is saved.
 
-    Whether it is well-formed, which engine decides it, where it lies in the library, and what it
-    says of a folder of histories. Ctrl-C ends it.
+    Reports whether it is well-formed, how it is decided, where it lies among the levels of the
+    library, and its verdicts on a folder of histories. Ctrl-C ends it.
     """
     path = Path(file)
     while True:
@@ -58,7 +58,7 @@ def try_spec(
 
 
 def _changed(path: Path, histories: Sequence[str]) -> list[int]:
-    """Something that changes at each save."""
+    """Return the times of the last changes of the files."""
     files = [path, *_files(histories)]
     return [one.stat().st_mtime_ns if one.exists() else 0 for one in files]
 
@@ -74,11 +74,11 @@ def _tried(
     path: Path, histories: Sequence[str], include: Sequence[str], seconds: float | None
 ) -> Iterator[str]:
     from isolang.cli.spec_examples import broken_examples
-    from isolang.cli.spec_place import place_report, placed, said
+    from isolang.cli.spec_place import place_line, place_report, placed
     from isolang.language.classify.route import route
     from isolang.language.load import find_errors, load_spec
 
-    # The path as a path: a name would be looked up in the library.
+    # As a Path, since a plain name would be looked up in the library.
     errors = find_errors(path, include_path=include)
     for error in errors:
         yield f"error: {escaped(str(error), lines=True)}"
@@ -96,11 +96,11 @@ def _tried(
     broken = [*broken_examples(spec)]
     yield from (f"error: {escaped(one, lines=True)}" for one in broken)
     if spec.examples:
-        yield f"  examples     {len(spec.examples) - len(broken)} of {len(spec.examples)} as said"
+        yield f"  examples     {len(spec.examples) - len(broken)} of {len(spec.examples)} as stated"
     try:
-        yield f"  place        {said(place_report(placed(spec, seconds=seconds)))}"
+        yield f"  place        {place_line(place_report(placed(spec, seconds=seconds)))}"
     except SpecError as error:
-        yield f"  place        not found out: {escaped(str(error))}"
+        yield f"  place        unknown: {escaped(str(error))}"
     for one in _files(histories):
         yield f"  {_verdict(one, way):<12} {escaped(one.name)}"
 

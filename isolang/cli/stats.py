@@ -1,4 +1,4 @@
-"""``isocheck stats``: what a history contains, and which checks it could violate."""
+"""``isocheck stats``: summarizes what a history contains, and which checks it could violate."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def stats(
         str,
         typer.Option(
             "--spec", "-s", metavar="SPEC", show_default=False,
-            help="A level or a .iso file: say which of its checks the history could violate.",
+            help="A level or a .iso file: report which of its checks the history could violate.",
         ),
     ] = "",
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:  # fmt: skip
-    """Say what a history contains."""
+    """Summarize what a history contains."""
     from isolang.api import read
     from isolang.history.stats import summarize
 

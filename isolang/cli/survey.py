@@ -1,4 +1,4 @@
-"""``isocheck run --survey``: every level against every workload, as one table."""
+"""``isocheck run --survey``: runs every workload at every level, and prints one table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 def run_survey(
     settings: Settings, *, page: str, output: str, line: StatusLine[[State]], against: str = ""
 ) -> int:
-    """Make a survey and print it, with what is new against an earlier one; gives the exit code."""
+    """Run a survey, print it with what is new since an earlier one, and return the exit code."""
     from isolang.report import save_page
     from isolang.run.survey.comparison import load_survey, news
     from isolang.run.survey.survey import ALL, survey
@@ -77,7 +77,7 @@ def run_survey(
 def run_trials(
     settings: Settings, seconds: float, *, output: str, line: StatusLine[[State]]
 ) -> int:
-    """Find out how effective workloads are, and print it; gives the exit code."""
+    """Measure how effective the workloads are, print it, and return the exit code."""
     from isolang.run.play.phases import AUTO
     from isolang.run.survey.effectiveness import effectiveness, markdown
 
@@ -91,7 +91,7 @@ def run_trials(
 
 
 def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
-    """The workloads that are named, with commas between."""
+    """Return the workloads of a list separated by commas."""
     from isolang.run.workloads import workload_named
 
     if workload in ("auto", "all"):
@@ -99,7 +99,7 @@ def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
     names = tuple(workload.split(","))
     for name in names:
         if name != "scripted":
-            workload_named(name)  # a mistyped one is said before anything is started
+            workload_named(name)  # reports a mistyped name before anything starts
     return names
 
 

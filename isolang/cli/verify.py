@@ -47,7 +47,7 @@ def verify(
         ),
     ] = False,
 ) -> int:  # fmt: skip
-    """Check a certificate again, natively and by the definition of its checks."""
+    """Check a certificate again with two independent checkers."""
     from isolang.api import read
     from isolang.certify.certificate import Certificate
     from isolang.certify.certificate import verify as check

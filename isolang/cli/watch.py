@@ -15,7 +15,7 @@ import typer
 from isolang.cli.choices import duration, number
 from isolang.cli.parameters import OneSpec, Only
 from isolang.cli.progress import StatusLine
-from isolang.cli.watch_course import Course, Lag
+from isolang.cli.watch_course import Lag, Progress
 from isolang.declared import About
 from isolang.options import OUTPUT, OutputOptions
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
@@ -133,7 +133,7 @@ def watch(
         ),
     ] = "",
 ) -> int:  # fmt: skip
-    """Judge a history while it is being written, in bounded memory."""
+    """Check a history while it is being written, in bounded memory."""
     from isolang.errors import HistoryError
     from isolang.history.clock_error import nanoseconds
     from isolang.watch import Stream, Watch, position_in
@@ -173,7 +173,7 @@ def watch(
             grace_seconds=nanoseconds(grace) / 1e9 if follows else 0.0,
         )  # fmt: skip
         open_.callback(watched.close)
-        course = Course(
+        course = Progress(
             ", ".join(paths), watched.plan.spec.name, page=output.html, before=watched.seen
         )
         line = StatusLine(sys.stderr, course.line)
@@ -196,7 +196,7 @@ def watch(
 def _followed(
     watched: Watch,
     stream: Stream,
-    course: Course,
+    course: Progress,
     line: StatusLine[[Round, Lag]],
     *,
     output: str,
@@ -210,7 +210,7 @@ def _followed(
                 lag = Lag(bytes=batch.waiting + stream.behind, holding=batch.holding)
                 course.add(found, lag)
                 if output == "json":
-                    print_data(msgspec.json.encode(course.told()).decode() + "\n")
+                    print_data(msgspec.json.encode(course.record()).decode() + "\n")
                 else:
                     line.show(found, lag)
         except KeyboardInterrupt:
@@ -233,7 +233,7 @@ def _kept(report: Report, folder: Path) -> list[str]:
     return []
 
 
-def _page(report: Report, course: Course) -> list[str]:
+def _page(report: Report, course: Progress) -> list[str]:
     """Save the page; a verdict is not lost where that is not possible."""
     from isolang.errors import IsolangError
 
@@ -245,13 +245,13 @@ def _page(report: Report, course: Course) -> list[str]:
 
 
 def _printed(
-    report: Report, watched: Watch, course: Course, *, state: str, output: str, files: list[str]
+    report: Report, watched: Watch, course: Progress, *, state: str, output: str, files: list[str]
 ) -> int:
     from isolang.history.values import value_text
 
     verdict = report.verdict
     if output == "json":
-        print_data(msgspec.json.encode(course.told(report)).decode() + "\n")
+        print_data(msgspec.json.encode(course.record(report)).decode() + "\n")
         return _EXITS[report.outcome]
     parts = "1 part" if report.parts == 1 else f"{report.parts:,} parts"
     lines = [

@@ -1,4 +1,4 @@
-"""How a watch goes: the live line, a record for each round, and the page that is rewritten."""
+"""Reports the progress of a watch: the status line, a record per round, and a live page."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from isolang.output.terminal import escaped, warn
 if TYPE_CHECKING:
     from isolang.watch import Report, Round
 
-_REFRESH: Final = 3  # seconds after which the page is written again
-_MOST: Final = 4000  # points that are kept of the course
+_REFRESH: Final = 3  # seconds between two versions of the page
+_MOST: Final = 4000  # points of a curve that are kept
 
 
 class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What one line of ``--output json`` says: of a round, or in the end of the whole.
+    """One line of ``--output json``: about a round, and finally about the whole watch.
 
     Attributes:
-        outcome: ``valid`` so far, or what was found: ``invalid``, ``suspected``, ``unknown``.
+        outcome: ``valid`` so far, or ``invalid``, ``suspected`` or ``unknown``.
         ended: whether this is the last line.
-        transactions: how many have been seen, those in flight left out.
-        parts: how many parts the certificate has.
-        window: how many transactions are held in memory.
-        put_back: how many cuts were put back for this round.
-        waiting: bytes that are there and are not judged yet.
-        holding: what keeps the window long, in words.
-        keys: how many keys have a last value in memory.
-        given_up: how many of unknown outcome are no longer waited for.
-        violations: how many were found.
-        seconds: since the watch began.
-        rate: transactions a second, of late; in the end, since the watch began or was resumed.
-        memory: megabytes of the process.
-        note: what the outcome rests on, or is waited for, in words.
-        places: where the transactions of a violation stand: ``file:line``.
-        verdict: the violation, or why nothing is known, as text.
+        transactions: the transactions seen, without those in flight.
+        parts: the parts of the certificate.
+        window: the transactions in memory.
+        put_back: the cuts that this round put back.
+        waiting: the bytes of the log that are not checked yet.
+        holding: why the window is long, in words.
+        keys: the keys whose last value is in memory.
+        given_up: the transactions of unknown outcome that the watch no longer waits for.
+        violations: the violations found.
+        seconds: the time since the watch began.
+        rate: the recent transactions per second; finally, the average since the watch began or
+            resumed.
+        memory: the megabytes of the process.
+        note: what the outcome rests on, or what the watch waits for, in words.
+        places: the places of the transactions of a violation: ``file:line``.
+        verdict: the violation, or why the outcome is unknown, as text.
     """
 
     outcome: str
@@ -61,29 +62,29 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the watch is behind: bytes that are there, and the client that all wait for."""
+    """How far the watch is behind: unread bytes, and the client that all others wait for."""
 
     bytes: int
     holding: str
 
 
-class Course:
+class Progress:
     """The rounds of a watch over time.
 
     Attributes:
-        name: what is watched.
-        level: by which level.
+        name: the names of the logs.
+        level: the level of the watch.
         last_round: when the last round ended, in seconds since 1970; ``None`` before the first.
     """
 
     def __init__(self, name: str, level: str, *, page: str = "", before: int = 0) -> None:
-        """Begin.
+        """Start without rounds.
 
         Args:
-            name: what is watched.
-            level: by which level.
+            name: the names of the logs.
+            level: the level of the watch.
             page: the file of the page; empty for none.
-            before: transactions that the watch had seen before it was resumed.
+            before: the transactions that the watch saw before it resumed.
         """
         self._first = before
         self.name, self.level, self._page = name, level, page
@@ -99,7 +100,7 @@ class Course:
         self._complained = False  # that the page cannot be saved
 
     def add(self, found: Round, lag: Lag) -> None:
-        """Take a round."""
+        """Add a round."""
         now = time.monotonic() - self._began
         then, seen = self._before
         if now - then >= 1.0 or not self._points:
@@ -124,11 +125,11 @@ class Course:
                     warn(escaped(f"the page could not be saved: {error}"))
                 self._complained = True
 
-    def told(self, report: Report | None = None) -> WatchLine:
-        """The last round, for programs.
+    def record(self, report: Report | None = None) -> WatchLine:
+        """Return the last round for programs.
 
         Args:
-            report: what was found; then the line is the last, and about the whole.
+            report: the final report, for the last line, which is about the whole watch.
         """
         assert self._last is not None
         (found, lag), seconds = self._last, time.monotonic() - self._began
@@ -147,8 +148,8 @@ class Course:
         )  # fmt: skip
 
     def line(self, found: Round, lag: Lag) -> str:
-        """A round, for people."""
-        held = f"; {found.holding}" if found.holding else ""
+        """Return the status line of a round."""
+        holding = f"; {found.holding}" if found.holding else ""
         waits = f"; all wait for {lag.holding}" if lag.holding else ""
         many = "violation" if found.violations == 1 else "violations"
         note = f"; {found.note}" if found.note and not waits else ""
@@ -156,11 +157,11 @@ class Course:
         return escaped(
             f"{found.outcome}: {found.seen:,} transactions, {self._rate:,.0f}/s, window "
             f"{found.kept:,}, {lag.bytes / 1e6:,.1f} MB behind, {self._memory:,.0f} MB"
-            f"{more}{held}{waits}{note}"
+            f"{more}{holding}{waits}{note}"
         )
 
     def save_end(self, report: Report) -> str:
-        """Write the page a last time: of a violation its own page; returns what to say of it."""
+        """Write the final page, of a violation if there is one, and return a line about it."""
         from isolang.report import page, save_page
         from isolang.verdict import Invalid
 
@@ -175,10 +176,10 @@ class Course:
         from isolang.report.watched import Curve, watched_page
 
         self._written = time.monotonic()
-        said = [("level", self.level)]
+        rows = [("level", self.level)]
         if self._last is not None:
             last, lag = self._last
-            said += [
+            rows += [
                 (
                     "transactions",
                     f"{last.seen:,} in {last.parts:,} parts, each certified by itself",
@@ -195,13 +196,13 @@ class Course:
                 ("last values", f"{last.keys:,} keys in memory"),
             ]
             if last.given_up:
-                said.append(("given up", f"{last.given_up:,} of unknown outcome"))
+                rows.append(("given up", f"{last.given_up:,} of unknown outcome"))
             if last.violations:
-                said.append(("violations", f"{last.violations:,}"))
+                rows.append(("violations", f"{last.violations:,}"))
             note = note or last.note
         if note:
-            said.append(("note", note))
-        said.append(("written", time.strftime("%Y-%m-%d %H:%M:%S")))
+            rows.append(("note", note))
+        rows.append(("written", time.strftime("%Y-%m-%d %H:%M:%S")))
         seconds = [point[0] for point in self._points]
         names = (
             "transactions a second",
@@ -216,14 +217,14 @@ class Course:
         write_whole(
             Path(self._page),
             watched_page(
-                self.name, outcome=outcome, said=said, seconds=seconds, curves=curves,
+                self.name, outcome=outcome, rows=rows, seconds=seconds, curves=curves,
                 refresh=refresh,
             ),
         )  # fmt: skip
 
 
 def _resident() -> float:
-    """Megabytes of this process; 0 where that is not told."""
+    """Return the megabytes of this process; 0 if they are not known."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except (OSError, ValueError, IndexError):

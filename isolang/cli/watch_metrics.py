@@ -1,4 +1,4 @@
-"""The numbers of a watch, for Prometheus to scrape."""
+"""Serves the numbers of a watch for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from isolang.cli.parameters import Mistake
 
 if TYPE_CHECKING:
-    from isolang.cli.watch_course import Course
+    from isolang.cli.watch_course import Progress
 
 _COUNTERS: Final = {
-    "transactions": "Transactions seen, those in flight left out.",
+    "transactions": "Transactions seen, without those in flight.",
     "violations": "Violations found.",
 }
 _GAUGES: Final = {
-    "given_up": "Transactions of unknown outcome that are no longer waited for.",
+    "given_up": "Transactions of unknown outcome that the watch no longer waits for.",
     "parts": "Parts of the certificate.",
-    "window": "Transactions held in memory.",
+    "window": "Transactions in memory.",
     "keys": "Keys whose last value is in memory.",
 }
 
 
 def address(text: str) -> tuple[str, int]:
-    """Read where to listen: ``PORT``, on this machine alone, or ``HOST:PORT``.
+    """Parse an address: ``PORT``, on this machine alone, or ``HOST:PORT``.
 
     Raises:
         Mistake: it is neither.
@@ -39,15 +39,15 @@ def address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def served(course: Course, at: str) -> Iterator[str]:
-    """Serve the numbers of a watch, and give the URL.
+def served(course: Progress, at: str) -> Iterator[str]:
+    """Serve the numbers of a watch while the body runs, and yield the URL.
 
     Args:
-        course: of the watch.
-        at: as :func:`address` reads it; port 0 is one that is free.
+        course: the progress of the watch.
+        at: the address, as :func:`address` parses it; port 0 chooses a free port.
 
     Raises:
-        Mistake: that is no address, nothing can be served there, or prometheus-client is missing.
+        Mistake: the address is wrong or not available, or prometheus-client is missing.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
@@ -73,13 +73,13 @@ def served(course: Course, at: str) -> Iterator[str]:
 
 
 class _Numbers:
-    """Collects the last round when it is asked."""
+    """Returns the numbers of the last round when Prometheus reads them."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Progress) -> None:
         self._course = course
 
     def collect(self) -> Iterable[Any]:
-        """What is known so far, by the names that it has in Prometheus."""
+        """Yield the numbers under their names in Prometheus."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,
@@ -90,10 +90,10 @@ class _Numbers:
 
         name, level = self._course.name, self._course.level
         yield InfoMetricFamily(
-            "isolang_watch", "What is watched.", value={"log": name, "level": level}
+            "isolang_watch", "The logs and the level.", value={"log": name, "level": level}
         )
         if self._course.last_round is not None:
-            line = self._course.told()
+            line = self._course.record()
             for field, what in _COUNTERS.items():
                 yield CounterMetricFamily(f"isolang_watch_{field}", what, getattr(line, field))
             for field, what in _GAUGES.items():
@@ -111,7 +111,7 @@ class _Numbers:
             )
             yield GaugeMetricFamily(
                 "isolang_watch_waiting_bytes",
-                "What of the log is there and not judged yet.",
+                "Bytes of the log that are not checked yet.",
                 line.waiting,
             )
             yield GaugeMetricFamily(

@@ -1,8 +1,7 @@
-"""Child processes: work under limits of time and memory, whose end is never the run's.
+"""Runs work in child processes with limits of time and memory; a child that dies ends no run.
 
-The child is given a task, a pickle that the parent made for it alone, and says what comes of it in
-lines of JSON: ``[kind, what]``. Nothing that it needs is a file with a name, so that a run that is
-killed leaves nothing behind.
+The parent passes a task to the child as a pickle, and the child sends messages as lines of JSON:
+``[kind, content]``. No file has a name, so a run that is killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from msgspec import Struct
 
 from isolang.output.terminal import open_streams
 
-#: What a child may have said so far; gives how many seconds more it has, ``None`` for as before.
-Hear: TypeAlias = Callable[[str, Any], float | None]
-Say: TypeAlias = Callable[[str, Any], None]
+#: Receives a message; returns how many seconds the child has from now, ``None`` for no change.
+Receive: TypeAlias = Callable[[str, Any], float | None]
+Send: TypeAlias = Callable[[str, Any], None]
 
-EXIT_MEMORY: Final = 77  # not even the modules fitted
+EXIT_MEMORY: Final = 77  # the memory did not even suffice for the modules
 NO_LIMIT: Final = float("inf")
 _TICK = 3600.0  # seconds: the longest that one wait may be given
 
-# The child imports the package from where this process has it, and nothing (-P) from the current
-# folder, in which a history may lie beside some numpy.py.
+# The child imports the package from the folder from which this process imported it, and nothing
+# (-P) from the current folder, which may contain some numpy.py.
 _WORK = (
     "import sys; sys.path.append(sys.argv[3]); from isolang.jobs.child import serve; "
     "serve(sys.argv[1], int(sys.argv[2]))"
@@ -44,32 +43,32 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """How a child ended.
+    """The end of a child.
 
     Attributes:
         status: its exit status; negative for a signal.
-        said: what it wrote on the standard error output.
-        late: whether it was ended because its time was up.
-        peak: the most megabytes that it has had at a time, if that was asked for and is known.
+        errors: what it wrote on the standard error output.
+        late: whether it was killed because its time was up.
+        peak: its largest use of memory in megabytes, if it was measured and is known.
     """
 
     status: int
-    said: str
+    errors: str
     late: bool = False
     peak: float | None = None
 
     @property
     def last_line(self) -> str:
-        """The end of what it said."""
-        return self.said.splitlines()[-1] if self.said else ""
+        """The last line that it wrote on the standard error output."""
+        return self.errors.splitlines()[-1] if self.errors else ""
 
     @property
     def lacked_memory(self) -> bool:
-        """Whether it ended as what has no memory left ends."""
-        return self.status == EXIT_MEMORY or any(word in self.said for word in _OUT_OF_MEMORY)
+        """Return whether it ended for lack of memory."""
+        return self.status == EXIT_MEMORY or any(word in self.errors for word in _OUT_OF_MEMORY)
 
 
-# What libraries say when the system gives them no more.
+# Parts of the messages of libraries when an allocation fails.
 _OUT_OF_MEMORY = (
     "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
     "Resource temporarily unavailable",
@@ -77,39 +76,39 @@ _OUT_OF_MEMORY = (
 
 
 class Children:
-    """The children of one run; ``close`` ends those that still work."""
+    """The children of one run; ``close`` kills those that still work."""
 
     def __init__(self) -> None:
-        """Begin without children."""
+        """Start without children."""
         self._lock = threading.Lock()
         self._there: set[subprocess.Popen[bytes]] = set()
         self.closed = False
 
     def run(
-        self, work: str, task: object, hear: Hear, *, first: float = NO_LIMIT, stdin: bool = False,
-        measured: bool = False,
+        self, work: str, task: object, receive: Receive, *, first: float = NO_LIMIT,
+        stdin: bool = False, measured: bool = False,
     ) -> Ended:  # fmt: skip
-        """Run a task in a child, and hear what it says until it ends.
+        """Run a task in a child, and receive its messages until it ends.
 
         Args:
-            work: ``module:function``, called in the child with the task and with ``say``.
-            task: can be pickled.
-            hear: called with each kind and what was said.
-            first: seconds until it is ended, if it says nothing before.
+            work: ``module:function``, called in the child with the task and with ``send``.
+            task: an object that can be pickled.
+            receive: called with the kind and the content of each message.
+            first: seconds after which the child is killed, unless it sends a message before.
             stdin: whether it reads the standard input of this process.
-            measured: end it when it has nothing more to say, before its memory is given back.
+            measured: measure its memory, and kill it after its last message, before it frees it.
         """
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
-            given.write(pickle.dumps(task))
-            given.flush()
+        with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as errors:
+            task_file.write(pickle.dumps(task))
+            task_file.flush()
             with self._lock:
                 if self.closed:
-                    return Ended(status=0, said="interrupted")
-                child = self._start(work, given, errors, stdin=stdin)
+                    return Ended(status=0, errors="interrupted")
+                child = self._start(work, task_file, errors, stdin=stdin)
                 self._there.add(child)
             peak = None
             try:
-                late = _listen(child, hear, first)
+                late = _listen(child, receive, first)
                 peak = peak_megabytes(child.pid) if measured else None
                 if late or measured:
                     child.kill()
@@ -122,11 +121,11 @@ class Children:
                 with self._lock:
                     self._there.discard(child)
             errors.seek(0)
-            said = errors.read().decode("utf-8", "replace").strip()
-        return Ended(status=child.returncode, said=said, late=late, peak=peak)
+            text = errors.read().decode("utf-8", "replace").strip()
+        return Ended(status=child.returncode, errors=text, late=late, peak=peak)
 
     def close(self) -> None:
-        """End all children, at once."""
+        """Kill all children."""
         with self._lock:
             self.closed = True
             for child in self._there:
@@ -134,38 +133,38 @@ class Children:
                     child.kill()
 
     def _start(
-        self, work: str, given: IO[bytes], errors: IO[bytes], *, stdin: bool
+        self, work: str, task_file: IO[bytes], errors: IO[bytes], *, stdin: bool
     ) -> subprocess.Popen[bytes]:
-        # A session of its own: Ctrl-C reaches the parent alone, which ends the child.
+        # In a new session, so that Ctrl-C reaches only the parent, which kills the child.
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", _WORK, work, str(given.fileno()), _ROOT],
+            [sys.executable, "-P", "-c", _WORK, work, str(task_file.fileno()), _ROOT],
             stdin=None if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            pass_fds=[given.fileno()],
+            pass_fds=[task_file.fileno()],
             start_new_session=True,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
 
 
-def _listen(child: subprocess.Popen[bytes], hear: Hear, first: float) -> bool:
-    """Hear what a child says until it has ended, or is late; whether it is."""
+def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> bool:
+    """Receive the messages of a child until it ends or is late; return whether it is late."""
     assert child.stdout is not None
     buffer, deadline = b"", time.monotonic() + first
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return True
-            if not selector.select(min(left, _TICK)):
+            if not selector.select(min(remaining, _TICK)):
                 continue
             chunk = os.read(child.stdout.fileno(), 1 << 16)
             if not chunk:
                 return False
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
-                more = hear(*json.loads(line))
+                more = receive(*json.loads(line))
                 if more is not None:
                     deadline = time.monotonic() + more
 
@@ -173,23 +172,23 @@ def _listen(child: subprocess.Popen[bytes], hear: Hear, first: float) -> bool:
 # --- in the child ---
 
 
-def serve(work: str, given: int) -> None:
-    """Do the work that the parent asks for, and end the process."""
+def serve(work: str, task_file: int) -> None:
+    """Do the work that the parent requests, and end the process."""
     open_streams()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
     _die_with_parent()
 
-    def say(kind: str, what: Any) -> None:
-        out.write(json.dumps([kind, what]) + "\n")
+    def send(kind: str, content: Any) -> None:
+        out.write(json.dumps([kind, content]) + "\n")
         out.flush()
 
     status = 0
     try:
-        os.lseek(given, 0, os.SEEK_SET)
-        with os.fdopen(given, "rb") as file:
+        os.lseek(task_file, 0, os.SEEK_SET)
+        with os.fdopen(task_file, "rb") as file:
             task = pickle.load(file)
         module, function = work.split(":")
-        getattr(import_module(module), function)(task, say)
+        getattr(import_module(module), function)(task, send)
     except MemoryError:
         status = EXIT_MEMORY
     except BaseException:
@@ -197,13 +196,13 @@ def serve(work: str, given: int) -> None:
 
         traceback.print_exc()
         status = 1
-    # No clean-up at the end: freeing large columns one by one would only take time.
+    # Exit without clean-up, since freeing large columns one by one takes time.
     sys.stderr.flush()
     os._exit(status)
 
 
 def _die_with_parent() -> None:
-    """End when the parent has ended, however it did."""
+    """End this process when the parent has ended, for whatever reason."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -215,9 +214,9 @@ def _die_with_parent() -> None:
 
 
 def peak_megabytes(process: int) -> float | None:
-    """The most memory that a process has had at a time; ``None`` where it cannot be known.
+    """Return the peak memory of a process in megabytes; ``None`` if it is not known.
 
-    Not ``ru_maxrss``: on Linux a child begins with what its parent had.
+    This is not ``ru_maxrss``, which on Linux a child inherits from its parent.
     """
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:

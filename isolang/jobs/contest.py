@@ -1,4 +1,4 @@
-"""One run of ``isocheck solvers``: a pair on a history, in a child of its own."""
+"""Runs one pair of ``isocheck solvers`` on a history, in a child process."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
-from isolang.jobs.child import NO_LIMIT, Children, Say
+from isolang.jobs.child import NO_LIMIT, Children, Send
 from isolang.options import Options, ReadOptions
-from isolang.output.contest import Row
+from isolang.output.contest import ContestRow
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE = 2.0  # so long after its deadline a run is ended that has not given up by itself
+_GRACE = 2.0  # seconds after its deadline until a run that has not ended by itself is killed
 
 
-class Entry(Struct, frozen=True, kw_only=True):
-    """One run.
+class ContestEntry(Struct, frozen=True, kw_only=True):
+    """One pair on one history.
 
     Attributes:
-        history: a path.
-        spec: as the user named it.
-        route: of the spec.
-        pair: who runs.
-        options: the timeout is from the pre-pass to the answer, the memory that of the process.
+        history: the path of the history.
+        spec: the spec as the user named it.
+        route: the route of the spec.
+        pair: the encoding, solver and stage of pruning.
+        options: the timeout covers the pre-pass to the answer; the memory is that of the process.
         reading: how to read the history.
     """
 
@@ -40,21 +40,21 @@ class Entry(Struct, frozen=True, kw_only=True):
     reading: ReadOptions
 
 
-def run(children: Children, entry: Entry) -> Row:
+def run(children: Children, entry: ContestEntry) -> ContestRow:
     """Run an entry in a child."""
-    found: list[Row] = []
+    found: list[ContestRow] = []
     phase = "start"
 
-    def hear(kind: str, what: Any) -> float | None:
+    def receive(kind: str, content: Any) -> float | None:
         nonlocal phase
         if kind == "result":
-            found.append(convert(what, Row))
+            found.append(convert(content, ContestRow))
             return NO_LIMIT
-        phase = what
+        phase = content
         limited = {"prepare": (entry.options.timeout or NO_LIMIT) + _GRACE, "certify": NO_LIMIT}
         return limited.get(phase)
 
-    ended = children.run(f"{__name__}:work", entry, hear, measured=True)
+    ended = children.run(f"{__name__}:work", entry, receive, measured=True)
     if found:
         row = found[0]
         return row if row.peak_mb is not None else replace(row, peak_mb=ended.peak)
@@ -69,8 +69,8 @@ def run(children: Children, entry: Entry) -> Row:
     return replace(_row(entry, "unknown", detail), peak_mb=ended.peak)
 
 
-def _row(entry: Entry, verdict: Any, detail: str) -> Row:
-    return Row(
+def _row(entry: ContestEntry, verdict: Any, detail: str) -> ContestRow:
+    return ContestRow(
         history=entry.history,
         spec=entry.spec,
         encoding=entry.pair.encoding,
@@ -84,8 +84,8 @@ def _row(entry: Entry, verdict: Any, detail: str) -> Row:
 # --- in the child ---
 
 
-def work(entry: Entry, say: Say) -> None:
-    """Run an entry, and say its row."""
+def work(entry: ContestEntry, send: Send) -> None:
+    """Run an entry, and send its row."""
     import os
 
     from isolang.errors import IsolangError, UnsupportedError
@@ -94,7 +94,7 @@ def work(entry: Entry, say: Say) -> None:
 
     try:
         with memory_cap(entry.options.memory, of_process=True):
-            row = _measured(entry, lambda name: say("phase", name))
+            row = _measured(entry, lambda name: send("phase", name))
     except TimeoutError:
         row = _row(entry, "unknown", "timeout")
     except MemoryError:
@@ -103,11 +103,11 @@ def work(entry: Entry, say: Say) -> None:
         row = _row(entry, "unknown", f"unsupported: {error}")
     except IsolangError as error:
         row = _row(entry, "error", str(error))
-    say("result", to_builtins(replace(row, peak_mb=peak_megabytes(os.getpid()))))
+    send("result", to_builtins(replace(row, peak_mb=peak_megabytes(os.getpid()))))
 
 
-def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
-    """Run, and give the outcome and what it cost by stage."""
+def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow:
+    """Run an entry, and return its outcome with the costs of each stage."""
     from isolang.api import read
     from isolang.limits import Deadline
     from isolang.pipeline.pair_run import PairRun
@@ -133,7 +133,7 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
         return replace(_row(entry, "wrong", answer.result.reason), transactions=transactions)
     verdict, detail = "invalid", "no model found"
     if not isinstance(answer.result, Unproved):
-        # Certifying is not timed.
+        # The time does not include certifying.
         phase("certify")
         checker = PairRun(history, entry.route, entry.pair, Deadline(), options, progress=phase)
         certification = checker.certify(answer.result)
@@ -146,7 +146,7 @@ def _measured(entry: Entry, phase: Callable[[str], object]) -> Row:
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
-    """What the columns need; the engine has stages of its own."""
+    """Return the costs by column; the statistics of the engine have finer stages."""
     row: dict[str, float] = {
         name: statistics[name]
         for name in ("variables", "clauses", "edges", "conflicts")

@@ -1,4 +1,4 @@
-"""One history against some specs: what a run does for each history, here or in a child."""
+"""Checks one history against some specs and saves the results, in this process or a child."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-# All levels of a history of this many operations are judged in about the time of a start, with so
-# much work, and where the user's limit leaves this many seconds.
+# A report names the levels between which a history lies if it has at most this many operations,
+# with this much work, and if the timeout leaves this many seconds.
 _SMALL: Final = 20_000
-_AT_ONCE: Final = 4_000_000
-_LEFT: Final = 0.1
-_LARGE: Final = 250_000  # bytes of a history that is worth a heap in large pages
-_HEAP: Final = 64 << 20  # bytes; what is not used costs nothing
+_LEVELS_WORK: Final = 4_000_000
+_LEAST_SECONDS: Final = 0.1
+_LARGE: Final = 250_000  # bytes of a history that justifies a heap in large pages
+_HEAP: Final = 64 << 20  # bytes; unused ones cost nothing
 
 Emit = Callable[[Report], object]
 Progress = Callable[[str], object]
 
 
 class Unloaded(Struct, frozen=True):
-    """A specification whose loading took too much; every history is unknown to it."""
+    """A specification that exceeded a limit while it was loaded; every verdict on it is unknown."""
 
     reason: str
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What to do with one history.
+    """One history, the specs to check it against, and what to do with the results.
 
     Attributes:
         history: a path, or ``-``.
-        specs: each as the user named it, and its route.
-        reading: how to read it.
-        options: how to check it; the timeout is for each verdict, with reading.
-        parallel: how many jobs share the memory that is used by default.
+        specs: the specs as the user named them, with their routes.
+        reading: how to read the history.
+        options: how to check it; the timeout is for each verdict, and includes the reading.
+        parallel: how many jobs share the default memory.
         output: which files to write, and whether to search for every kind of anomaly.
         form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
         cross_check: the value of ``--cross-check``; empty for none.
@@ -72,7 +72,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """What each check may use; the memory by default a share of the machine's."""
+        """Return the limits of each check; the default memory is a share of the machine's."""
         from isolang.limits import default_memory
 
         memory = self.options.memory
@@ -84,8 +84,8 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def run_job(job: Job, emit: Emit, progress: Progress) -> None:
-    """Read the history once, judge it by each spec, and emit one report for each, in order."""
-    # Everything heavy is imported before the clock starts: it is not the history's fault.
+    """Read the history once, check it against each spec, and emit a report for each, in order."""
+    # Heavy modules are imported before the clock starts.
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401
@@ -106,14 +106,17 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
             return
         progress(f"{history.columns.transactions():,} transactions read")
         spent = {"read": reading.seconds().read}
-        beside = _Beside(job, history, progress)
+        summary = _HistorySummary(job, history, progress)
         for spec in job.specs:
             deadline = Deadline(job.options.timeout, already=spent)
-            finished(beside.added(_judged(job, history, spec, deadline, progress)))
+            finished(summary.attach_to(_judged(job, history, spec, deadline, progress)))
 
 
-class _Beside:
-    """What is said of a history beside the verdict on each specification; found out once."""
+class _HistorySummary:
+    """Facts about a history that hold for every spec: all its anomalies, and its levels.
+
+    They are computed once, after the first verdict.
+    """
 
     def __init__(self, job: Job, history: History, progress: Progress) -> None:
         self._job = job
@@ -123,33 +126,34 @@ class _Beside:
         self._standing: Standing | None = None
         self._done = False
 
-    def added(self, report: Report) -> Report:
-        """The report with it."""
+    def attach_to(self, report: Report) -> Report:
+        """Return the report with the summary."""
         if report.verdict == "error" or not (self._job.output.all_anomalies or self._job.standing):
             return report
         if not self._done:
             try:
                 self._find(report)
             except IsolangError:
-                pass  # what cannot be judged is in the report already
+                pass  # the report has the reason already
             except (TimeoutError, MemoryError):
                 report = replace(
-                    report, warnings=(*report.warnings, "not all was looked for: out of memory")
+                    report,
+                    warnings=(*report.warnings, "the search for anomalies ran out of memory"),
                 )
             self._done = True
         return replace(report, findings=self._findings, standing=self._standing)
 
     def _find(self, report: Report) -> None:
         options = self._job.options
-        left = None
+        remaining = None
         if options.timeout is not None:
-            left = options.timeout - report.seconds.total
-            if left <= _LEFT:
+            remaining = options.timeout - report.seconds.total
+            if remaining <= _LEAST_SECONDS:
                 return
         if self._job.output.all_anomalies:
             from isolang.pipeline.findings import findings_of
 
-            options = replace(options, timeout=left)
+            options = replace(options, timeout=remaining)
             found = findings_of(self._history, options, progress=self._progress)
             self._findings = _with_verdict(found, report)
         elif self._history.columns.operations() > _SMALL or report.verdict == "unknown":
@@ -163,8 +167,8 @@ class _Beside:
                 replace(options, certify=False),
                 progress=self._progress,
                 simplest=False,
-                deadline=Deadline(left),
-                work=Work(_AT_ONCE),
+                deadline=Deadline(remaining),
+                work=Work(_LEVELS_WORK),
             )
             self._standing = Standing(
                 strongest=levels.strongest(),
@@ -174,25 +178,25 @@ class _Beside:
 
 
 def _with_verdict(findings: Findings, report: Report) -> Findings:
-    """The findings with the violation that the report tells, if it is of yet another kind."""
+    """Return the findings, with the violation of the report if its kind is not among them."""
     from isolang.explain.violation import Finding
 
-    told = report.violation
-    if told is None or told.anomaly in {one.anomaly for one in findings.anomalies}:
+    violation = report.violation
+    if violation is None or violation.anomaly in {one.anomaly for one in findings.anomalies}:
         return findings
     more = Finding(
-        anomaly=told.anomaly,
+        anomaly=violation.anomaly,
         count=1,
         counted="levels",
         level=report.spec,
         certified=report.certified,
-        violation=told,
+        violation=violation,
     )
     return replace(findings, anomalies=(*findings.anomalies, more))
 
 
 def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
-    """Read the history; emit the reports if that fails."""
+    """Read the history; if that fails, emit the reports and return ``None``."""
     from isolang.api import read
     from isolang.limits import out_of_memory
 
@@ -221,7 +225,7 @@ def _judged(
     deadline: Deadline,
     progress: Progress,
 ) -> Report:
-    """The report of one history and one spec, whatever happens: no failure ends the run."""
+    """Return the report of one history and one spec; an exception becomes a report, too."""
     from isolang.limits import out_of_memory
     from isolang.pipeline import decide
     from isolang.pipeline.other_reading import with_other_reading
@@ -261,7 +265,7 @@ def _judged(
 
 
 def _unexpected(error: Exception) -> str:
-    """What to say of a bug, which ends one verdict and not the run."""
+    """Return the message of an unexpected exception, which ends only one verdict."""
     if os.environ.get("ISOLANG_TRACEBACK"):
         import traceback
 
@@ -278,14 +282,14 @@ def _default(job: Job) -> str:
 def _is_large(history: str) -> bool:
     try:
         return os.stat(history).st_size >= _LARGE
-    except (OSError, ValueError):  # a pipe; or it is not there, which reading will say
+    except (OSError, ValueError):  # a pipe, or a missing file, which the reader reports
         return False
 
 
 def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save what the user asked for, and evidence that no one asked for: a rejected certificate.
+    """Save the requested files, and always a rejected certificate; return the report with them.
 
-    What cannot be saved is in the report, beside a verdict that holds all the same.
+    The report also names the files that could not be saved; its verdict holds all the same.
     """
     from isolang.verdict import Invalid, Unknown, Valid
 
@@ -323,7 +327,7 @@ def _drawn(form: str, verdict: Verdict) -> str:
 
 
 def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
-    """Write the page of a verdict: to the file itself, or to one of its own in the folder."""
+    """Write the page of a verdict to the file, or to a new file in the folder; return its name."""
     from isolang.report import page, save_page
 
     path = Path(job.output.html)
@@ -345,10 +349,10 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     from isolang.pipeline.minimal import anomaly_of, minimise
 
     start = time.perf_counter()
-    left = None
+    remaining = None
     if job.options.timeout is not None:
-        left = max(0.1, job.options.timeout - verdict.seconds.total)
-    part = minimise(verdict, route, seconds=left, seed=job.options.seed)
+        remaining = max(0.1, job.options.timeout - verdict.seconds.total)
+    part = minimise(verdict, route, seconds=remaining, seed=job.options.seed)
     written = write_history(part, job.output.minimal, format="edn", renumber=True)
     counts = part.counts()
     anomaly = anomaly_of(part, route, seed=job.options.seed)

@@ -1,4 +1,4 @@
-"""Jobs in children of their own: what ends a child is a verdict's reason, and the run goes on."""
+"""Runs jobs in child processes; why a child died becomes the reason of an unknown verdict."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from msgspec import convert
 from msgspec.structs import replace
 
-from isolang.jobs.child import NO_LIMIT, Children, Ended, Say
+from isolang.jobs.child import NO_LIMIT, Children, Ended, Send
 from isolang.jobs.job import Job, run_job
 from isolang.limits import about_default_memory
 from isolang.output.records import Report, unknown_report
 
-# A child that has not given up by itself so long after its deadline is ended. Starting takes time,
-# for which the machine is to blame, not the history.
+# Seconds after its deadline until a child that has not ended by itself is killed, and seconds for
+# its start, which do not count for the history.
 _GRACE = 0.5
 _START = 5.0
-# Looking for a minimal part keeps to the deadline by itself, but writes its last step whole.
+# The search for a minimal part keeps to the deadline, but finishes writing its result.
 _MINIMAL = 1.0
 
 
 def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -> list[Report]:
-    """Run a job in a child, and in another one what a child that was ended left undone."""
+    """Run a job in a child; if it dies, run the remaining specs in another one."""
     reports: list[Report] = []
     while len(reports) < len(job.specs):
-        left = replace(job, specs=job.specs[len(reports) :])
-        done, reason = _run(children, left, progress)
+        rest = replace(job, specs=job.specs[len(reports) :])
+        done, reason = _run(children, rest, progress)
         reports += done
         if children.closed:
             return reports
@@ -37,34 +37,38 @@ def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -
     return reports
 
 
-def work(job: Job, say: Say) -> None:
+def work(job: Job, send: Send) -> None:
     """Run a job, in the child."""
     from msgspec import to_builtins
 
-    run_job(job, lambda report: say("report", to_builtins(report)), lambda name: say("phase", name))
+    run_job(
+        job,
+        lambda report: send("report", to_builtins(report)),
+        lambda name: send("phase", name),
+    )
 
 
 def _run(
     children: Children, job: Job, progress: Callable[[str], object]
 ) -> tuple[list[Report], str]:
-    """The reports of one child, and why it ended if not all are there."""
+    """Return the reports of one child, and why it ended if some are missing."""
     reports: list[Report] = []
     phase = "start"
     timeout = job.options.timeout
     patience = NO_LIMIT if timeout is None else timeout + _GRACE
 
-    def hear(kind: str, what: Any) -> float | None:
+    def receive(kind: str, content: Any) -> float | None:
         nonlocal phase
         if kind == "report":
-            reports.append(convert(what, Report))
+            reports.append(convert(content, Report))
         else:
-            phase = what
-            progress(what)
-        again = kind == "report" or what == "read"
+            phase = content
+            progress(content)
+        again = kind == "report" or content == "read"
         return patience + (_MINIMAL if job.output.minimal else 0.0) if again else None
 
     ended = children.run(
-        f"{__name__}:work", job, hear, first=patience + _START, stdin=job.history == "-"
+        f"{__name__}:work", job, receive, first=patience + _START, stdin=job.history == "-"
     )
     if ended.late:
         return reports, f"timeout: the time ran out in phase {phase}"
@@ -72,7 +76,7 @@ def _run(
 
 
 def _why(ended: Ended, phase: str, job: Job) -> str:
-    """Say in words why a child ended without its reports."""
+    """Return why a child ended without all its reports."""
     capped = job.options.memory is not None
     if capped and phase == "start":
         return "memory: the limit is less than the checker itself needs to start"
@@ -87,6 +91,6 @@ def _why(ended: Ended, phase: str, job: Job) -> str:
         hint = ""
         if name == "SIGKILL":
             hint = "; perhaps the system had no memory left (--memory sets a limit)"
-        return f"crash: the checker was ended by {name} in phase {phase}{hint}"
-    said = f"crash: the checker ended with status {ended.status} in phase {phase}"
-    return f"{said}: {ended.last_line}".rstrip(": ")
+        return f"crash: {name} ended the checker in phase {phase}{hint}"
+    text = f"crash: the checker ended with status {ended.status} in phase {phase}"
+    return f"{text}: {ended.last_line}".rstrip(": ")

@@ -27,9 +27,9 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
 def load_routes(
     specs: Sequence[str], include: Sequence[str], options: Options
 ) -> tuple[tuple[str, Route | Unloaded], ...]:
-    """Load specifications and route them: a typo should not cost an hour.
+    """Load and route specifications before any history is read, so that a typo costs no time.
 
-    Each one may take as much time and memory as a verdict; what takes more is unloaded.
+    Each may take as much time and memory as a verdict; one that exceeds these is ``Unloaded``.
 
     Raises:
         SpecError: the first one that cannot be used.

@@ -1,4 +1,4 @@
-"""What came of a run of ``isocheck solvers``, as its JSON and its tables show it."""
+"""The result of one run of ``isocheck solvers``, for its JSON and its tables."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Row(Struct, frozen=True, kw_only=True):
-    """What came of a run.
+class ContestRow(Struct, frozen=True, kw_only=True):
+    """The result of one run.
 
     Attributes:
-        history: as named on the command line.
-        transactions: of the history; null if it was not read.
-        spec: as named on the command line.
-        encoding: of the pair.
-        solver: of the pair.
-        prune_stage: of the pair.
-        verdict: ``wrong``: the model is none, or the checker refused the proof.
+        history: the history, as named on the command line.
+        transactions: the number of its transactions; null if it was not read.
+        spec: the spec, as named on the command line.
+        encoding: the encoding.
+        solver: the solver.
+        prune_stage: the stage of pruning.
+        verdict: the verdict; ``wrong`` if the model is not one, or the checker rejected the proof.
         total: seconds from the pre-pass to the answer; null if there was none.
         prune: seconds for pruning.
         encode: seconds for encoding.
         solve: seconds for solving.
-        variables: of the formula.
-        clauses: of the formula.
-        edges: of the formula, or of the event graph after pruning.
-        conflicts: of the search.
-        peak_mb: the most megabytes that the process had at a time.
+        variables: the variables of the formula.
+        clauses: the clauses of the formula.
+        edges: the edges of the formula, or of the event graph after pruning.
+        conflicts: the conflicts of the search.
+        peak_mb: the peak memory of the process in megabytes.
         detail: how far the verdict is certified, or why there is none.
     """
 

@@ -1,4 +1,4 @@
-"""What is known of a specification: the JSON of ``isocheck spec explain``, and of its page."""
+"""The explanation of a specification, for the JSON and the page of ``isocheck spec explain``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class Uses(Struct, frozen=True, kw_only=True):
-    """What of a history the specification speaks of."""
+    """Which facts of a history the specification uses."""
 
     reads_from: bool
     version_order: bool
@@ -18,13 +18,13 @@ class Graph(Struct, frozen=True, kw_only=True):
     """An automaton whose product with a history is an event graph; state 0 is its start and end.
 
     Attributes:
-        name: of the check.
-        states: how many.
-        steps: by relation, the pairs of states that one of its edges leads from and to.
-        epsilon: the pairs that nothing leads from and to.
-        repeatable: the relations of which pairs of neighbours suffice.
-        return_paths: where a path back may begin and end.
-        direct: the relations of single edges back.
+        name: the name of the check.
+        states: the number of states.
+        steps: by relation, the pairs of states between which an edge of it leads.
+        epsilon: the pairs of states between which the automaton moves without an edge.
+        repeatable: the relations of which the pairs of neighbours suffice.
+        return_paths: the states where a return path may begin and end.
+        direct: the relations of return paths of a single edge.
     """
 
     name: str
@@ -37,16 +37,16 @@ class Graph(Struct, frozen=True, kw_only=True):
 
 
 class ExplainedCheck(Struct, frozen=True, kw_only=True):
-    """One check, and how it would be decided as an event graph.
+    """One check, and its event graph.
 
     Attributes:
-        name: of the check.
-        text: with all definitions expanded.
-        file: where it stands.
-        line: where in the file.
-        event_graph: its automaton; null if it has none.
-        why_not: why it has none.
-        hint: what would make it one.
+        name: the name of the check.
+        text: the check, with all definitions expanded.
+        file: the file that contains it.
+        line: its line in the file.
+        event_graph: the automaton of its event graph; null if it has none.
+        why_not: why it has no event graph.
+        hint: a change that would give it one.
     """
 
     name: str
@@ -59,24 +59,24 @@ class ExplainedCheck(Struct, frozen=True, kw_only=True):
 
 
 class Explained(Struct, frozen=True, kw_only=True):
-    """What is known of a specification.
+    """The explanation of a specification.
 
     Attributes:
-        name: of its header, or its file.
-        title: of its header.
-        files: its texts, the main one first.
-        sha256: over all of them.
-        kind: of the route that decides it; null if no engine does.
+        name: the name in its header, else of its file.
+        title: the title in its header.
+        files: the files of its texts, the main one first.
+        sha256: the hash of all its texts.
+        kind: the route that decides it; null if no engine does.
         engine: what that engine does.
-        reasons: why this route.
+        reasons: why it has this route.
         refused: why no engine decides it.
-        exists: what is chosen.
-        uses: what of a history it speaks of.
-        checks: all of them.
-        graphs: what the native engine is given.
-        same_level_faster: a level of the library that is the same, and faster.
+        exists: the existential relations.
+        uses: which facts of a history it uses.
+        checks: its checks.
+        graphs: the automata of the native engine.
+        same_level_faster: an equal level of the library that is faster to decide; null for none.
         notes: how the input was understood.
-        warnings: what is probably not meant.
+        warnings: probable mistakes.
     """
 
     name: str

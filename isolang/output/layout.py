@@ -1,6 +1,6 @@
-r"""Text for people in columns: wrapped at words, indented, coloured on a terminal.
+r"""Lays out text for people in columns: wrapped at words, indented, coloured on a terminal.
 
-A report is made of a few of these, and everyone who starts the program waits for what they import.
+Every start of the program imports this module, so it imports little itself.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Cell: TypeAlias = Styled | str
 
 
 class Grid(Struct, kw_only=True):
-    """Rows of cells, in columns as wide as they must be; a paragraph is one of a single cell.
+    """Rows of cells in columns as wide as their content; a paragraph is a grid of one cell.
 
     Attributes:
-        rows: from above to below; cells that are missing are empty.
-        indent: blanks before each line.
-        space: blanks between two columns.
+        rows: the rows from top to bottom; missing cells are empty.
+        indent: the number of blanks before each line.
+        space: the number of blanks between two columns.
         right: the columns that are aligned at the right.
     """
 
@@ -50,12 +50,12 @@ class Grid(Struct, kw_only=True):
 
 
 class Sheet(Struct, frozen=True, kw_only=True):
-    """Where text for people is written.
+    """Writes text for people to a stream.
 
     Attributes:
         file: the stream.
-        width: of its lines, in characters of a terminal.
-        coloured: whether styles are shown.
+        width: the width of its lines, in characters of a terminal.
+        coloured: whether it writes styles.
     """
 
     file: IO[str]
@@ -63,11 +63,11 @@ class Sheet(Struct, frozen=True, kw_only=True):
     coloured: bool = False
 
     def line(self, *parts: Cell) -> None:
-        """Write a line as long as it is."""
+        """Write a line, which is not wrapped."""
         self._write("".join(self._painted(part) for part in parts))
 
     def show(self, grid: Grid) -> None:
-        """Write a grid, its lines as long as the sheet is wide."""
+        """Write a grid, wrapped at the width of the sheet."""
         rows = [
             [one if isinstance(one, Styled) else Styled(one) for one in row] for row in grid.rows
         ]
@@ -94,15 +94,15 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return f"\x1b[{codes}m{part.text}\x1b[0m"
 
     def _write(self, line: str) -> None:
-        # Blanks at the end only get in the way when people copy lines.
+        # Without blanks at its end a line is easier to copy.
         self.file.write(line.rstrip() + "\n")
 
 
 def sheet(stream: IO[str], colour: str) -> Sheet:
-    """What writes to a stream: as wide as the terminal, 80 columns where it is none.
+    """Return a sheet on a stream, as wide as the terminal, else 80 columns wide.
 
     Args:
-        stream: where to.
+        stream: the stream to write to.
         colour: ``always``, ``never``, or ``auto``: on terminals, as NO_COLOR and FORCE_COLOR say.
     """
     terminal = stream.isatty()
@@ -121,7 +121,7 @@ def sheet(stream: IO[str], colour: str) -> Sheet:
 
 
 def cells_of(text: str) -> int:
-    """How many characters of a terminal a text takes.
+    """Return how many cells of a terminal a text takes.
 
     >>> cells_of("née"), cells_of("日本"), cells_of("e\u0301")
     (3, 4, 1)
@@ -140,7 +140,7 @@ def _cells(character: str) -> int:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """Break a text into lines between words, and words that are longer than a line within.
+    """Yield the lines of a text, broken between words, and inside a word longer than a line.
 
     >>> list(wrapped("one two  three", 8)), list(wrapped("abcdef gh", 4)), list(wrapped("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
@@ -165,7 +165,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def _fitting(word: str, width: int) -> str:
-    """The beginning of a word that fits, at least a character."""
+    """Return the longest beginning of a word that fits, at least one character."""
     taken = 0
     for place, character in enumerate(word):
         taken += _cells(character)
@@ -175,7 +175,7 @@ def _fitting(word: str, width: int) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], grid: Grid, width: int) -> list[int]:
-    """How wide each column is: the widest ones give way until all fit."""
+    """Return the width of each column; the widest columns shrink until all fit."""
     columns = max(map(len, rows), default=0)
     widths = [
         max(
@@ -184,12 +184,12 @@ def _widths(rows: Sequence[Sequence[str]], grid: Grid, width: int) -> list[int]:
         )
         for i in range(columns)
     ]
-    left = max(width - grid.indent - grid.space * (columns - 1), columns)
-    while sum(widths) > left:
+    available = max(width - grid.indent - grid.space * (columns - 1), columns)
+    while sum(widths) > available:
         most = max(widths)
         widest = [i for i, one in enumerate(widths) if one == most]
         next_ = max((one for one in widths if one < most), default=1)
-        excess = sum(widths) - left
+        excess = sum(widths) - available
         share = -(-excess // len(widest))
         for i in widest:
             less = min(share, most - next_, excess)

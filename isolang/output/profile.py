@@ -1,6 +1,6 @@
-"""``--profile``: where the time of a verdict went, and what the engine counted.
+"""``--profile``: prints how long each phase of a verdict took, and what the engine counted.
 
-Everything here is in the JSON report too, under ``seconds`` and ``statistics``.
+The JSON report has the same numbers under ``seconds`` and ``statistics``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PHASES = {
     "solve": "solving",
     "certify": "certifying",
 }
-# What the engine measures inside `solve`, and counts; other names are shown as they are.
+# The stages of `solve` that the engine measures, and its counts; other names are printed unchanged.
 _STAGES = {
     "graph": "event graph",
     "prune": "pruning",
@@ -46,7 +46,7 @@ _COUNTS = {
 
 
 def profile(report: Report) -> Iterator[str]:
-    """Give the lines of the profile of one report.
+    """Yield the lines of the profile of one report.
 
     >>> from isolang.output.records import Report
     >>> from isolang.limits import Seconds

@@ -1,4 +1,4 @@
-"""A verdict as a report: the JSON object of docs/output.md, from which every output is made."""
+"""The report of a verdict: the JSON object of docs/output.md, from which every output is made."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = 1
 
-# Of several reports the exit code is that of the first line that one of them meets.
+# The exit code of several reports is the first of these that one of them has.
 EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID = 4, 1, 2, 3, 0
 
 
-class Level(Struct, frozen=True, kw_only=True):
+class SpecReport(Struct, frozen=True, kw_only=True):
     """The specification.
 
     Attributes:
-        name: of its header, or its file.
-        title: of its header.
-        source: its file; ``library:`` before one of the library.
-        sha256: over all its texts.
-        notes: what it asks to be shown, and how it was decided where that is worth knowing.
+        name: the name in its header, else of its file.
+        title: the title in its header.
+        source: its file; ``library:`` and the name for a level of the library.
+        sha256: the hash of all its texts.
+        notes: the relations that it shows, and remarks about how it was decided.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Input(Struct, frozen=True, kw_only=True):
     """How the history was understood.
 
     Attributes:
-        format: its format.
-        files: what was read.
-        sha256: over the bytes of all files.
-        initial: what a read of the initial state looks like.
+        format: the format.
+        files: the files that were read.
+        sha256: the hash of the bytes of all files.
+        initial: how a read of the initial state looks.
         session: what a session is.
-        real_time: where real time comes from.
-        ignored: what was left out.
+        real_time: the source of real time.
+        ignored: which records were ignored, and how many.
         notes: how something was understood.
     """
 
@@ -66,13 +66,13 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class ClaimReport(Struct, frozen=True, kw_only=True):
-    """What one pair of ``--cross-check`` says.
+    """The result of one pair of ``--cross-check``.
 
     Attributes:
         pair: ``encoding/solver/prune``.
-        outcome: what; ``wrong``: its model or its *no* is refuted.
-        detail: how far it is certified, or why it is unknown.
-        seconds: how long it took.
+        outcome: its verdict; ``wrong`` if its model or its refutation is false.
+        detail: how far the verdict is certified, or why it is unknown.
+        seconds: how long the pair took.
     """
 
     pair: str
@@ -82,13 +82,13 @@ class ClaimReport(Struct, frozen=True, kw_only=True):
 
 
 class CrossCheckReport(Struct, frozen=True, kw_only=True):
-    """What came of ``--cross-check``.
+    """The result of ``--cross-check``.
 
     Attributes:
-        summary: as a sentence.
-        claims: the first one is of the pair that decided.
+        summary: the result as a sentence.
+        claims: the results of the pairs; the first pair decided the verdict.
         history: where the history of a disagreement was saved.
-        minimal: where a smallest part of it was.
+        minimal: where a smallest part of that history was saved.
     """
 
     summary: str
@@ -98,7 +98,7 @@ class CrossCheckReport(Struct, frozen=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What the check might use.
+    """The limits of the check.
 
     Attributes:
         timeout: seconds; ``null`` for no limit.
@@ -112,13 +112,13 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where the history stands among the levels of the library.
+    """Between which levels of the library the history lies.
 
     Attributes:
-        strongest: the satisfied levels that no other satisfied one implies.
-        weakest_violated: the violated levels that imply no other violated one.
-        unknown: whether some level was not decided with the work, or in the time, allowed.
-        looked_for: whether this was looked for at all; not in large histories.
+        strongest: the satisfied levels that no other satisfied level implies.
+        weakest_violated: the violated levels that imply no other violated level.
+        unknown: whether some level was not decided within the limit of work or time.
+        looked_for: whether the levels were checked at all; not for large histories.
     """
 
     strongest: tuple[str, ...] = ()
@@ -128,50 +128,49 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What is said of one history and one specification.
+    """The verdict of one specification on one history.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.
-        history: as named on the command line.
-        spec: as named on the command line.
-        verdict: ``error``: the history cannot be read, or not be judged by this specification.
-        reason: why, in words; empty if valid.
+        history: the history, as named on the command line.
+        spec: the specification, as named on the command line.
+        verdict: the verdict; ``error`` if the history cannot be read, or not be checked.
+        reason: the reason of the verdict in words; empty if valid.
         anomaly: the name of the violation.
-        transactions: in the file, the initial one excluded; null, as the counts that follow, if the
-            history was not read.
-        committed: transactions that committed.
-        aborted: transactions that certainly did not.
-        maybe: transactions whose outcome is unknown.
-        operations: how many.
-        sessions: how many.
-        keys: how many.
-        solver: what decided; null if the pre-pass did.
-        encoding: how the problem was put to it.
-        prune: what was concluded before.
-        choice: why these, where they were left open.
+        transactions: the number of transactions without the initial one; null, as the following
+            counts, if the history was not read.
+        committed: the number of committed transactions.
+        aborted: the number of aborted transactions.
+        maybe: the number of indeterminate transactions.
+        operations: the number of operations.
+        sessions: the number of sessions.
+        keys: the number of keys.
+        solver: the solver that decided; null if the pre-pass did.
+        encoding: the encoding for the solver.
+        prune: the stage of pruning.
+        choice: why this solver, encoding and stage were chosen, if the options left it open.
         certified: whether an independent checker accepted the proof.
-        certified_reason: who did, or why nobody did.
+        certified_reason: which checker accepted it, or why none did.
         seconds: wall-clock seconds by phase.
         violation: why the history is invalid.
         level: the specification.
         input: how the history was understood.
-        anomalies: intrinsic anomalies, also those that the specification allows.
-        certificate: where the certificate was saved.
-        minimal: what ``--minimal`` wrote.
-        page: what ``--html`` wrote.
-        plot: what ``--plot`` drew.
-        drawn: the text of the form that ``--output`` asked for, such as ``dot``.
-        cross_check: what came of ``--cross-check``.
-        findings: of ``--all``: every kind of anomaly that the history has.
-        standing: the strongest levels that hold and the weakest that do not, where that was found
-            out at once.
-        warnings: about the specification, and what could not be saved.
-        caveats: what changes the meaning of the verdict; what stands before a first colon says it
-            in short. All are among the remarks of ``input`` and ``level``, or say how the history
-            was read, or that nobody certified the verdict.
-        unsaved: what could not be saved, or printed, and why; the verdict holds all the same.
-        statistics: what the engine did; ``seconds_…`` are stages of solving, the others counts.
-        limits: what the check might use.
+        anomalies: intrinsic anomalies, including those that the specification allows.
+        certificate: the file of the certificate.
+        minimal: the file that ``--minimal`` wrote.
+        page: the file that ``--html`` wrote.
+        plot: the file that ``--plot`` drew.
+        drawn: the text of a form of ``--output`` such as ``dot``.
+        cross_check: the result of ``--cross-check``.
+        findings: with ``--all``, every kind of anomaly in the history.
+        standing: the strongest satisfied and the weakest violated levels, if that was cheap.
+        warnings: warnings about the specification, and files that could not be saved.
+        caveats: remarks that change the meaning of the verdict; the text before the first colon is
+            the short form. All are among the remarks of ``input`` and ``level``, or tell how the
+            history was read, or that no checker certified the verdict.
+        unsaved: what could not be saved or printed, and why; the verdict holds all the same.
+        statistics: counts of the engine; ``seconds_…`` are the times of stages of solving.
+        limits: the limits of the check.
     """
 
     schema: Literal[1] = SCHEMA
@@ -195,7 +194,7 @@ class Report(Struct, frozen=True, kw_only=True):
     certified_reason: str = ""
     seconds: Seconds = Seconds()
     violation: Violation | None = None
-    level: Level | None = None
+    level: SpecReport | None = None
     input: Input | None = None
     anomalies: tuple[AnomalyCount, ...] = ()
     certificate: str | None = None
@@ -214,37 +213,37 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """Whether this is a valid verdict that is no evidence."""
+        """Return whether the verdict is valid only because the history shows nothing."""
         return self.level is not None and NOTHING_OBSERVED in self.level.notes
 
     def brief(self) -> Report:
-        """The same in fewer words: without the argument, and how the input was understood."""
+        """Return the report without the argument, and without how the input was understood."""
         return replace(
             self, violation=None, input=None, level=None, findings=None, anomalies=(), statistics={}
         )
 
 
 def json_text(report: object) -> str:
-    """A record of reports as one line of JSON; ASCII, as file names may be of any bytes."""
+    """Return a record as one line of JSON in ASCII, since file names may contain any bytes."""
     return json.dumps(to_builtins(report)) + "\n"
 
 
 def error_report(history: str, spec: str, reason: str, seconds: Seconds | None = None) -> Report:
-    """The report of a history that cannot be judged at all."""
+    """Return the report of a history that cannot be checked at all."""
     return Report(
         history=history, spec=spec, verdict="error", reason=reason, seconds=_rounded(seconds)
     )
 
 
 def unknown_report(history: str, spec: str, reason: str, seconds: Seconds | None = None) -> Report:
-    """The report of a check that ended before there was a verdict to report."""
+    """Return the report of a check that ended without a verdict."""
     return Report(
         history=history, spec=spec, verdict="unknown", reason=reason, seconds=_rounded(seconds)
     )
 
 
 def report_of(history: str, spec: str, verdict: Verdict) -> Report:
-    """The report of a verdict.
+    """Return the report of a verdict.
 
     Args:
         history: the history as the user named it.
@@ -279,7 +278,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         certified_reason=verdict.certified_reason,
         seconds=_rounded(verdict.seconds),
         violation=violation,
-        level=Level(
+        level=SpecReport(
             name=verdict.spec.name,
             title=verdict.spec.title,
             source=verdict.spec.source,
@@ -307,7 +306,7 @@ def _input_of(history: History, ignored: tuple[str, ...]) -> Input:
 
 
 def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    """What the reader and the pre-pass ignored; failed operations may be among both."""
+    """Return what the reader and the pre-pass ignored, with failed operations only once."""
 
     def count(phrase: str) -> str:
         return phrase.split(maxsplit=1)[0]
@@ -319,7 +318,7 @@ def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def exit_code(codes: Iterable[int]) -> int:
-    """The exit code of a run from those of its reports."""
+    """Return the exit code of a run from those of its reports."""
     there = set(codes)
     for code in (EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN):
         if code in there:
@@ -328,7 +327,7 @@ def exit_code(codes: Iterable[int]) -> int:
 
 
 def code_of(report: Report) -> int:
-    """The exit code of one report."""
+    """Return the exit code of one report."""
     rejected = report.reason.startswith(("certificate rejected", "disagreement"))
     if report.verdict == "unknown" and rejected:
         return EXIT_REJECTED

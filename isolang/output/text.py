@@ -1,4 +1,4 @@
-"""Reports as text for people: readable in 80 columns, coloured on a terminal."""
+"""Renders reports as text for people: readable in 80 columns, coloured on a terminal."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ if TYPE_CHECKING:
     from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
-# Of longer cycles and lists of transactions, this many are shown at each end, and where the others
-# stand.
+# Of longer cycles and lists of transactions, only this many at each end are printed in full.
 _LONGEST, _ENDS = 24, 4
 
 
 def text_of(verdict: Verdict) -> str:
-    """The report of a verdict, 100 columns wide, without colours."""
+    """Return the report of a verdict as text, 100 columns wide, without colours."""
     from isolang.output.records import report_of
 
     return text_of_report(report_of(verdict.history.name, verdict.spec.name, verdict))
 
 
 def text_of_report(report: Report) -> str:
-    """A report, 100 columns wide, without colours."""
+    """Return a report as text, 100 columns wide, without colours."""
     from io import StringIO
 
     out = StringIO()
@@ -51,9 +50,9 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
     """Print one report, with an empty line after it.
 
     Args:
-        report: what to print.
-        out: where to.
-        before: the report that stands above; what that says of the same input is not said again.
+        report: the report to print.
+        out: the sheet to print it on.
+        before: the report printed before it; facts about the same input are not repeated.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))
@@ -61,12 +60,12 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
 
 
 def _without_excerpt(warning: str) -> str:
-    """A warning about a line of a specification in one line: the excerpt is told as it is read."""
+    """Return a warning about a specification as one line, without the excerpt, printed before."""
     return warning.partition("\n")[0].replace(" warning: ", " ", 1)
 
 
 def render_violation(report: Report, out: Sheet) -> None:
-    """Print of a report only why the history violates the specification."""
+    """Print only the part of a report that explains why the history violates the spec."""
     shown = escaped_record(report)
     for part in _violation(shown.violation, shown):
         out.show(part)
@@ -90,7 +89,7 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
             out.show(part)
     elif report.anomalies:
         out.line()
-        out.show(_indented("the spec allows these, but they are there:", 2))
+        out.show(_indented("anomalies in the history that the spec allows:", 2))
     if report.anomalies and not (violation and _sole(report)):
         for part in _anomalies(report.anomalies):
             out.show(part)
@@ -104,7 +103,7 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
 
 
 def _sole(report: Report) -> bool:
-    """Whether the anomaly that is shown is the only one."""
+    """Return whether the violation shows the only anomaly."""
     (first, *more) = report.anomalies
     alone = not more and first.count == 1
     return alone and report.violation is not None and not _cycles(report.violation.argument)
@@ -126,15 +125,15 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     if violation.relaxed:
         yield Grid(rows=[("",)])
         for how, outcome in violation.relaxed.items():
-            ask = "in a large history that costs as much as this verdict. isocheck levels"
+            why = "for a large history that takes as long as this verdict; isocheck levels"
             if "versions" in how:
-                ask = "without them it is a harder question. --ignore-versions"
-            says = {
+                why = "without them it is a harder question; --ignore-versions"
+            sentences = {
                 "valid": f"{how.capitalize()}, the history satisfies {spec}.",
                 "invalid": f"{how.capitalize()}, the history violates {spec} all the same.",
-                "unknown": f"Whether it satisfies {spec} {how} is not known: {ask} finds it out.",
+                "unknown": f"Whether it satisfies {spec} {how} was not checked: {why} decides it.",
             }
-            yield _indented(says[outcome], 2)
+            yield _indented(sentences[outcome], 2)
 
 
 def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iterator[Grid]:
@@ -148,7 +147,7 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
     for txn in transactions:
         about = [_place(txn.where, report)]
         about += [f"session {txn.session}"] * bool(txn.session)
-        about += [f"asked for {txn.level}"] * bool(txn.level)
+        about += [f"level {txn.level}"] * bool(txn.level)
         about += [f'"{label}"' for label in txn.labels]
         status = f" {txn.status}" if txn.status != "committed" else ""
         operations = "  ".join(op.text for op in txn.operations if not op.caller)
@@ -168,7 +167,7 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
-    """The transactions at the ends of the edges that are printed."""
+    """Return the names of the transactions at the ends of the printed edges."""
     match node:
         case ArgumentView():
             inner = [*(lemma.reason for lemma in node.lemmas), node.conclusion]
@@ -185,14 +184,14 @@ def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]
 def _parts(
     edges: Sequence[EdgeView],
 ) -> tuple[Sequence[EdgeView], Sequence[EdgeView], Sequence[EdgeView]]:
-    """The first edges of a cycle, those that are left out, and the last ones."""
+    """Return the first edges of a cycle, the omitted ones, and the last ones."""
     if len(edges) <= _LONGEST:
         return edges, [], []
     return edges[:_ENDS], edges[_ENDS:-_ENDS], edges[-_ENDS:]
 
 
 def _place(where: str, report: Report) -> str:
-    """A place in what the first line names: ``line 12``, or in a folder ``T3.log byte 40``."""
+    """Return a place relative to the history: ``line 12``, or in a folder ``T3.log byte 40``."""
     files = report.input.files if report.input is not None else ()
     folder = report.history.rstrip("/") + "/"
     if where.startswith(folder):
@@ -234,13 +233,13 @@ def _node(node: ArgumentView | CycleView | SplitView | PlainReason, indent: int)
 
 
 def _cycle(cycle: CycleView, indent: int) -> Iterator[Grid]:
-    first, left_out, last = _parts(cycle.edges)
-    if left_out:
+    first, omitted, last = _parts(cycle.edges)
+    if omitted:
         yield _indented(f"a cycle of {len(cycle.edges)} edges:", indent)
     yield _edges(first, indent)
-    if left_out:
-        names = ", ".join(_short(edge.source) for edge in (*left_out, last[0]))
-        yield _indented(f"… {len(left_out)} more, through {names} …", indent)
+    if omitted:
+        names = ", ".join(_short(edge.source) for edge in (*omitted, last[0]))
+        yield _indented(f"… {len(omitted)} more, through {names} …", indent)
         yield _edges(last, indent)
 
 
@@ -278,13 +277,13 @@ def _anomalies(anomalies: Sequence[AnomalyCount]) -> Iterator[Grid]:
 _COUNTED = {
     "reads": "{} of it",
     "components": "in {} of the known dependencies",
-    "levels": "shown by no known dependencies alone, but by a level's verdict",
+    "levels": "not a cycle of known dependencies, but the verdict of a level shows it",
 }
 _UNITS = {"reads": "read", "components": "strongly connected component", "levels": "level"}
 
 
 def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
-    """Every kind of anomaly, each with its example."""
+    """Yield every kind of anomaly, each with an example."""
     yield Grid(rows=[("",)])
     found = findings.anomalies
     yield _indented(f"all kinds of anomalies: {len(found) or 'none'}", 2, style="bold")
@@ -292,7 +291,7 @@ def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
     if findings.behind:
         yield Grid(rows=[("",)])
         yield _indented(
-            "besides these reads, if what nobody wrote was there before (--unwritten-initial):", 2
+            "besides these reads, if unwritten values are initial (--unwritten-initial):", 2
         )
         yield from _each_finding(findings.behind, report)
     yield Grid(rows=[("",)])
@@ -316,17 +315,17 @@ def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[Grid]:
 
 
 def _standing(report: Report) -> str:
-    """Between which levels the history stands, for those who did not ask."""
+    """Return between which levels the history lies, as one line."""
     found = report.standing
     if found is None:
         return ""
     if not found.looked_for:
-        return f"not looked for: isocheck levels {report.history}"
+        return f"not checked; see isocheck levels {report.history}"
     strongest, weakest = (
         ", ".join(names) or "none" for names in (found.strongest, found.weakest_violated)
     )
-    more = "; not all were decided at once" if found.unknown else ""
-    return f"strongest that holds: {strongest}; weakest that does not: {weakest}{more}"
+    more = "; some were not decided within the limit" if found.unknown else ""
+    return f"strongest satisfied: {strongest}; weakest violated: {weakest}{more}"
 
 
 def _facts(report: Report, *, again: bool) -> Grid:
@@ -371,7 +370,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
 
 
 def _decided(report: Report) -> str:
-    """The pair, where it is not the one that everyone gets."""
+    """Return the pair that decided, unless it is the default one."""
     natively = report.solver == "native" and report.encoding in ("event-graph", "relational")
     if not report.solver or (natively and not report.cross_check):
         return ""
@@ -401,7 +400,7 @@ def _count(number: int | None, what: str) -> str:
 
 
 def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> Grid:
-    """A paragraph; with ``hang`` its lines but the first have so many blanks more."""
+    """Return a paragraph; all its lines but the first are indented by ``hang`` more blanks."""
     if hang:
         return Grid(rows=[(text[:hang], text[hang:])], indent=indent, space=0)
     return Grid(rows=[(Styled(text, style),)], indent=indent)

@@ -1,8 +1,8 @@
-"""One HTML file that shows a verdict: the argument, the timeline and the graph, side by side.
+"""Writes a verdict as one HTML file: the argument, the timeline and the graph, side by side.
 
-``contents.py`` gathers what a page says, as records; ``columns.py`` packs the history; ``html.py``
-puts both into the template. ``page/`` holds the template, the style and the scripts, which run in
-the browser as they stand: there is no build step. ``vendor/`` holds the one library they use.
+``contents.py`` gathers the data of a page as records; ``columns.py`` packs the history; ``html.py``
+puts both into the template. ``page/`` contains the template, the style and the scripts, which the
+browser runs as they are, without a build step. ``vendor/`` contains the one library they use.
 """
 
 from isolang.report.course import course_of

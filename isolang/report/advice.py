@@ -1,4 +1,4 @@
-"""What a database engineer can do about a verdict."""
+"""Advice on what a database engineer can do about a verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
-# By anomaly: the weakest level of databases that forbids it, and what an application can do where
-# the database stays as it is.
+# By anomaly: the levels of databases that forbid it, and what an application can do if the database
+# stays as it is.
 _BY_ANOMALY: Final = {
     "lost update": (
         "Parallel snapshot isolation, snapshot isolation and serializability forbid a lost update; "
@@ -27,8 +27,8 @@ _BY_ANOMALY: Final = {
     "long fork": (
         "Prefix consistency, snapshot isolation and serializability forbid a long fork; parallel "
         "snapshot isolation and causal consistency allow it.",
-        "Look at replicas: two readers saw two writes in opposite orders, as happens where each "
-        "reads from another node.",
+        "Look at replicas: two readers saw two writes in opposite orders, as happens if each reads "
+        "from another node.",
     ),
     "fractured read": (
         "Read atomic and every stronger level forbid fractured reads; read committed allows them.",
@@ -58,32 +58,32 @@ _BY_ANOMALY: Final = {
         "Every level forbids interleaved writes: no level helps, the database is at fault.",
     ),
     "G1a": (
-        "Read committed forbids reading what was rolled back; only read uncommitted allows it.",
+        "Read committed forbids reading rolled-back writes; only read uncommitted allows it.",
     ),
     "G1b": (
-        "Read committed forbids reading what its writer replaced; only read uncommitted allows it.",
+        "Read committed forbids reading a value that its writer replaced; only read uncommitted "
+        "allows it.",
     ),
     "G1c": (
         "Read committed forbids it: two transactions saw each other's writes.",
     ),
     "two values": (
-        "Every level but PL-1, which speaks of no reads, forbids it: a version has one value. "
-        "Is the source that the log names the one that was read?",
+        "Every level but PL-1, which ignores reads, forbids it: a version has one value. "
+        "Does the log name the right source?",
     ),
     "contradicting versions": (
-        "No level allows it: what the database says of its versions cannot be so. "
-        "Do the versions come from where the answers come from? Judge the answers alone with "
-        "--ignore-versions.",
+        "No level allows it: the versions that the database states contradict each other. Do they "
+        "come from the same place as the answers? --ignore-versions checks the answers alone.",
     ),
     "future read": (
-        "Every level but PL-1, which speaks of no reads, forbids it: the database is at fault.",
+        "Every level but PL-1, which ignores reads, forbids it: the database is at fault.",
     ),
     "not my own write": (
-        "Every level but PL-1, which speaks of no reads, lets a transaction read its own writes. "
+        "At every level but PL-1, which ignores reads, a transaction reads its own writes. "
         "Did all its statements go to one connection?",
     ),
     "not my last write": (
-        "Every level but PL-1, which speaks of no reads, lets a transaction read its own last "
+        "At every level but PL-1, which ignores reads, a transaction reads its own last "
         "write.",
     ),
     "incompatible order": (
@@ -91,12 +91,13 @@ _BY_ANOMALY: Final = {
         "Look for lost or reordered writes in replication.",
     ),
     "duplicate element": (
-        "Every level but PL-1, which speaks of no reads, forbids it. Look for a write that was "
+        "Every level but PL-1, which ignores reads, forbids it. Look for a write that was "
         "sent again after a timeout.",
     ),
     "thin-air read": (
-        "A value was read that nobody wrote. Is every writer recorded, also what was loaded before "
-        "and what ended without an answer? If so, the database is at fault at any level.",
+        "A read returned a value that no recorded transaction wrote. Does the recording have every "
+        "writer, also of data loaded before it and of writes without an answer? If so, the "
+        "database is at fault at any level.",
     ),
 }  # fmt: skip
 
@@ -106,21 +107,20 @@ _TIMES: Final = (
 )
 
 _MOMENTS: Final = (
-    "The argument needs the times of operations. It stands if the clocks were right (--clock-error "
-    "allows for less), and if the database works as the profile assumes, which its text says."
+    "The argument needs the times of operations. It holds if the clocks were right (--clock-error "
+    "allows for errors), and if the database works as the text of the profile assumes."
 )
 _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:
-    """Say what can be done about a verdict, one sentence or two each."""
+    """Return what can be done about a verdict, a paragraph each."""
     from isolang.verdict import Invalid, Unknown
 
     if isinstance(verdict, Unknown):
         return (
-            "Give it more time (--timeout) or memory (--memory); or record a history that is "
-            "easier to judge: more distinct values, fewer blind writes, lists in place of "
-            "registers.",
+            "Allow more time (--timeout) or memory (--memory), or record a history that is easier "
+            "to check: more distinct values, fewer blind writes, lists instead of registers.",
         )
     if not isinstance(verdict, Invalid):
         return ()
@@ -130,5 +130,5 @@ def advice(verdict: Verdict) -> tuple[str, ...]:
         return (_MOMENTS,)
     name = violation.anomaly
     base = name.removesuffix("-realtime").removesuffix("-session")
-    said = _BY_ANOMALY.get(base, ())
-    return (*said, _TIMES) if name.endswith("-realtime") else said
+    paragraphs = _BY_ANOMALY.get(base, ())
+    return (*paragraphs, _TIMES) if name.endswith("-realtime") else paragraphs

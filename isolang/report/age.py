@@ -1,4 +1,4 @@
-"""For how long a transaction was open, and what others did meanwhile."""
+"""Describes how long a transaction was open, and how many others committed meanwhile."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-_MANY: Final = 10  # others, of which an order of events alone tells nothing worth reading
+_MANY: Final = 10  # without a clock, fewer other transactions are not worth a sentence
 
 
 def age_of(history: History, txn: int) -> str:
-    """Say for how long a transaction was open, and how many others committed meanwhile.
+    """Return how long a transaction was open, and how many others committed meanwhile.
 
     Args:
-        history: with times.
-        txn: its number.
+        history: the history.
+        txn: the number of the transaction.
 
     Returns:
-        The end of a sentence, ``open for 1.07 s while 2,340 others committed``; seconds only where
-        the times are those of a clock in nanoseconds. Empty if hardly anybody committed meanwhile,
-        or there are no times.
+        The end of a sentence, ``open for 1.07 s while 2,340 others committed``; without seconds if
+        the times are not nanoseconds of a clock. Empty if few transactions committed meanwhile, or
+        if the history has no times.
     """
     columns = history.columns
     if not columns.has_time or not 0 <= txn < columns.transactions():

@@ -1,7 +1,7 @@
-"""The history as a page holds it: columns of small numbers, and tables of keys and values.
+"""Packs a history for a page: columns of small numbers, and tables of keys and values.
 
-A list read is a prefix of the longest list that was read of its key wherever it can be, so it takes
-two numbers however long it is. Long values are cut, with their length.
+A list read is stored as a prefix of the longest list read of its key if it is one, so it takes two
+numbers, however long it is. Long values are cut, and their length is noted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 
 LONGEST_VALUE: Final = 1024
-"""Characters of a value that a page shows whole."""
+"""The most characters of a value that a page shows in full."""
 
 MOST_TRANSACTIONS: Final = 200_000
-"""Transactions that a page holds; of a longer history it holds a part, and says so."""
+"""The most transactions of a page; of a longer history it shows a part, and says so."""
 
 _STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.INDETERMINATE: "m", c.INITIAL: "i"}
 _KIND_OF: Final = {
@@ -38,15 +38,15 @@ class Columns(Struct, frozen=True, kw_only=True):
     Attributes:
         of: how many transactions the whole history has.
         numbers: for each transaction here its number in the whole; empty if it is all of it.
-        labels: what messages call each transaction; empty if they are T1, T2 and so on.
+        labels: the name of each transaction in messages; empty if they are T1, T2 and so on.
         sessions: the name of each session.
         session: for each transaction its session, an index of ``sessions``; -1 for the initial one.
         status: a letter for each transaction: committed, aborted, indeterminate (m), initial.
         begin: when each began; empty if the history has no times.
         end: when each ended; ``None`` if that is not known.
         first: the number of each transaction's first operation, and the count of operations.
-        place: where each transaction stands in its file.
-        file: the file of each, an index of ``files``; empty if there is only one.
+        place: the place of each transaction in its file.
+        file: the file of each transaction, an index of ``files``; empty if there is only one.
         files: the names of the files.
         unit: what a place counts: ``line``, ``byte`` or ``record``.
         kind: a letter for each operation: r, w, a (append), l (a read of a list), d (a delete), s
@@ -61,7 +61,7 @@ class Columns(Struct, frozen=True, kw_only=True):
             known; empty if no operation has times of the transactions' clock.
         took: how long its answer took.
         commit: when each transaction sent COMMIT, after its begin.
-        place_of: where each operation stands in its file.
+        place_of: the place of each operation in its file.
         keys: the keys, as text.
         values: the values, as text.
         lists: each a prefix ``[n]`` of the key's longest list, or the values in a list.
@@ -102,9 +102,9 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     """Pack a history for a page.
 
     Args:
-        history: what was judged.
-        around: transactions that must be there; of a history that is too long for a page those
-            nearest to them in the file are kept.
+        history: the history that was checked.
+        around: transactions that the page must show; of a history too long for a page it keeps
+            those nearest to them in the file.
     """
     columns = history.columns
     total = columns.transactions()
@@ -156,7 +156,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
 
 
 def _rows(history: History, ops: Ints) -> dict[int, str]:
-    """What the recording says of rows, by the place of the operation here."""
+    """Return the recorded rows of operations, by the place of the operation in the page."""
     if not history.remarks():
         return {}
     rows = ((i, history.remark(op).row) for i, op in enumerate(ops.tolist()))
@@ -168,14 +168,14 @@ def _plain(labels: tuple[str, ...]) -> bool:
 
 
 def cut(text: str) -> str:
-    """Cut what is too long for a page, and say how long it was."""
+    """Return a text, cut and with its length if it is too long for a page."""
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[: LONGEST_VALUE // 4]}… ({len(text):,} characters)"
 
 
 def _kept(total: int, around: tuple[int, ...]) -> Ints:
-    """The transactions of the page, in the order of the file."""
+    """Return the transactions of the page, in the order of the file."""
     if total <= MOST_TRANSACTIONS:
         return np.arange(total)
     centres = np.array([t for t in around if 0 <= t < total] or [0])
@@ -184,7 +184,7 @@ def _kept(total: int, around: tuple[int, ...]) -> Ints:
 
 
 def _renumbered(column: Ints) -> tuple[Ints, Ints]:
-    """The distinct numbers of a column, and the column with their places in place of them."""
+    """Return the distinct numbers of a column, and the column of their indices."""
     distinct, places = np.unique(column, return_inverse=True)
     return distinct, places
 
@@ -192,7 +192,7 @@ def _renumbered(column: Ints) -> tuple[Ints, Ints]:
 def _values(
     history: History, ops: Ints, kind: Ints, key: Ints
 ) -> tuple[list[str], list[int], list[list[int] | int], dict[int, list[int]]]:
-    """The table of values, each operation's value, the lists, and each key's longest list."""
+    """Return the table of values, each operation's value, the lists, and each key's longest."""
     columns = history.columns
     value = np.asarray(columns.op_value)[ops]
     numbers: dict[int | str, int] = {}
@@ -234,7 +234,7 @@ def _values(
 
 
 def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
-    """When each transaction began and ended, from the first one's begin."""
+    """Return when each transaction began and ended, relative to the first begin."""
     columns = history.columns
     if not columns.has_time:
         return [], []
@@ -249,7 +249,7 @@ def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
 def _moments(
     history: History, txns: Ints, ops: Ints
 ) -> tuple[list[int | None], list[int | None], list[int | None]]:
-    """When operations and COMMIT were sent, if they have times of the transactions' clock."""
+    """Return when operations and COMMIT were sent, if the transactions' clock measured it."""
     columns = history.columns
     if not (columns.has_time and columns.has_operation_times):
         return [], [], []
@@ -260,7 +260,7 @@ def _moments(
     known = (sent != c.UNKNOWN_BEGIN) & (began[owner] != c.UNKNOWN_BEGIN)
     ended = np.asarray(columns.txn_end)[owner]
     if (known & ((sent < began[owner]) | (sent > ended))).any():
-        return [], [], []  # operations have a clock of their own
+        return [], [], []  # the operations have another clock
 
     def after(moment: Ints, start: Ints, there: NDArray[np.bool_]) -> list[int | None]:
         return [
@@ -268,16 +268,16 @@ def _moments(
         ]
 
     both = known & (answered != c.UNKNOWN_END)
-    asked = (commit != c.UNKNOWN_BEGIN) & (began[txns] != c.UNKNOWN_BEGIN)
+    committing = (commit != c.UNKNOWN_BEGIN) & (began[txns] != c.UNKNOWN_BEGIN)
     return (
         after(sent, began[owner], known),
         after(answered, sent, both),
-        after(commit, began[txns], asked),
+        after(commit, began[txns], committing),
     )
 
 
 def _statements(history: History, ops: Ints) -> list[tuple[int, int, str]]:
-    """The predicate reads, by the places of their operations here."""
+    """Return the predicate reads, by the places of their operations in the page."""
     columns = history.columns
     if not len(columns.statement_start):
         return []

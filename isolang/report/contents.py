@@ -1,4 +1,4 @@
-"""What a page says of a verdict, as records that become the JSON in it."""
+"""Gathers the data of a page about a verdict, as records that become the JSON in it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Axioms(Struct, frozen=True, kw_only=True):
     """The text of the level, and the check that fails.
 
     Attributes:
-        name: of the level.
-        title: what it says of itself.
-        source: where its text came from.
-        sha256: over all its texts.
-        texts: file and text, the main file first.
+        name: the name of the level.
+        title: its title.
+        source: the origin of its text.
+        sha256: the hash of all its texts.
+        texts: pairs of file and text, the main file first.
         file: the file of the failing check; empty if none failed.
-        line: its line in that file, from 1.
-        check: its name.
+        line: the line of the failing check, from 1.
+        check: the name of the failing check.
     """
 
     name: str
@@ -54,8 +54,8 @@ class Axioms(Struct, frozen=True, kw_only=True):
     check: str = ""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """Where the history stands with one level of the library, and what that means."""
+class LatticeNode(Struct, frozen=True, kw_only=True):
+    """The verdict of one level of the library, and its place in the drawing."""
 
     name: str
     title: str
@@ -67,21 +67,21 @@ class Standing(Struct, frozen=True, kw_only=True):
     width: float
 
 
-class Drawn(Struct, frozen=True, kw_only=True):
+class LatticeDrawing(Struct, frozen=True, kw_only=True):
     """The lattice of the levels, as the page draws it.
 
     Attributes:
-        width: of the drawing.
-        height: likewise.
-        levels: each with its middle.
-        lines: what each implies, as the points of curves.
-        folded: whether levels without sessions are left out, as each stands as with them.
+        width: the width of the drawing.
+        height: the height of the drawing.
+        levels: the levels, each with its centre.
+        lines: the direct implications, as the points of curves.
+        folded: whether levels without session order are omitted, since their verdicts are the same.
     """
 
     width: float
     height: float
     folded: bool
-    levels: tuple[Standing, ...]
+    levels: tuple[LatticeNode, ...]
     lines: tuple[tuple[tuple[float, float], ...], ...]
 
 
@@ -89,25 +89,25 @@ class Contents(Struct, frozen=True, kw_only=True):
     """All that a page shows.
 
     Attributes:
-        tool: the name and version of what wrote the page.
+        tool: the name and version of the program that wrote the page.
         history: the history as the user named it.
-        outcome: of the verdict.
+        outcome: the outcome of the verdict.
         reason: the anomaly and its meaning, or why the verdict is unknown.
         certified: whether an independent checker accepted the proof.
         certified_reason: which one, or why none did.
         certificate: the hash of the certificate; empty if there is none.
         advice: what a database engineer can do about it, one sentence each.
-        facts: what was read and how, names and values.
-        statistics: what deciding took, names and values.
+        facts: facts about the input, as names and values.
+        statistics: the costs of the verdict, as names and values.
         spec: the level.
-        violation: as docs/output.md has it, edges with the numbers of their transactions and
-            operations besides; ``None`` unless the verdict is invalid.
-        part: of an invalid history, the smallest part that was found in a short time, as EDN.
-        relations: how edges of each relation are drawn.
+        violation: the violation as in docs/output.md, whose edges also have the numbers of their
+            transactions and operations; ``None`` unless the verdict is invalid.
+        part: the smallest invalid part that was found in a short time, as EDN.
+        relations: how to draw the edges of each relation.
         columns: the history.
-        order: of a valid history, an order of its transactions that explains it.
-        levels: where the history stands with the levels of the library, if that was asked for.
-        course: of a run of ours.
+        order: an order of the transactions of a valid history that explains it.
+        levels: the verdicts of the levels of the library, if requested.
+        course: the course of the run, if isocheck recorded the history.
     """
 
     tool: str
@@ -126,7 +126,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     relations: dict[str, Drawing]
     columns: Columns
     order: Order | None
-    levels: Drawn | None
+    levels: LatticeDrawing | None
     course: Course | None
 
 
@@ -142,19 +142,20 @@ def contents(
     """Gather what a page shows.
 
     Args:
-        verdict: of ``check``.
-        name: what to call the history; by default what it calls itself.
-        levels: of ``levels_of``, for a picture of where the history stands.
-        course: of a run, ``course_of`` what it recorded.
-        certificate: the hash of the file that the verdict was read from, if it was.
-        statements: what was sent to the database by transactions of a violation, by their names.
+        verdict: a result of ``check``.
+        name: the name of the history; by default its own name.
+        levels: a result of ``levels_of``, for a picture of the levels.
+        course: the course of a recorded run, from ``course_of``.
+        certificate: the hash of the certificate, if the verdict was read from one.
+        statements: the statements that transactions of the violation sent, by their names.
     """
     from isolang.output.records import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
 
     history = verdict.history
-    said = report_of(name or history.name, verdict.spec.name, verdict)
-    report = _cut(json.loads(json_text(said)))
+    report = _cut(
+        json.loads(json_text(report_of(name or history.name, verdict.spec.name, verdict)))
+    )
     violation = report["violation"]
     shown: tuple[int, ...] = ()
     if violation is not None:
@@ -191,7 +192,7 @@ def contents(
 
 
 def _part(verdict: Invalid) -> str:
-    """The smallest part of the history that is still invalid, as far as it is found soon."""
+    """Return the smallest invalid part of the history that is found in a short time, as EDN."""
     from isolang.errors import IsolangError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -202,13 +203,13 @@ def _part(verdict: Invalid) -> str:
         part = minimise(verdict, route(verdict.spec))
         write_history(part, stream, format="edn", renumber=True)
     except IsolangError:
-        return ""  # EDN cannot say it
+        return ""  # EDN cannot express it
     text = stream.getvalue().decode()
     return text if len(text) <= _LONGEST_PART else ""
 
 
 def _cut(value: Any) -> Any:
-    """The same, with every text cut that is too long for a page."""
+    """Return a value with every text cut that is too long for a page."""
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, dict):
@@ -217,7 +218,7 @@ def _cut(value: Any) -> Any:
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was read, and how it was understood."""
+    """Yield the facts about the input, and how it was understood."""
     read = report["input"]
     yield "format", read["format"]
     yield "files", ", ".join(read["files"]) or report["history"]
@@ -235,7 +236,7 @@ def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _statistics(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What deciding took."""
+    """Yield the costs of the verdict."""
     if report["solver"]:
         yield "solver", report["solver"]
         yield "encoding", report["encoding"] or ""
@@ -260,7 +261,7 @@ def _axioms(spec: Spec, violation: dict[str, Any] | None) -> Axioms:
     )
 
 
-def _standings(levels: Levels | None) -> Drawn | None:
+def _standings(levels: Levels | None) -> LatticeDrawing | None:
     if levels is None:
         return None
     from isolang.language.hierarchy import among
@@ -271,13 +272,13 @@ def _standings(levels: Levels | None) -> Drawn | None:
     implies = among(names)
     titles = {entry.name: entry.title for entry in list_library()}
     width, height, at, lines = placed_levels(names)
-    return Drawn(
+    return LatticeDrawing(
         width=width,
         height=height,
         lines=lines,
         folded=len(names) < len(levels.levels),
         levels=tuple(
-            Standing(
+            LatticeNode(
                 name=name,
                 title=titles[name],
                 standing=levels.levels[name].standing,
@@ -293,7 +294,7 @@ def _standings(levels: Levels | None) -> Drawn | None:
 
 
 def _number_edges(violation: dict[str, Any], history: History) -> None:
-    """Give edges their transactions by number, and operations their places in transactions."""
+    """Add the numbers of transactions to edges, and their places in transactions to operations."""
     for txn in violation["transactions"]:
         start = history.operations_of(txn["number"]).start
         for op in txn["operations"]:
@@ -311,7 +312,7 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
 
 
 def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
-    """Who wrote what the first transaction of an edge read, and the second one overwrote."""
+    """Return the ``wr`` edge from the writer of the version that an ``rw`` edge is about."""
     read, _, write = edge["operations"]
     writer, reader = history.transaction_of(write), edge["ends"][0]
     joins = [op - history.operations_of(t).start for t, op in ((writer, write), (reader, read))]
@@ -327,7 +328,7 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
-    """The place in a transaction of the operation that an edge joins; -1 if it joins none."""
+    """Return the place in a transaction of the operation that an edge joins; -1 for none."""
     match place:
         case "first":
             return 0
@@ -339,7 +340,7 @@ def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int
 
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
-    """The place in a transaction of its first read, or last write, of a key; else -1."""
+    """Return the place in a transaction of its first read, or last write, of a key; -1 for none."""
     columns = history.columns
     writes = (c.WRITE, c.APPEND)
     found = [
@@ -352,7 +353,7 @@ def _operation(history: History, txn: int, key: str, kind: str) -> int:
 
 
 def _edges(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All edges of an argument, wherever they stand in it."""
+    """Yield all edges of an argument, also those of its lemmas and cases."""
     match node["kind"]:
         case "argument":
             for lemma in node["lemmas"]:

@@ -1,4 +1,4 @@
-"""What ``compare`` measured, as a page: time against size, and a table of all runs."""
+"""Writes the page of ``isocheck solvers``: time against size, and a table of all runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from isolang.report.plain import figure, plain_page, table, text
 
 if TYPE_CHECKING:
-    from isolang.output.contest import Row
+    from isolang.output.contest import ContestRow
     from isolang.report.picture import Picture
 
 _HEADS: Final = (
@@ -18,30 +18,30 @@ _HEADS: Final = (
 _NUMBERS: Final = frozenset((1, *range(6, 15)))
 
 
-def html(rows: Sequence[Row], picture: Picture, *, messages: Sequence[str]) -> str:
-    """Make the page.
+def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str]) -> str:
+    """Return the page.
 
     Args:
-        rows: what came of each run.
+        rows: the results of the runs.
         picture: time against size.
-        messages: what contradicts each other, if anything does.
+        messages: the disagreements.
     """
     spec = rows[0].spec if rows else ""
     histories = len({row.history for row in rows})
     pairs = len({(row.encoding, row.solver, row.prune_stage) for row in rows})
-    said = "".join(f'<p class="wrong"><b>{text(message)}</b></p>' for message in messages)
+    wrong = "".join(f'<p class="wrong"><b>{text(message)}</b></p>' for message in messages)
     body = (
         f"<h1>{text(spec)}: every encoding with every solver</h1>"
         f'<p class="note">{pairs} pairs on {histories} '
         f"{'history' if histories == 1 else 'histories'}; seconds are from the pre-pass to the "
-        "answer, reading and certifying not included. A column sorts when its head is chosen.</p>"
-        f"{said}{figure(picture)}"
+        "answer, without reading and certifying. Click the head of a column to sort by it.</p>"
+        f"{wrong}{figure(picture)}"
         f"{table(list(_HEADS), [_cells(row) for row in rows], numbers=_NUMBERS)}"
     )
     return plain_page(f"{spec}: encodings and solvers", body, script="sort.js")
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ContestRow) -> list[str]:
     def number(value: float | None, digits: int = 0) -> str:
         return "" if value is None else f"{value:,.{digits}f}"
 

@@ -1,4 +1,4 @@
-"""The course of a recorded run: throughput, latency and outcomes over time, and its faults."""
+"""Reads the course of a recorded run: throughput, latency and outcomes over time, and faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 _BINS: Final = 120
 _LEAST: Final = 0.1  # seconds of a bin
 _OUTCOMES: Final = ("ok", "fail", "info")
-# Recorders write these fields before any value, which may hold anything.
+# Recorders write these fields before any value, which may contain anything.
 _EVENT: Final = re.compile(rb"^\{[^[\"]*?:type :(invoke|ok|fail|info)\b[^[\"]*?:process (-?\d+)\b")
 _FAULT: Final = re.compile(
     rb":process :nemesis\b.*?:f :([\w-]+)|:f :([\w-]+).*?:process :nemesis\b"
@@ -23,27 +23,27 @@ _TIME: Final = re.compile(rb"^\{[^[\"]*?:time (\d+)")
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """A fault, and the second at which it was made."""
+    """A fault, and the second at which it was injected."""
 
     at: float
     name: str
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """A run, cut into equal stretches of time.
+    """The course of a run, divided into equal intervals.
 
     Attributes:
-        seconds: of the whole run.
-        stretch: the seconds of one stretch.
-        committed: transactions that ended in each stretch, and are known to be committed.
-        aborted: those known to be aborted.
-        maybe: those of unknown outcome.
-        median: of each stretch the median of its committed transactions' latencies, in
-            milliseconds; ``None`` without any.
-        slow: their 95th percentile.
-        faults: in their order.
-        about: what was run, names and values: the database and its version, level, workload, seed,
-            and the command that runs it again.
+        seconds: the seconds of the whole run.
+        stretch: the seconds of one interval.
+        committed: by interval, the committed transactions that ended in it.
+        aborted: by interval, the aborted transactions that ended in it.
+        maybe: by interval, the indeterminate transactions that ended in it.
+        median: by interval, the median latency of its committed transactions in milliseconds;
+            ``None`` without any.
+        slow: by interval, the 95th percentile of these latencies.
+        faults: the faults in the order of time.
+        about: facts about the run, as names and values: the database and its version, level,
+            workload, seed, and the command that repeats the run.
     """
 
     seconds: float
@@ -61,10 +61,10 @@ def course_of(path: Path) -> Course | None:
     """Read the course of a run from the history that a recorder wrote.
 
     Args:
-        path: EDN, one line an event, with ``:time`` in nanoseconds.
+        path: an EDN file with one event per line, and ``:time`` in nanoseconds.
 
     Returns:
-        ``None`` if no event of it has a time.
+        The course; ``None`` if no event has a time.
 
     Raises:
         OSError: the file cannot be read.
@@ -123,11 +123,11 @@ def course_of(path: Path) -> Course | None:
 
 
 def _named(about: list[str]) -> Iterator[tuple[str, str]]:
-    """What the first lines of a recorded history say of the run."""
+    """Yield the facts about a run from the first lines of its recorded history."""
     if not about:
         return
     version, *parts = about[0].split("; ")
-    if not any(part.startswith("level ") for part in parts):  # of a recorder of one's own
+    if not any(part.startswith("level ") for part in parts):  # a custom recorder
         yield "about", "; ".join((version, *parts))
         return
     yield "database", version

@@ -1,4 +1,4 @@
-"""The dependencies that a witness claims, as a picture: why a history satisfies a level."""
+"""Draws the dependencies that a witness claims: why a history satisfies a level."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from isolang.report.picture import Picture
 from isolang.verdict import Valid
 
 MOST = 20
-"""Transactions of a picture; a larger one says nothing."""
+"""The most transactions of a picture; a larger one is not readable."""
 
 
 def dependencies(verdict: Valid) -> Picture | None:
-    """Draw who read from whom, who overwrote whom, and the sessions, as the witness has it.
+    """Draw the sources, version orders and sessions of a witness.
 
     Of each version order and each session the neighbours are joined, and a reader with the next
     writer after the one that it read from. A read without an edge returned the initial state.

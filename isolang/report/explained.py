@@ -1,4 +1,4 @@
-"""A specification as a page: its checks as automata, each beside what it forbids."""
+"""Writes the page of a specification: each check as an automaton, with a history it forbids."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _RADIUS: Final = 17.0
 
 
 class Apart(Struct, frozen=True, kw_only=True):
-    """A weaker level, and what tells it apart.
+    """A weaker level, and the history that tells it apart.
 
     Attributes:
-        weaker: its name.
-        half: whether it implies this one.
+        weaker: the name of the weaker level.
+        half: whether the weaker level implies the specification.
     """
 
     weaker: str
@@ -49,12 +49,12 @@ def html(
     examples: Mapping[str, Implication | str],
     apart: Sequence[Apart],
 ) -> str:
-    """Make the page.
+    """Return the page.
 
     Args:
-        found: what ``spec explain`` says.
-        texts: of the specification, by file.
-        examples: by check, what it alone forbids, or why that was not found out.
+        found: the explanation of the specification.
+        texts: the texts of the specification, by file.
+        examples: by check, a history that it alone forbids, or why there is none.
         apart: the next weaker levels of the library.
     """
     title = f"{found.name}: {found.title}" if found.title else found.name
@@ -69,12 +69,12 @@ def html(
         body.append("</div>")
     marked = {(check.file, check.line) for check in found.checks}
     body.append("<h2>The text</h2>")
-    for number, (file, written) in enumerate(texts.items()):
-        state = " open" if not number else ""
+    for i, (file, written) in enumerate(texts.items()):
+        state = " open" if not i else ""
         body.append(f"<details{state}><summary>{text(file)}</summary><pre>")
-        for line, said in enumerate(written.split("\n"), 1):
+        for number, line in enumerate(written.split("\n"), 1):
             body.append(
-                f"<mark>{text(said)}</mark>\n" if (file, line) in marked else f"{text(said)}\n"
+                f"<mark>{text(line)}</mark>\n" if (file, number) in marked else f"{text(line)}\n"
             )
         body.append("</pre></details>")
     body.append(f'<p class="note">sha256 {found.sha256}</p>')
@@ -92,13 +92,13 @@ def _facts(found: Explained) -> str:
         ("class", found.kind or "none: no engine decides it"),
         ("decided by", found.engine or found.refused),
         ("chosen", ", ".join(f"`{one}`" for one in found.exists) or "nothing"),
-        ("speaks of", ", ".join(name for name, yes in used.items() if yes) or "nothing"),
+        ("uses", ", ".join(name for name, yes in used.items() if yes) or "nothing"),
         *(("because", reason) for reason in found.reasons),
         *(("note", note) for note in (*found.notes, *found.warnings)),
     ]
     if found.same_level_faster:
         rows.append(("faster", f"{found.same_level_faster} is the same level, and an event graph"))
-    return f"<dl>{''.join(f'<dt>{text(a)}</dt><dd>{said(b)}</dd>' for a, b in rows)}</dl>"
+    return f"<dl>{''.join(f'<dt>{text(a)}</dt><dd>{sentence(b)}</dd>' for a, b in rows)}</dl>"
 
 
 def _check(check: ExplainedCheck, example: Implication | str) -> Iterator[str]:
@@ -112,9 +112,9 @@ def _check(check: ExplainedCheck, example: Implication | str) -> Iterator[str]:
             "automaton reads from q0 to q0, once or more.",
         )
     else:
-        yield f"<h3>No automaton of its own</h3><p>{said(check.why_not)}.</p>"
+        yield f"<h3>No automaton of its own</h3><p>{sentence(check.why_not)}.</p>"
         if check.hint:
-            yield f'<p class="note">Faster, if it is meant: {said(check.hint)}</p>'
+            yield f'<p class="note">Faster, if it is meant: {sentence(check.hint)}</p>'
     yield "</div><div><h3>A smallest history that it alone forbids</h3>"
     yield from _example(example)
     yield "</div></div>"
@@ -122,7 +122,7 @@ def _check(check: ExplainedCheck, example: Implication | str) -> Iterator[str]:
 
 def _example(example: Implication | str) -> Iterator[str]:
     if isinstance(example, str):
-        yield f'<p class="note">{text(example or "not looked for")}</p>'
+        yield f'<p class="note">{text(example or "not searched for")}</p>'
     elif example.witness is not None:
         yield from _witness(example.witness)
     elif example.proof is not None:
@@ -156,12 +156,12 @@ def _apart(name: str, one: Apart) -> Iterator[str]:
 
 
 def _decided(found: Explained) -> Iterator[str]:
-    """What the engine is given, where that is not simply the checks' own automata."""
+    """Yield the automata of the engine, if they differ from those of the checks."""
     own = [check.event_graph for check in found.checks]
     graphs = [graph for graph in found.graphs if graph not in own]
     if not graphs:
         return
-    yield '<h2>What the engine is given</h2><div class="beside">'
+    yield '<h2>The automata of the engine</h2><div class="beside">'
     for graph in graphs:
         if graph.direct:
             ways = " or ".join(sorted(graph.direct))
@@ -176,15 +176,15 @@ def _decided(found: Explained) -> Iterator[str]:
     yield "</div>"
 
 
-def said(value: str) -> str:
-    """A sentence as HTML; what stands between backticks is code."""
+def sentence(value: str) -> str:
+    """Return a sentence as HTML; text between backticks becomes code."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", text(value))
 
 
 def automaton(graph: Graph) -> Picture:
     """Draw an automaton: its states in a row, forward moves above it and backward ones below.
 
-    State q0, with two rings, is where words begin and end.
+    Words begin and end in state q0, which has two rings.
     """
     moves: dict[tuple[int, int], list[str]] = {}
     for relation, steps in graph.steps.items():

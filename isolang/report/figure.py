@@ -1,4 +1,4 @@
-"""The figures of a paper: the cycle, or the tree of cases, of a violation; and the lattice.
+"""Draws figures for papers: the cycle, or the tree of cases, of a violation; and the lattice.
 
 Relations differ by their dashes and their labels as well as by their colours, so that a figure can
 be printed without colour.
@@ -99,7 +99,7 @@ def _framed(body: Drawn, title: str) -> Picture:
 
 
 def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -> Picture:
-    """A picture of shapes, just as large as they need."""
+    """Return a picture of shapes, just large enough for them."""
     return _framed(_fitted(shapes), title)
 
 
@@ -107,7 +107,7 @@ def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -
 
 
 def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Drawn:
-    """The conclusion, and below it the lemmas that it rests on."""
+    """Return the drawing of an argument: the conclusion, and below it the lemmas it uses."""
     match argument.conclusion:
         case CycleView() as cycle:
             drawn = _cycle(cycle, views)
@@ -122,18 +122,18 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
     width = max(drawn.width, _NARROWEST)
     lemmas = [_text(_lemma(lemma), width) for lemma in argument.lemmas]
     below = _stacked(lemmas, gap=4)
-    # Lemmas come first where cases rest on them, and last where they only comment a cycle.
+    # Lemmas come first if cases use them, and last if they only comment on a cycle.
     if isinstance(argument.conclusion, SplitView):
         return _stacked([below, drawn], gap=_GAP)
     return _stacked([drawn, below], gap=_GAP)
 
 
 def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
-    """The cases, each a branch of a tree that grows downwards."""
-    if len(split.cases) == 1:  # what is said of it is no assumption
+    """Return the drawing of the cases, each a branch of a tree that grows downwards."""
+    if len(split.cases) == 1:  # a single case is not an assumption
         inner = _argument(split.cases[0].argument, views)
-        said = f"{split.cases[0].assumption}:"
-        return _stacked([_text(said, max(inner.width, _NARROWEST)), inner], gap=_GAP)
+        head = _text(f"{split.cases[0].assumption}:", max(inner.width, _NARROWEST))
+        return _stacked([head, inner], gap=_GAP)
     parts = [_text(f"{split.text}:", _NARROWEST + 60)]
     for number, case in enumerate(split.cases, 1):
         inner = _argument(case.argument, views)
@@ -152,7 +152,7 @@ def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
 
 
 def _lemma(lemma: LemmaView) -> str:
-    """A lemma in a line; a cycle that there would be otherwise is spelt out."""
+    """Return a lemma as text, with the cycle that would exist otherwise."""
     start = f"({lemma.number}) {lemma.text}"
     match lemma.reason:
         case PlainReason() as reason:
@@ -173,10 +173,10 @@ def _cycles_of(argument: ArgumentView) -> Iterator[CycleView]:
 
 
 def _spelt(cycle: CycleView) -> str:
-    said = [_short(cycle.edges[0].source)] if cycle.edges else []
+    parts = [_short(cycle.edges[0].source)] if cycle.edges else []
     for edge in cycle.edges:
-        said.append(f"—{_named(edge)}→ {_short(edge.target)}")
-    return " ".join(said)
+        parts.append(f"—{_named(edge)}→ {_short(edge.target)}")
+    return " ".join(parts)
 
 
 def _sentence(text: str, because: Sequence[int]) -> str:
@@ -188,7 +188,7 @@ def _sentence(text: str, because: Sequence[int]) -> str:
 
 
 class _Node(NamedTuple):
-    """A transaction's box, by its middle."""
+    """The box of a transaction, by its centre."""
 
     x: float
     y: float
@@ -203,9 +203,9 @@ def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
     view = views.get(number)
     shown = view.operations if view is not None else ()
     lines = [_clipped(op.text) for op in shown[:_OPERATIONS]]
-    left = len(shown) - len(lines) + (view.omitted if view is not None else 0)
-    if left:
-        lines.append(f"+{left} more")
+    omitted = len(shown) - len(lines) + (view.omitted if view is not None else 0)
+    if omitted:
+        lines.append(f"+{omitted} more")
     status = view.status if view is not None else "initial"
     mark = {"maybe": " ?", "aborted": " (aborted)"}.get(status, "")
     name = _clipped(_short(name)) + mark
@@ -214,7 +214,7 @@ def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
 
 
 def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
-    """The transactions in the order of the cycle, and its edges."""
+    """Return the transactions in the order of the cycle, and its edges."""
     return _graph({edge.ends[0]: edge.source for edge in cycle.edges}, cycle.edges, views)
 
 
@@ -238,7 +238,7 @@ def drawn_graph(
 def _graph(
     names: Mapping[int, str], edges: Sequence[EdgeView], views: dict[int, TransactionView]
 ) -> Drawn:
-    """The transactions around an ellipse, and the edges between them."""
+    """Return the drawing of transactions around an ellipse, and the edges between them."""
     nodes = _placed({number: _node(number, name, views) for number, name in names.items()}, edges)
     shapes: list[Box | Line | Shape | Words] = []
     labels: list[Box | Words] = []
@@ -263,7 +263,7 @@ def _graph(
 
 
 def _spot(points: Sequence[Point], taken: Sequence[Point]) -> Point:
-    """Where on an edge its label stands: in the middle, if no other label is there."""
+    """Return the place of the label of an edge: its middle, unless another label is there."""
     spots = [on_curve(points, t) for t in (0.5, 0.36, 0.64, 0.22, 0.78)]
     free = ((x, y) for x, y in spots if all(abs(x - a) > 34 or abs(y - b) > 16 for a, b in taken))
     return next(free, spots[0])
@@ -279,7 +279,7 @@ def _named(edge: EdgeView) -> str:
 
 
 def _box(node: _Node) -> Iterator[Box | Line | Words]:
-    """A transaction: its outcome is told by its outline, its operations stand in it."""
+    """Return the shapes of a transaction; the outline shows its outcome."""
     x, y = node.x - node.width / 2, node.y - node.height / 2
     yield Box(
         x=x,
@@ -299,7 +299,7 @@ def _box(node: _Node) -> Iterator[Box | Line | Words]:
 
 
 def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
-    """Around an ellipse that is just large enough for the boxes and the labels between them."""
+    """Return the boxes around an ellipse just large enough for them and the labels between."""
     count = len(nodes)
     first = -math.pi / 2 - math.pi / max(count, 1)
     angles = [first + 2 * math.pi * i / max(count, 1) for i in range(count)]
@@ -315,7 +315,7 @@ def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _No
 
 
 def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
-    """Whether no boxes are near each other, and each label has room between its boxes."""
+    """Return whether no boxes are near each other, and each label fits between its boxes."""
     for a, b in combinations(nodes.values(), 2):
         across = abs(a.x - b.x) - (a.width + b.width) / 2
         down = abs(a.y - b.y) - (a.height + b.height) / 2
@@ -333,7 +333,7 @@ def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
 
 
 def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
-    """The way of each edge; edges that join the same two transactions are bent apart."""
+    """Return the path of each edge; edges between the same two transactions are bent apart."""
     together: dict[frozenset[int], int] = {}
     for edge in edges:
         together[frozenset(edge.ends)] = together.get(frozenset(edge.ends), 0) + 1
@@ -359,7 +359,7 @@ def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[
 
 
 def _border(node: _Node, towards: Point) -> Point:
-    """Where a line from the middle of a box towards a point leaves it."""
+    """Return where a line from the centre of a box towards a point leaves the box."""
     dx, dy = towards[0] - node.x, towards[1] - node.y
     scale = min(
         (node.width / 2 + 1.5) / max(1e-9, abs(dx)), (node.height / 2 + 1.5) / max(1e-9, abs(dy))
@@ -389,7 +389,7 @@ _HIGH: Final = 24.0  # a level's box
 def placed_levels(
     names: Collection[str],
 ) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
-    """Where levels of the library stand, the strongest at the top.
+    """Return the places of levels in the drawing of the lattice, the strongest at the top.
 
     Args:
         names: of the levels.
@@ -429,7 +429,7 @@ _LEGEND: Final = 240.0  # the longest line of it
 
 
 def lattice(levels: Levels) -> Picture:
-    """Draw where a history stands among the levels of the library, the strongest at the top."""
+    """Draw the verdicts of the levels of the library, the strongest at the top."""
     total, _, at, lines = placed_levels(levels.worth_listing())
     shapes: list[Box | Line | Shape | Words] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
@@ -463,7 +463,7 @@ def lattice(levels: Levels) -> Picture:
 
 
 def _key(violation: Violation) -> Drawn:
-    """What the lines and the boxes mean, of those that there are."""
+    """Return the legend of the lines and boxes that the drawing has."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
     used = {edge.relation.partition("[")[0] for edge in edges}
     shapes: list[Box | Line | Shape | Words] = []
@@ -475,7 +475,7 @@ def _key(violation: Violation) -> Drawn:
         shapes += [line, tip((40, y + 6), (0, y + 6), style.colour)]
         shapes.append(Words(x=48, y=y + 10, text=name, size=10, bold=True, colour=style.colour))
         left = 54 + max(width_of(one, 10, bold=True) for one in used)
-        shapes.append(Words(x=left, y=y + 10, text=style.says, size=10, colour=FAINT))
+        shapes.append(Words(x=left, y=y + 10, text=style.meaning, size=10, colour=FAINT))
         y += _LINE
     return _fitted(shapes) if shapes else Drawn(0, 0, [])
 
@@ -483,7 +483,7 @@ def _key(violation: Violation) -> Drawn:
 def _text(
     text: str, width: float, *, size: float = 10.5, bold: bool = False, colour: str = INK
 ) -> Drawn:
-    """Text in lines of about a width."""
+    """Return a text in lines of about this width."""
     text = " ".join(
         word if len(word) <= 60 else f"{word[:40]}…" for word in visible(text).split(" ")
     )
@@ -498,7 +498,7 @@ def _text(
 
 
 def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
-    """Parts below each other, from the left."""
+    """Return parts below each other, aligned at the left."""
     parts = [part for part in parts if part.shapes]
     shapes: list[Box | Line | Shape | Words] = []
     y = 0.0
@@ -509,7 +509,7 @@ def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
 
 
 def _row(nodes: Sequence[_Node]) -> Drawn:
-    """Boxes side by side, in rows that are not too wide."""
+    """Return boxes side by side, in rows of limited width."""
     shapes: list[Box | Line | Shape | Words] = []
     x = y = tallest = 0.0
     for node in nodes:
@@ -522,7 +522,7 @@ def _row(nodes: Sequence[_Node]) -> Drawn:
 
 
 def _fitted(shapes: Sequence[Box | Line | Shape | Words]) -> Drawn:
-    """Shapes moved such that they begin at 0, 0."""
+    """Return shapes moved such that they begin at 0, 0."""
     points: list[Point] = []
     for shape in shapes:
         match shape:

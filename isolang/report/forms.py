@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
-    """The graph of a violation; one without nodes for any other verdict."""
+    """Return the graph of a violation; for any other verdict, a graph without nodes."""
     import networkx as nx
 
     from isolang.verdict import Invalid
@@ -36,7 +36,7 @@ def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
 
 
 def dot(verdict: Verdict) -> str:
-    """The violation's graph for Graphviz."""
+    """Return the graph of the violation for Graphviz."""
     graph = graph_of(verdict)
     lines = ["digraph violation {", '  node [shape=box, fontname="sans-serif"];']
     for number, node in graph.nodes(data=True):
@@ -56,7 +56,7 @@ def dot(verdict: Verdict) -> str:
 
 
 def mermaid(verdict: Verdict) -> str:
-    """The violation's graph as a flow chart that Markdown pages draw."""
+    """Return the graph of the violation as a Mermaid flow chart for Markdown pages."""
     graph = graph_of(verdict)
     lines = ["flowchart LR"]
     for number, node in graph.nodes(data=True):
@@ -70,7 +70,7 @@ def mermaid(verdict: Verdict) -> str:
 
 
 def graphml(verdict: Verdict) -> str:
-    """The violation's graph for Gephi, yEd and other programs, with all attributes."""
+    """Return the graph of the violation as GraphML for Gephi, yEd and other programs."""
     import networkx as nx
 
     graph = graph_of(verdict)
@@ -82,7 +82,7 @@ def graphml(verdict: Verdict) -> str:
 
 
 def perfetto(verdict: Verdict) -> str:
-    """The history as Chrome's trace events: transactions are slices, edges are flows.
+    """Return the history as Chrome's trace events: transactions are slices, edges are flows.
 
     Open it in a viewer of such traces. Times are those of the history, as microseconds from its
     first event; without times, places in the file.
@@ -136,7 +136,7 @@ def perfetto(verdict: Verdict) -> str:
 
 
 def markdown(verdict: Verdict, *, command: str = "") -> str:
-    """A text for a bug report: the argument, the smallest part of the history, what made it.
+    """Return a bug report: the argument, the smallest part of the history, and how to repeat it.
 
     Args:
         verdict: of ``check``.
@@ -171,7 +171,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
 
 
 def markdown_of_report(report: Report) -> str:
-    """A report of what there is no verdict on, such as a file that cannot be read."""
+    """Return a report without a verdict, such as of a file that cannot be read."""
     lines = [f"**{report.verdict.upper()}** {_code(report.history)} {_prose(report.spec)}"]
     if report.reason:
         lines += ["", _prose(report.reason)]
@@ -179,7 +179,7 @@ def markdown_of_report(report: Report) -> str:
 
 
 def _caveats(caveats: Sequence[str]) -> list[str]:
-    """A list of what changes the meaning of a verdict, after an empty line."""
+    """Return the caveats of a verdict as a list, after an empty line."""
     return ["", *(f"* {_prose(one)}" for one in caveats)] if caveats else []
 
 
@@ -187,7 +187,7 @@ _LONGEST, _ENDS = 24, 4  # of longer cycles, so many edges are listed at each en
 
 
 def _argument(node: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """An argument as a list: its lemmas, the cases of a split, the edges of cycles."""
+    """Yield an argument as a list: its lemmas, the cases of a split, the edges of cycles."""
     item = f"{'  ' * depth}* "
     match node["kind"]:
         case "argument":
@@ -222,13 +222,13 @@ def _because(node: Mapping[str, Any]) -> str:
 
 
 def _called(op: Mapping[str, str]) -> str:
-    """An operation, and the line of the application that it comes from."""
+    """Return an operation, with the line of the application that it comes from."""
     where = f" {_code(op['caller'])}" if op["caller"] else ""
     return _code(op["text"]) + where
 
 
 def junit(reports: Iterable[tuple[Report, str]]) -> str:
-    """Reports as a file of test results: a test case for each history and level.
+    """Return reports as a JUnit file: a test case for each history and level.
 
     Args:
         reports: each with its text, which is the body of what failed.
@@ -259,7 +259,7 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif(reports: Iterable[tuple[Report, str]]) -> str:
-    """Reports as SARIF 2.1.0: each violation at the lines that caused it.
+    """Return reports as SARIF 2.1.0: each violation at the lines that caused it.
 
     These are lines of the application where the recording knows them, else those of the history.
     A valid verdict that means less than it says is a note.
@@ -302,7 +302,7 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif_of_lint(findings: Iterable[Mapping[str, Any]]) -> str:
-    """What ``spec lint`` found, as SARIF 2.1.0: what code scanners of forges show beside the line.
+    """Return the findings of ``spec lint`` as SARIF 2.1.0, which forges show next to the lines.
 
     Args:
         findings: the objects of docs/schema/spec-lint.json.
@@ -354,13 +354,13 @@ FORMS: Final[Mapping[str, Callable[[Verdict], str]]] = {
     "mermaid": mermaid,
     "perfetto": perfetto,
 }
-"""Names of ``--output`` to what gives the text of one verdict."""
+"""By name of ``--output``: the function that returns the text of one verdict."""
 
 _STATUS: Final = {"c": "committed", "a": "aborted", "m": "maybe", "i": "initial"}
 
 
 def _edges(graph: MultiDiGraph[int]) -> list[tuple[int, int, dict[str, Any]]]:
-    """The edges, each once, though several cycles of the argument may have it."""
+    """Return the edges of an argument, each once, though several cycles may have it."""
     seen: dict[tuple[int, int, str, str], tuple[int, int, dict[str, Any]]] = {}
     for a, b, data in graph.edges(data=True):
         # The conclusion comes last, and is what counts.
@@ -386,26 +386,26 @@ def _operation(columns: Columns, op: int) -> str:
 
 
 def _visible_lines(text: str) -> str:
-    """The text with what a terminal would obey as escapes; its line breaks stay."""
+    """Return a text with the characters escaped that a terminal would obey, except line breaks."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def _quoted(text: str) -> str:
-    """A string of Graphviz."""
+    """Return a text as a string of Graphviz."""
     shown = _visible_lines(cut(text))
     escaped = shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def _entities(text: str) -> str:
-    """Text in a label of Mermaid, in which only entities are safe."""
+    """Return a text for a label of Mermaid, in which only entities are safe."""
     return "".join(
         c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in _visible_lines(cut(text))
     )
 
 
 def _xml_text(text: str) -> str:
-    """Text for XML, which cannot hold most control characters; all that is hidden is an escape."""
+    """Return a text for XML, with hidden characters escaped, most of which XML forbids."""
     return re.sub("[\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", _visible_lines(text))
 
 
@@ -415,7 +415,7 @@ _LINKED: Final = re.compile(r"://|www\.|@|mailto:|xmpp:", re.IGNORECASE)
 
 
 def _prose(text: str) -> str:
-    """Text of a paragraph, a list or a cell that means nothing to Markdown.
+    """Return a text escaped for a paragraph, a list or a cell of Markdown.
 
     Escapes do not stop addresses and names after ``@`` from becoming links; code does.
     """
@@ -425,12 +425,12 @@ def _prose(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """The length of the longest run of backticks."""
+    """Return the length of the longest run of backticks."""
     return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _code(text: str) -> str:
-    """Text as code, between more backticks than it has in a run."""
+    """Return a text as code, between more backticks than its longest run."""
     shown = visible(text)
     ticks = "`" * (1 + _longest_run(shown))
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
@@ -438,5 +438,5 @@ def _code(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Code in a cell of a table, in which a bar ends the cell even there."""
+    """Return code for a cell of a table, where a bar would end the cell even inside code."""
     return text.replace("|", "\\|")

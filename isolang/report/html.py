@@ -49,7 +49,7 @@ def page(
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Make the page of a verdict.
+    """Return the page of a verdict.
 
     Args:
         verdict: of ``check``.
@@ -98,7 +98,7 @@ def save_page(text: str, path: Path) -> str:
 
 @cache
 def _frame() -> tuple[str, str]:
-    """What stands before and after the contents."""
+    """Return the parts of the page before and after the contents."""
     here = files("isolang.report")
     style = (here / "page/style.css").read_text("utf-8")
     script = "\n".join((here / name).read_text("utf-8") for name in _SCRIPTS)

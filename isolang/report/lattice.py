@@ -1,4 +1,4 @@
-"""The lattice of levels as a page, as Graphviz, and drawn."""
+"""Writes the lattice of levels as a page, for Graphviz, and as a drawing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ITEMS: Final = TextWrapper(
 _HISTORIES = (
     "The history is allowed by the weaker level and forbidden by the stronger one, and none with "
     "fewer transactions, then operations, then keys is. `->` is within a session, `||` between "
-    "sessions, `@` the time from and to, `%` the group, `^` the level that a transaction asked for "
+    "sessions, `@` the time from and to, `%` the group, `^` the level that a transaction requested "
     "(`k` is one that no specification names); `rp(x,none)` is a predicate read of the rows of x, "
     "which found none."
 )
@@ -35,7 +35,7 @@ _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
 def svg(found: Lattice) -> str:
-    """The lattice, the strongest levels at the top; pointing at an edge shows its history."""
+    """Return the lattice as SVG, the strongest levels at the top; each edge shows its history."""
     rows, ways = layers([same[0] for same in found.order.classes], found.order.edges)
 
     def wide(node: Node) -> float:
@@ -79,7 +79,7 @@ def svg(found: Lattice) -> str:
 
 
 def dot(found: Lattice) -> str:
-    """The lattice for Graphviz."""
+    """Return the lattice for Graphviz."""
     lines = ["digraph levels {", "  node [shape=box, style=rounded];"]
     lines += [f'  "{same[0]}" [tooltip="{" = ".join(same)}"];' for same in found.order.classes]
     lines += [
@@ -94,7 +94,7 @@ def _example(implication: Implication) -> str:
 
 
 def markdown(found: Lattice) -> str:
-    """The page of the lattice."""
+    """Return the lattice as a page in Markdown."""
     return "\n".join(_page(found)) + "\n"
 
 
@@ -124,8 +124,8 @@ def _page(found: Lattice) -> Iterator[str]:
     yield "| stronger | weaker | history | anomaly |"
     yield "|---|---|---|---|"
     for (a, b), implication in found.converses.items():
-        told = implication.witness
-        anomaly = "" if told is None else told.violation.violation.anomaly
+        witness = implication.witness
+        anomaly = "" if witness is None else witness.violation.violation.anomaly
         shown = _example(implication).replace("|", "\\|")
         yield f"| `{a}` | `{b}` | `{shown}` | {anomaly} |"
     yield ""
@@ -139,6 +139,6 @@ def _page(found: Lattice) -> Iterator[str]:
     first = {same[0] for same in order.classes}
     if unknown := [pair for pair in order.searched if first.issuperset(pair)]:
         yield ""
-        yield "## Not found out"
+        yield "## Unknown"
         yield ""
         yield from (f"* whether `{a}` implies `{b}`" for a, b in unknown)

@@ -1,4 +1,4 @@
-"""Layers: the nodes of a graph without cycles in rows, such that all edges lead downwards."""
+"""Arranges the nodes of an acyclic graph in rows, such that all edges lead downwards."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from itertools import pairwise
 from typing import TypeAlias
 
 Node: TypeAlias = tuple[str, str, int]
-"""A name, nothing, and its row; or the place in a row of an edge that passes it, by both ends."""
+"""A name, an empty text, and its row; or both ends of an edge that passes a row, and the row."""
 
 
 def layers(
     names: Sequence[str], edges: Sequence[tuple[str, str]]
 ) -> tuple[list[list[Node]], dict[tuple[str, str], list[Node]]]:
-    """Put nodes in rows, each below all that lead to it, and say the way of each edge by row.
+    """Return the nodes in rows, each below its predecessors, and the way of each edge by row.
 
-    Where an edge passes a row without a node of its own, it has a place there, so that it does not
-    run through another one. Neighbours are moved near each other (K. Sugiyama and others, 1981).
+    An edge that passes a row has a place in it, so that it does not run through another node.
+    Neighbours are moved near each other (K. Sugiyama and others, 1981).
     """
     depth: dict[str, int] = {}
 
@@ -39,11 +39,11 @@ def layers(
             near.setdefault(one, []).append(other)
             near.setdefault(other, []).append(one)
 
-    def sort(row: list[Node], beside: int) -> None:
+    def sort(row: list[Node], side: int) -> None:
         at = {node: i - len(other) / 2 for other in rows for i, node in enumerate(other)}
 
         def mean(node: Node) -> tuple[float, Node]:
-            found = [at[other] for other in near.get(node, ()) if other[2] == node[2] + beside]
+            found = [at[other] for other in near.get(node, ()) if other[2] == node[2] + side]
             return (sum(found) / len(found) if found else at[node]), node
 
         row.sort(key=mean)

@@ -1,4 +1,4 @@
-"""An order of the transactions that explains a valid history, from the witness of its verdict."""
+"""Finds an order of the transactions that explains a valid history, from its witness."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 50_000
-"""Transactions of the longest history that is put in order; nobody reads a longer list."""
+"""The most transactions that are listed in order; a longer list is not readable."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def order_of(verdict: Valid) -> Order | None:
-    """The strongest order that the witness shows; ``None`` if it shows none, or is too long."""
+    """Return the strongest order that the witness shows; ``None`` for none or a long history."""
     from isolang.certify.proofs import Witness
 
     if verdict.history.columns.transactions() > LONGEST:
@@ -65,7 +65,7 @@ def order_of(verdict: Valid) -> Order | None:
 
 
 def _effective(history: History, witness: Witness) -> list[int]:
-    """The transactions that took effect: committed, or read from, or in a version order."""
+    """Return the transactions that took effect: committed, or read from, or in a version order."""
     there = np.asarray(history.columns.txn_status) == c.COMMITTED
     sources = witness.source[witness.source >= 0]
     for txns in (sources[sources < history.t0], witness.order_txn):
@@ -86,7 +86,7 @@ def _session_order(history: History) -> Iterator[tuple[int, int]]:
 def _dependencies(
     history: History, witness: Witness
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
-    """The edges ``wr``, ``ww`` and ``rw``; of ``ww`` and ``rw`` those to the next version only."""
+    """Return the edges ``wr``, ``ww`` and ``rw``; the latter two to the next version only."""
     columns, t0 = history.columns, history.t0
     start, writers = witness.order_start.tolist(), witness.order_txn.tolist()
     following: list[dict[int, int]] = []
@@ -114,7 +114,7 @@ def _dependencies(
 def _sorted(
     history: History, txns: list[int], edges: Iterable[tuple[int, int]]
 ) -> list[int] | None:
-    """Sort by the edges, and by begin where they leave a choice; ``None`` if there is a cycle."""
+    """Return a topological order of the edges, by begin as far as possible; ``None`` on a cycle."""
     place = {txn: i for i, txn in enumerate(txns)}
     successors: dict[int, list[int]] = {}
     waiting = dict.fromkeys(txns, 0)

@@ -92,7 +92,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
-    """About how wide a text is; rather too wide than too narrow."""
+    """Return an upper estimate of the width of a text."""
 
     def one(character: str) -> float:
         if unicodedata.east_asian_width(character) in "WF":
@@ -110,7 +110,7 @@ _TIP: Final = 8.0
 
 
 def tip(end: Point, before: Point, colour: str) -> Shape:
-    """The head of an arrow that comes from one point and ends at another."""
+    """Return the head of an arrow from one point to another."""
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
     dx, dy = dx / length, dy / length
@@ -121,7 +121,7 @@ def tip(end: Point, before: Point, colour: str) -> Shape:
 
 
 def on_curve(points: Sequence[Point], t: float) -> Point:
-    """The point of a line or curve at t, from 0 to 1 (P. de Casteljau)."""
+    """Return the point of a line or curve at t, from 0 to 1 (P. de Casteljau)."""
     now = list(points)
     while len(now) > 1:
         now = [
@@ -131,7 +131,7 @@ def on_curve(points: Sequence[Point], t: float) -> Point:
 
 
 def svg(picture: Picture) -> str:
-    """The picture as an SVG file, which needs no fonts of its own."""
+    """Return the picture as an SVG file, which embeds no fonts."""
     width, height = (f"{x:.0f}" for x in (picture.width, picture.height))
     sans, mono = (", ".join(f"'{f}'" if " " in f else f for f in names) for names in (_SANS, _MONO))
     lines = [
@@ -179,7 +179,7 @@ def _dashed(dash: Sequence[float]) -> str:
 
 
 def save_picture(picture: Picture, path: str | Path) -> str:
-    """Write a picture to a file, whose name says how (``KINDS``).
+    """Write a picture to a file, in the format of its name (``KINDS``).
 
     Returns:
         The name of the file.
@@ -202,26 +202,28 @@ def save_picture(picture: Picture, path: str | Path) -> str:
 
 
 def require_kind(path: str | Path) -> None:
-    """See that there can be a picture of this name.
+    """Check that a picture can be written to a file of this name.
 
     Raises:
-        OptionError: there cannot.
+        OptionError: it cannot.
     """
     from importlib.util import find_spec
 
     path = Path(path)
     if path.suffix not in KINDS:
-        raise OptionError(f"--plot: no kind of picture (got {path}, expected {', '.join(KINDS)})")
+        raise OptionError(
+            f"--plot: unknown kind of picture (got {path}, expected {', '.join(KINDS)})"
+        )
     if not path.absolute().parent.is_dir():
-        raise OptionError(f"--plot: there is no folder for it (got {path})")
+        raise OptionError(f"--plot: the folder does not exist (got {path})")
     if path.suffix != ".svg" and find_spec("matplotlib") is None:
         raise OptionError(
-            f"--plot {path} needs matplotlib; pip install 'isolang[plot]', or ask for .svg"
+            f"--plot {path} needs matplotlib; pip install 'isolang[plot]', or use .svg"
         )
 
 
 def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
-    """Draw with matplotlib, one unit a point."""
+    """Draw a picture with matplotlib; one unit is a point."""
     import logging
     import warnings
 
@@ -310,5 +312,5 @@ _HIDDEN: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """The same, with what would not be seen, or would turn the direction of text, as escapes."""
+    """Return a text with invisible characters, and those that reorder text, as escapes."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Pages that are tables and pictures: one file, no network, a content security policy by hash."""
+"""Writes pages of tables and pictures: one file, no network, a security policy by hash."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from isolang.report.picture import Picture, svg, visible
 
 
 def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> str:
-    """Put the body of a page into the file.
+    """Return a page with this body.
 
     Args:
-        title: what the page is called.
-        body: HTML; whatever is from elsewhere has been escaped (``text``).
+        title: the title of the page.
+        body: HTML, in which :func:`text` has escaped all foreign text.
         script: the name of a script of ``page/``; empty for none.
-        refresh: seconds after which it loads itself again; 0: never.
+        refresh: seconds after which the page reloads itself; 0 for never.
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
     code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""
@@ -35,29 +35,29 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
 
 
 def hashed(code: str) -> str:
-    """The hash by which a content security policy allows a script or a style."""
+    """Return the hash by which a content security policy allows a script or a style."""
     digest = hashlib.sha256(code.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def text(value: str) -> str:
-    """Text as HTML that is nothing but this text."""
+    """Return a text escaped for HTML."""
     return escape(visible(value))
 
 
 def figure(picture: Picture, *, caption: str = "") -> str:
-    """A picture in the page."""
-    said = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
-    return f'<figure class="wide">{svg(picture)}{said}</figure>'
+    """Return a picture as HTML."""
+    below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
+    return f'<figure class="wide">{svg(picture)}{below}</figure>'
 
 
 def table(heads: list[str], rows: list[list[str]], *, numbers: frozenset[int] = frozenset()) -> str:
-    """A table that the script ``sort.js`` sorts by the column that is chosen.
+    """Return a table as HTML, which the script ``sort.js`` sorts by the selected column.
 
     Args:
-        heads: of the columns.
+        heads: the heads of the columns.
         rows: the texts of the cells.
-        numbers: the columns that hold numbers.
+        numbers: the columns of numbers.
     """
     head = "".join(f'<th scope="col"><button>{text(name)}</button></th>' for name in heads)
     body = "".join(

@@ -1,6 +1,6 @@
-"""How relations are drawn, in every picture: by a colour, by dashes, and in words.
+"""The colours, dashes and words with which every picture draws relations.
 
-Which colour, and what the words are, is in the vocabulary.
+The vocabulary defines the colour and the words of each relation.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from isolang.language.vocabulary import VOCABULARY, Colour, relation_of
 
 
 class Style(Struct, frozen=True):
-    """How the edges of a relation are drawn.
+    """The style of the edges of a relation.
 
     Attributes:
-        colour: on a white ground.
-        dash: how long lines and gaps are, in turn; empty for a line without gaps.
-        says: what an edge from one transaction to a second one means.
+        colour: the colour on a white ground.
+        dash: the lengths of dashes and gaps in turn; empty for a solid line.
+        meaning: the meaning of an edge from a first transaction to a second one.
     """
 
     colour: str = "#1b1f24"
     dash: tuple[float, ...] = ()
-    says: str = ""
+    meaning: str = ""
 
 
 COLOURS: Final[Mapping[Colour, str]] = {
@@ -34,24 +34,24 @@ COLOURS: Final[Mapping[Colour, str]] = {
     "order": "#57606a",
     "time": "#8250df",
 }
-"""On a white ground; the page has others for a dark one (``page/style.css``)."""
+"""The colours on a white ground; ``page/style.css`` has others for a dark one."""
 
 RELATIONS: Final[Mapping[str, Style]] = {
     word.name: Style(COLOURS[word.colour], word.dash, word.between("the first", "the second"))
     for word in VOCABULARY
     if word.letter
 }
-"""How edges of each relation are drawn."""
+"""The style of the edges of each relation."""
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """The same for the page's scripts.
+    """The style of the edges of a relation for the scripts of a page.
 
     Attributes:
-        colour: its name, as classes and variables of ``page/style.css`` have it.
-        dash: how long lines and gaps are, in turn.
-        long: what the legend says.
-        late: whether edges enter a transaction where it ends.
+        colour: the name of the colour in the classes and variables of ``page/style.css``.
+        dash: the lengths of dashes and gaps in turn.
+        long: the text of the legend.
+        late: whether edges enter a transaction at its end.
     """
 
     colour: Colour
@@ -64,7 +64,7 @@ DRAWINGS: Final[dict[str, Drawing]] = {
     word.name: Drawing(
         colour=word.colour,
         dash=word.dash,
-        long=f"{word.name}: {RELATIONS[word.name].says}",
+        long=f"{word.name}: {RELATIONS[word.name].meaning}",
         late=word.joins[1] == "end",
     )
     for word in VOCABULARY
@@ -73,5 +73,5 @@ DRAWINGS: Final[dict[str, Drawing]] = {
 
 
 def style_of(relation: str) -> Style:
-    """The style of a relation, or of a part of one, such as ``rt[W,R]``."""
+    """Return the style of a relation, or of a part of one, such as ``rt[W,R]``."""
     return RELATIONS.get(relation_of(relation), Style())

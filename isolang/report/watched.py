@@ -1,4 +1,4 @@
-"""The page of a watch: how it goes over time."""
+"""Writes the page of a watch: its numbers over time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Curve(Struct, frozen=True, kw_only=True):
     """One number over time.
 
     Attributes:
-        name: what it is, with its unit.
-        values: at the times of the course.
+        name: the name of the number, with its unit.
+        values: its values over time.
     """
 
     name: str
@@ -38,22 +38,22 @@ def watched_page(
     title: str,
     *,
     outcome: str,
-    said: Sequence[tuple[str, str]],
+    rows: Sequence[tuple[str, str]],
     seconds: Sequence[float],
     curves: Sequence[Curve],
     refresh: int = 0,
 ) -> str:
-    """Make the page.
+    """Return the page.
 
     Args:
-        title: what is watched.
-        outcome: ``valid`` so far, or what was found.
-        said: names and values of what there is to say.
-        seconds: since the beginning, of each point.
-        curves: over them.
-        refresh: seconds after which the page loads itself again; 0: never.
+        title: the names of the logs.
+        outcome: the outcome so far.
+        rows: names and values to list.
+        seconds: the time of each point since the beginning.
+        curves: the curves over these times.
+        refresh: seconds after which the page reloads itself; 0 for never.
     """
-    rows = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in said)
+    list_ = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows)
     when = "now" if refresh else "in the end"
     colour = _CLASSES.get(outcome, "unknown")
     pictures = "".join(
@@ -62,13 +62,13 @@ def watched_page(
     )
     body = (
         f'<h1><span class="{colour}">{text(outcome.upper())}</span> {text(title)}</h1>'
-        f'<dl>{rows}</dl><div class="beside">{pictures}</div>'
+        f'<dl>{list_}</dl><div class="beside">{pictures}</div>'
     )
     return plain_page(f"{outcome.upper()} {title}", body, refresh=refresh)
 
 
 def _thinned(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """At most so many points; of several the largest."""
+    """Return at most ``_MOST`` points; each is the largest of several."""
     step = max(1, math.ceil(len(seconds) / _MOST))
     starts = range(0, len(seconds), step)
     return (
@@ -111,7 +111,7 @@ def _picture(curve: Curve, seconds: list[float], values: list[float], *, when: s
 
 
 def _round(value: float) -> float:
-    """The next number above that reads well."""
+    """Return the next round number above a value."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -119,7 +119,7 @@ def _round(value: float) -> float:
 
 
 def _short(value: float) -> str:
-    """A number in few characters.
+    """Return a number in few characters.
 
     >>> _short(1500), _short(2_000_000), _short(0.5), _short(7)
     ('1.5 k', '2 M', '0.5', '7')
@@ -131,7 +131,7 @@ def _short(value: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """A time since the beginning.
+    """Return a duration as text.
 
     >>> _clock(75), _clock(7322), _clock(2)
     ('1:15', '2:02:02', '2 s')

@@ -481,4 +481,4 @@ def test_the_violation_that_is_told_is_among_all(capfd, files):
 def test_text_says_between_which_levels_a_history_stands(capfd):
     """Where that is found out at once; a large one is left to `isocheck levels`."""
     found = run_here(capfd, "--spec", "si", str(ROOT / "examples" / "on-call.edn"))
-    assert "strongest that holds: strong-si; weakest that does not: pl-3" in found.out
+    assert "strongest satisfied: strong-si; weakest violated: pl-3" in found.out

@@ -194,7 +194,7 @@ def test_lint_names_a_level_that_no_second_writer_satisfies(capfd, folder):
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr as c\nempty ww \\ init as d\n')
     run = run_here(capfd, "spec", "lint", "--seconds", "0.4", "a.iso")
     assert run.code == 1
-    said = "a.iso:2:1: warning: no history in which two transactions write one key satisfies this\n"
+    said = "warning: no history in which two transactions write the same key satisfies this\n"
     assert said in run.out
 
 
@@ -229,7 +229,7 @@ def test_lint_looks_at_two_reads_of_one_key(capfd, folder, check):
         'forbids "w(x,1) || w(x,2) || r(x,1) r(x,2)"\n'
     )
     run = run_here(capfd, "spec", "lint", "a.iso")
-    assert (run.code, run.out) == (0, "a.iso: nothing found; 1 example as said\n")
+    assert (run.code, run.out) == (0, "a.iso: nothing found; 1 example as stated\n")
 
 
 def test_lint_believes_an_example_that_is_larger_than_the_search(capfd, folder):
@@ -242,7 +242,7 @@ def test_lint_believes_an_example_that_is_larger_than_the_search(capfd, folder):
     (folder / "b.iso").write_text(f'{check}forbids "{text}"\n')
     run = run_here(capfd, "spec", "lint", "a.iso", "b.iso")
     assert "a.iso:3:1: warning: check `c` cannot fail\n" in run.out
-    assert "b.iso: nothing found; 1 example as said\n" in run.out
+    assert "b.iso: nothing found; 1 example as stated\n" in run.out
 
 
 def test_lint_says_what_small_histories_lack(capfd, folder):
@@ -364,5 +364,5 @@ def test_lint_finds_a_serial_history_that_is_refused(capfd, folder):
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic so | wr | ww | rw^-1 as c\n')
     run = run_here(capfd, "spec", "lint", "a.iso")
     assert run.code == 1
-    said = "a.iso:2:1: warning: a serial history is refused: r(x,nil) @0-1 -> w(x,2) @2-5\n"
+    said = "a.iso:2:1: warning: this serial history is forbidden: r(x,nil) @0-1 -> w(x,2) @2-5\n"
     assert said in run.out

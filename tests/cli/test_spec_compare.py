@@ -98,7 +98,7 @@ def test_a_bounded_answer_is_part_of_the_headline(folder, capfd):
     run = run_here(capfd, "spec", "compare", "b.iso", "a.iso", "--transactions", "2", "--keys", "2")
     assert run.out.startswith("b.iso is weaker than a.iso up to 2 transactions\n")
     run = run_here(capfd, "spec", "compare", "b.iso", "a.iso", "--seconds", "0")
-    assert run.out.startswith("b.iso and a.iso: not found out\n")
+    assert run.out.startswith("how b.iso and a.iso compare is unknown\n")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_the_lattice_is_printed(folder, capfd, monkeypatch):
     assert run.code == 0
     assert "cc = cc-vis = cc-adya" in run.out
     assert any(line.split()[:3] == ["ser", "=>", "si"] for line in run.out.splitlines())
-    assert "not found out" not in run.out
+    assert "unknown" not in run.out
     assert (folder / "l.svg").read_text().startswith("<svg")
 
 

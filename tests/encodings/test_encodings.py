@@ -25,7 +25,7 @@ from isolang.encodings.registry import ENCODINGS
 from isolang.encodings.relational.formula import RelationalInput
 from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
-from isolang.output.contest import Row
+from isolang.output.contest import ContestRow
 from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph
@@ -457,7 +457,7 @@ def test_compare_ends_what_takes_too_long(tmp_path, capfd):
 
 def test_compare_notices_disagreements():
     rows = {
-        verdict: Row(
+        verdict: ContestRow(
             history="h", spec="s", encoding="e", solver="s", prune_stage="none", detail="d",
             verdict=verdict,
         )

@@ -8,7 +8,7 @@ from support.paths import ROOT
 import isolang
 from isolang.cli.plot import time_against_size
 from isolang.history import History, Transaction
-from isolang.output.contest import Row
+from isolang.output.contest import ContestRow
 from isolang.pipeline.levels import levels_of
 from isolang.report import course_of, page
 from isolang.report.contest import html
@@ -224,9 +224,9 @@ def test_a_column_of_the_contest_sorts_when_it_is_chosen(chromium, tmp_path):
     """By size and not by text; what is missing comes last, whichever way."""
     common = {"history": "<h>", "transactions": 100, "spec": "si", "encoding": "e"}
     rows = [
-        Row(solver="slow", verdict="valid", total=11.5, **common),
-        Row(solver="fast", verdict="valid", total=2.25, **common),
-        Row(solver="never", verdict="unknown", total=None, detail="timeout", **common),
+        ContestRow(solver="slow", verdict="valid", total=11.5, **common),
+        ContestRow(solver="fast", verdict="valid", total=2.25, **common),
+        ContestRow(solver="never", verdict="unknown", total=None, detail="timeout", **common),
     ]
     path = tmp_path / "contest.html"
     path.write_text(html(rows, time_against_size(rows), messages=["a & b disagree"]))

@@ -35,8 +35,8 @@ def test_a_figure_names_every_edge_and_what_it_rests_on():
     said = words(figure(isolang.check(ON_CALL, "ser")))
     assert {"T4", "T5", "rw :bob (1)", "rw :alice (2)"} <= set(said)
     assert any(line.startswith("(1) T1 wrote :bob = 1") for line in said)
-    assert RELATIONS["rw"].says in said
-    assert RELATIONS["wr"].says not in said
+    assert RELATIONS["rw"].meaning in said
+    assert RELATIONS["wr"].meaning not in said
 
 
 def test_relations_are_told_apart_without_colour():

@@ -195,6 +195,6 @@ def test_the_page_draws_the_relations_that_there_are():
     for name, one in drawn.items():
         style = RELATIONS[name]
         assert tuple(one["dash"]) == style.dash
-        assert one["long"] == f"{name}: {style.says}"
+        assert one["long"] == f"{name}: {style.meaning}"
         assert f"--{one['colour']}: {style.colour};" in text
     assert {one["colour"] for one in drawn.values()} == set(COLOURS)

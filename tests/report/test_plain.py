@@ -7,12 +7,12 @@ import re
 from support.cli import VALID, run_here
 
 from isolang.cli.plot import time_against_size
-from isolang.output.contest import Row
+from isolang.output.contest import ContestRow
 from isolang.report.contest import html
 
 
 def row(solver, total, **more):
-    return Row(
+    return ContestRow(
         history="<h>", transactions=100, spec="si", encoding="e", solver=solver, verdict="valid",
         total=total, **more,
     )  # fmt: skip

@@ -26,8 +26,8 @@ function relaxed(how, outcome) {
   const start = how[0].toUpperCase() + how.slice(1);
   if (outcome === "valid") return `${start}, the history satisfies ${name}.`;
   if (outcome === "invalid") return `${start}, the history violates ${name} all the same.`;
-  return `Whether it satisfies ${name} ${how} is not known: in a large history that costs as much ` +
-    "as this verdict. isocheck levels finds it out.";
+  return `Whether it satisfies ${name} ${how} was not checked: for a large history that takes as long ` +
+    "as this verdict; isocheck levels decides it.";
 }
 
 function orderSentence() {

@@ -203,4 +203,4 @@ def test_what_was_not_seen_is_no_script(capfd, tmp_path, monkeypatch):
     assert (seen.code, seen.out.count("COMMIT")) == (0, 2)
     done = run_here(capfd, "litmus", "si", "ser", "--run", "memory", "--script", "sql")
     assert done.code == 2
-    assert "did not show the history" in done.err
+    assert "did not produce the history" in done.err
