@@ -192,7 +192,7 @@ def test_names_without_effect_are_said() -> None:
     ("asked", "said"),
     [
         ("ser", set()),
-        ("serial", {"level", "asked"}),
+        ("serial", {"level", "requested"}),
     ],
 )
 def test_levels_that_nobody_asked_for_are_news_only_if_none_was(asked: str, said: set[str]) -> None:
