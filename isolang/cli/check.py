@@ -269,14 +269,14 @@ def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None
 
 
 def _errors_only(report: Report, remarks: Remarks) -> None:
-    """Say what cannot be used, which is no verdict, and what changes the meaning of one."""
+    """Print only errors, and the caveats of a verdict."""
     if report.verdict == "error":
         warn(f"{report.history}: {report.reason}")
     remarks.warn_about(report, caveats=True)
 
 
 def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
-    """Print each verdict as Markdown, also those that there are not, with an empty line between."""
+    """Return a function that prints reports as Markdown, separated by empty lines."""
     from isolang.report.forms import markdown_of_report
 
     first = True
@@ -292,7 +292,7 @@ def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
 
 
 def _draw(report: Report, remarks: Remarks) -> None:
-    """Print the form that was asked for; where there is no verdict, say why not."""
+    """Print the requested form of a verdict; without a verdict, print the reason."""
     if report.drawn is None:
         warn(f"{report.history}: {report.reason}")
     else:
@@ -301,15 +301,15 @@ def _draw(report: Report, remarks: Remarks) -> None:
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
-    """See that the pairs exist, are installed and apply, before any history is read."""
-    wanted = (options.encoding, options.solver, options.prune)
-    if set(wanted) == {"auto"} and not cross_check:
+    """Check that the pairs exist, are installed and apply, before any history is read."""
+    names = (options.encoding, options.solver, options.prune)
+    if set(names) == {"auto"} and not cross_check:
         return
     from isolang.errors import SolverError
     from isolang.solvers.registry import choose_pair
 
     try:
-        chosen, _ = choose_pair(*wanted, route=route)
+        chosen, _ = choose_pair(*names, route=route)
         if cross_check:
             from isolang.pipeline.crosscheck import partners
 

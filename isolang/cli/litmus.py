@@ -140,8 +140,8 @@ def litmus(
         levels = _levels(playing, suite=suite, script=bool(script))
         cases = _cases(what or [], spec, include, skipped, suite=suite, progress=bar.phase)
     questions = [case.question for case in cases]
-    told = suite and not sys.stderr.isatty()  # where no bar is drawn
-    if told:
+    announce = suite and not sys.stderr.isatty()  # where no bar is drawn
+    if announce:
         warn(f"{len(cases)} programs, each to be played at {_many(len(levels), 'level')}")
     rows = []
     with Bar(len(levels) * len(cases)) as bar:
@@ -152,7 +152,7 @@ def litmus(
                 bar.step()
 
             rows.append(observe(questions, playing, name, progress=playing_now))
-            if told:
+            if announce:
                 warn(f"played at {escaped(name)}: {len(rows)} of {_many(len(levels), 'level')}")
     if script:
         print_data(_script(cases, rows, playing, script))
@@ -166,7 +166,7 @@ def litmus(
     else:
         print_lines(*_program(cases[0]))
         for row in rows:
-            print_lines("", *_said(cases[0], row[0]))
+            print_lines("", *_result_lines(cases[0], row[0]))
     seen = any(one.violations or one.same for one in results)
     return EXIT_INVALID if seen else EXIT_VALID
 
@@ -388,7 +388,7 @@ def _count(found: Observed) -> str:
     return f"all {played}" if found.complete else f"{played} of {found.possible:,}"
 
 
-def _said(case: Case, found: Observed) -> Iterator[str]:
+def _result_lines(case: Case, found: Observed) -> Iterator[str]:
     where = f"{escaped(found.database)}, {escaped(found.level)}"
     if not found.possible:
         yield f"{where}: no interleaving is possible: a read comes before the write it returns"

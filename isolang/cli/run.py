@@ -339,7 +339,7 @@ def _print_watched(
             print_lines("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
         render(report, console(sys.stdout))
         print_lines(*(f"  in the history: {escaped(place)}" for place in found.places))
-        print_lines(*_besides(report, recorded))
+        print_lines(*_summary_lines(report, recorded))
         if judged is None:
             print_lines(
                 f"  isocheck verify {escaped(found.folder)} {escaped(str(recorded.path))} checks it"
@@ -367,7 +367,7 @@ def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
     from isolang.report.forms import junit, sarif
 
     text = "\n".join(
-        [text_of_report(report), "", *_besides(report, judged.recorded, judged.smallest)]
+        [text_of_report(report), "", *_summary_lines(report, judged.recorded, judged.smallest)]
     )
     return print_data((junit if form == "junit" else sarif)([(report, text)]))
 
@@ -380,9 +380,9 @@ def report_of_run(judged: Judged) -> RunReport:
         certificate=None if judged.certificate is None else str(judged.certificate),
         minimal=None if judged.minimal is None else str(judged.minimal),
     )
-    told = _with_run(base, ran, doubts=judged.doubts)
+    report = _with_run(base, ran, doubts=judged.doubts)
     return replace(
-        told,
+        report,
         strongest=tuple(judged.strongest),
         first_transaction=judged.first,
         statements={name: tuple(sent) for name, sent in judged.statements.items()},
@@ -393,9 +393,9 @@ def report_of_run(judged: Judged) -> RunReport:
 
 def _with_run(report: Report, ran: Run, *, doubts: Sequence[Doubt]) -> RunReport:
     state, settings = ran.state, ran.settings
-    told = (*report.caveats, *(doubt.text for doubt in doubts))
+    caveats = (*report.caveats, *(doubt.text for doubt in doubts))
     return RunReport(
-        **asdict(replace(report, caveats=told)),
+        **asdict(replace(report, caveats=caveats)),
         database=ran.version,
         isolation=ran.level.name,
         workload=settings.workload,
@@ -422,11 +422,11 @@ def _print(report: RunReport, judged: Judged) -> None:
     if report.grave and report.verdict == "valid":
         print_lines("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
     render(report, console(sys.stdout))
-    print_lines(*_besides(report, judged.recorded, judged.smallest))
+    print_lines(*_summary_lines(report, judged.recorded, judged.smallest))
     sys.stdout.flush()
 
 
-def _besides(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
+def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
     """Yield the lines after the report of the check: doubts, statements, and facts of the run."""
     for doubt in report.doubts:
         yield f"  note: {escaped(doubt)}"

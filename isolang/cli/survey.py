@@ -59,11 +59,11 @@ def run_survey(
         rows = {"database": found.database, "saved in": settings.folder, "page": page}
         print_lines("", *(f"  {name:<10}{escaped(text)}" for name, text in rows.items() if text))
     if earlier is not None:
-        tell = print_lines if output == "text" else warn
-        tell("", f"  against {escaped(against)}, {escaped(earlier.database)}:")
-        tell(*(f"  {one.kind:<10}{escaped(one.text)}" for one in new or ()))
+        show = print_lines if output == "text" else warn
+        show("", f"  against {escaped(against)}, {escaped(earlier.database)}:")
+        show(*(f"  {one.kind:<10}{escaped(one.text)}" for one in new or ()))
         if not new:
-            tell("  nothing new")
+            show("  nothing new")
     warn(*(escaped(f"isocheck: not saved: {one}") for one in unsaved))
     outcomes = {cell.outcome for cell in found.cells}
     known = earlier is not None and not any(one.kind == "violation" for one in new)
