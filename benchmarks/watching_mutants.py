@@ -34,7 +34,7 @@ from isolang.errors import IsolangError
 from isolang.history import save_history
 from isolang.simulator import Workload, generate
 from isolang.watch import Stream, Watch, position_in, verify_chain
-from isolang.watch import watch as watching
+from isolang.watch import parts as saving
 from isolang.watch.chain import NAME, Part, taken
 from isolang.watch.state import NAME as STATE
 
@@ -273,7 +273,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     counts: Counter[str] = Counter()
-    watching._SAVE_EACH = 20  # a state is there after a few rounds
+    saving._SAVE_EACH = 20  # a state is there after a few rounds
     mutate(given.mutants, given.seed, counts)
     kill(given.kills, given.seed, counts)
     for kind, count in sorted(counts.items()):

@@ -22,7 +22,7 @@ from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
-    from isolang.watch import Report, Round, Stream, Watch
+    from isolang.watch import Round, Stream, Watch, WatchReport
 
 _PACE: Final = 2.0  # seconds after which the new transactions of a growing log are checked
 _SHOWN: Final = 12  # assumed values that are printed
@@ -200,7 +200,7 @@ def _followed(
     line: StatusLine[[Round, Lag]],
     *,
     output: str,
-) -> Report:
+) -> WatchReport:
     """Feed the stream to the watch until the stream ends, or a violation or Ctrl-C ends it."""
     batches = iter(stream)
     while watched.report is None:
@@ -220,7 +220,7 @@ def _followed(
     return watched.report
 
 
-def _kept(report: Report, folder: Path) -> list[str]:
+def _kept(report: WatchReport, folder: Path) -> list[str]:
     """Save the transactions of a violation and their certificate in the folder of the chain."""
     from isolang.errors import IsolangError
     from isolang.watch.violation import save_violation
@@ -233,7 +233,7 @@ def _kept(report: Report, folder: Path) -> list[str]:
     return []
 
 
-def _page(report: Report, course: Progress) -> list[str]:
+def _page(report: WatchReport, course: Progress) -> list[str]:
     """Save the page; a verdict is not lost where that is not possible."""
     from isolang.errors import IsolangError
 
@@ -245,7 +245,13 @@ def _page(report: Report, course: Progress) -> list[str]:
 
 
 def _printed(
-    report: Report, watched: Watch, course: Progress, *, state: str, output: str, files: list[str]
+    report: WatchReport,
+    watched: Watch,
+    course: Progress,
+    *,
+    state: str,
+    output: str,
+    files: list[str],
 ) -> int:
     from isolang.history.values import value_text
 

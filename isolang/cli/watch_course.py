@@ -12,7 +12,7 @@ import msgspec
 from isolang.output.terminal import escaped, warn
 
 if TYPE_CHECKING:
-    from isolang.watch import Report, Round
+    from isolang.watch import Round, WatchReport
 
 _REFRESH: Final = 3  # seconds between two versions of the page
 _MOST: Final = 4000  # points of a curve that are kept
@@ -125,7 +125,7 @@ class Progress:
                     warn(escaped(f"the page could not be saved: {error}"))
                 self._complained = True
 
-    def record(self, report: Report | None = None) -> WatchLine:
+    def record(self, report: WatchReport | None = None) -> WatchLine:
         """Return the last round for programs.
 
         Args:
@@ -160,7 +160,7 @@ class Progress:
             f"{more}{holding}{waits}{note}"
         )
 
-    def save_end(self, report: Report) -> str:
+    def save_end(self, report: WatchReport) -> str:
         """Write the final page, of a violation if there is one, and return a line about it."""
         from isolang.report import page, save_page
         from isolang.verdict import Invalid

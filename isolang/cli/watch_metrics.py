@@ -86,7 +86,7 @@ class _Numbers:
             InfoMetricFamily,
         )
 
-        from isolang.watch.watch import Outcome
+        from isolang.watch.report import Outcome
 
         name, level = self._course.name, self._course.level
         yield InfoMetricFamily(

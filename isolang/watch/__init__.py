@@ -1,4 +1,4 @@
-"""Watching a stream of transactions: judged round by round, in bounded memory (docs/watch.md).
+"""Checks a stream of transactions round by round, in bounded memory (docs/watch.md).
 
 >>> import io, tempfile
 >>> from pathlib import Path
@@ -21,20 +21,20 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    "Report",
     "Round",
     "Stream",
     "Watch",
+    "WatchReport",
     "check_chain",
     "position_in",
     "verify_chain",
 ]
 
 _WHERE = {
-    "Report": "isolang.watch.watch",
-    "Round": "isolang.watch.watch",
+    "Round": "isolang.watch.report",
     "Stream": "isolang.watch.stream",
     "Watch": "isolang.watch.watch",
+    "WatchReport": "isolang.watch.report",
     "check_chain": "isolang.watch.verify",
     "position_in": "isolang.watch.state",
     "verify_chain": "isolang.watch.verify",

@@ -1,7 +1,7 @@
-"""The parts of a chain checked by definition: in plain Python, from Python objects.
+"""The checker by definition for the parts of a chain: plain Python, on Python objects.
 
-It shares with the native way (``native/watch/``) the reader alone: what a cut leaves of a list is
-the list here, not a hash of it, and a part with predicate reads begins with all rows there are.
+It shares only the reader with the native checker (``native/watch/``). It keeps each list, where the
+native one keeps a hash; and a part with predicate reads begins with all rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isolang.history.clock_error import with_clock_error
 from isolang.history.history import History
 from isolang.history.transaction import Op, Transaction
 from isolang.history.values import UNKNOWN, decode, encode
-from isolang.watch.chain import Held
+from isolang.watch.chain import InitialValue
 from isolang.watch.stream import Rows, transactions
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ByDefinition:
     """Checks parts, one after the other.
 
     Args:
-        plan: of the level.
+        plan: the plan of the level.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
     """
 
@@ -44,16 +44,16 @@ class ByDefinition:
         self._lists: dict[_Key, list[Any]] = {}
 
     def begin(self, rows: Rows) -> None:
-        """Take what an initial transaction says."""
+        """Take the writes of the initial transaction, if there is one."""
         for one in _transactions(rows):
             if one.status == "initial":
                 for op in one.ops:
                     if op[0] in _WRITES:
                         self._write(op)
 
-    def begin_with(self, held: Sequence[Held]) -> None:
-        """Take what keys held before the stream."""
-        for key, is_list, atoms in held:
+    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+        """Set initial values."""
+        for key, is_list, atoms in entries:
             values = [decode(*atom) for atom in atoms]
             if is_list:
                 self._lists[key] = values
@@ -61,19 +61,19 @@ class ByDefinition:
                 self._values[key] = values[0]
 
     def check(self, members: Rows, opened: Columns, witness: Witness, where: str) -> None:
-        """Check the next part, and take over what it leaves.
+        """Check the next part, and apply its writes.
 
         Args:
-            members: as the log has them.
-            opened: the same as the witness counts their operations.
-            witness: what the chain says.
-            where: of the part.
+            members: the transactions, as the log has them.
+            opened: the same transactions, with the operations that the witness counts.
+            witness: the witness of the chain.
+            where: the name of the part, for messages.
 
         Raises:
-            CertificateRejected: it does not hold.
+            CertificateRejected: the part does not satisfy the level.
         """
-        given = _transactions(members)
-        history = self._history(given)
+        records = _transactions(members)
+        history = self._history(records)
         try:
             check_proof(history, self._plan.spec, _renumbered(witness, opened, history))
         except (CertificateRejected, NotCertifiedError) as error:
@@ -82,7 +82,7 @@ class ByDefinition:
         starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
         for atom, (first, end) in zip(atoms, pairwise(starts), strict=True):
             for writer in order[first:end]:
-                one = given[writer]
+                one = records[writer]
                 for i, op in enumerate(one.ops):
                     written = op[0] in _WRITES and i not in one.failed
                     if written and encode(op[1], where) == atom:
@@ -97,8 +97,9 @@ class ByDefinition:
         elif op[0] == "w":
             self._values[key] = op[2]
 
-    def _history(self, given: Sequence[Transaction]) -> History:
-        ops = [op for one in given for op in one.ops]
+    def _history(self, records: Sequence[Transaction]) -> History:
+        """Return the part as a history that begins with the values of the parts before."""
+        ops = [op for one in records for op in one.ops]
         scans = any(op[0] == "scan" for op in ops)
         lists = {
             encode(op[1], "a key")
@@ -113,7 +114,7 @@ class ByDefinition:
                 commit=None,
                 group=None,
             )
-            for one in given
+            for one in records
         ]
         history = History.from_transactions(made, name="a part")
         columns = history.columns
@@ -129,7 +130,7 @@ class ByDefinition:
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _op(self, op: Op, lists: set[_Key]) -> Op:
-        """An operation as a part has it: behind what went before it."""
+        """Return an operation as the part has it: a list without what earlier parts appended."""
         kind, key = op[0], op[1]
         if kind in {"delete", "append", "scan"} or op[2] is UNKNOWN:
             return op
@@ -140,7 +141,9 @@ class ByDefinition:
             raise CertificateRejected(f"{kind} of a list")
         read, before = op[2] or [], self._lists.get(atom, [])
         if [encode(v, "") for v in read[: len(before)]] != [encode(v, "") for v in before]:
-            raise CertificateRejected(f"a read of {key!r} has not what earlier parts appended")
+            raise CertificateRejected(
+                f"a read of {key!r} does not begin with what earlier parts appended"
+            )
         return ("r", key, list(read[len(before) :]))
 
 
@@ -153,27 +156,28 @@ def _transactions(rows: Rows) -> list[Transaction]:
 
 
 def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
-    """The witness with operations and keys as the history numbers them."""
-    mine = history.columns
+    """Return the witness with the numbers of operations and keys that the history has."""
+    columns = history.columns
     sources = dict(zip(_operations(opened), witness.source.tolist(), strict=True))
-    asked = _operations(mine)
-    if len(asked) != len(sources) or any(op not in sources for op in asked):
+    operations = _operations(columns)
+    if len(operations) != len(sources) or any(op not in sources for op in operations):
         raise CertificateRejected("by definition: predicate reads missed other rows")
     at = {opened.key(k): k for k in range(opened.n_keys())}
     starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
     begin, found = [0], []
-    for key in range(mine.n_keys()):
-        k = at.get(mine.key(key))
+    for key in range(columns.n_keys()):
+        k = at.get(columns.key(key))
         if k is not None:
             found += order[starts[k] : starts[k + 1]]
         begin.append(len(found))
-    return Witness.of([sources[op] for op in asked], begin, found)
+    return Witness.of([sources[op] for op in operations], begin, found)
 
 
 def _operations(columns: Columns) -> list[tuple[Any, ...]]:
-    """What the operations are, whatever their order in a predicate read is.
+    """Return a name for each operation that does not depend on the order in a predicate read.
 
-    Each is numbered, but what a predicate read missed is named by that and its key.
+    A row that a predicate read missed is named by the read and the key; the other operations are
+    numbered.
     """
     missed = {
         op: s

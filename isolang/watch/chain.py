@@ -1,4 +1,8 @@
-"""The chain of a watch: one entry for each part, with the hash of the entry before it."""
+"""The chain of a watch: one entry for each part, with the hash of the entry before it.
+
+Each line of the file is an entry: a :class:`Head`, then :class:`Part`, :class:`Back` and
+:class:`Begin`, and at last an :class:`ChainEnd`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from isolang.errors import HistoryError
 from isolang.history.clock_error import LARGEST
@@ -27,25 +31,25 @@ FORMAT: Final = 1
 #: The file of a chain in its folder.
 NAME: Final = "chain.jsonl"
 
-#: A native atom: its kind, and what it is.
+#: A native atom: its kind, and its payload.
 Atom: TypeAlias = tuple[int, str | int | None]
 
-#: A key, whether it holds a list, and its value or the elements.
-Held: TypeAlias = tuple[Atom, bool, tuple[Atom, ...]]
+#: The initial value of a key: the key, whether it holds a list, and its value or the elements.
+InitialValue: TypeAlias = tuple[Atom, bool, tuple[Atom, ...]]
 
-#: How many there are of something, or a place in a file.
+#: A number of things, or a place in a file.
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
 
 _NEVER: Final = -(1 << 62)
 
 
 class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a log is read: all that changes what it says.
+    """The options that change what a log means.
 
     Attributes:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        initial_value: what the keys held before it, as ``--initial-value`` takes it.
-        unwritten_initial: whether what was read and nobody wrote was there before.
+        initial_value: the initial values, as ``--initial-value`` takes them.
+        unwritten_initial: whether the reads reveal the initial values (``--unwritten-initial``).
     """
 
     clock_error: Annotated[int, Meta(ge=0, lt=LARGEST)] = 0
@@ -56,14 +60,14 @@ class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 class Head(
     Struct, frozen=True, kw_only=True, tag="head", tag_field="entry", forbid_unknown_fields=True
 ):
-    """What is watched: the first entry.
+    """The first entry: the level and the logs.
 
     Attributes:
         format: the version of the format.
         spec_name: the level.
         spec_texts: file name to text, as certificates have it.
-        sources: what was read.
-        reading: how.
+        sources: the names of the logs.
+        reading: how the logs are read.
         previous: empty.
     """
 
@@ -78,16 +82,17 @@ class Head(
 class Part(
     Struct, frozen=True, kw_only=True, tag="part", tag_field="entry", forbid_unknown_fields=True
 ):
-    """What one cut took away.
+    """The transactions that one cut took away, with their witness.
 
     Attributes:
         previous: the SHA-256 of the line before.
-        transactions: how many.
-        given_up: unknown outcomes that nobody had read from and that were no longer waited for.
+        transactions: how many transactions the part has.
+        given_up: how many indeterminate transactions the watch gave up with it, since no
+            transaction had read from them.
         begin: the greatest begin of the transactions; ``None`` without times.
-        spans: the bytes that were read since the entry before: file, start, end, SHA-256.
+        spans: the bytes that were read since the part before: file, start, end, SHA-256.
         seen: how many finished transactions had come.
-        columns: the rest, as :class:`Taken` has it.
+        columns: the columns of :class:`Taken`, packed.
     """
 
     previous: str
@@ -102,7 +107,7 @@ class Part(
 class Back(
     Struct, frozen=True, kw_only=True, tag="back", tag_field="entry", forbid_unknown_fields=True
 ):
-    """All parts after an entry are void; what they had comes again in later ones.
+    """A return to an earlier entry: the parts after it are void, as they were put back.
 
     Attributes:
         previous: the SHA-256 of the line before.
@@ -116,26 +121,26 @@ class Back(
 class Begin(
     Struct, frozen=True, kw_only=True, tag="begin", tag_field="entry", forbid_unknown_fields=True
 ):
-    """What keys held before the stream, as its reads showed; it is never void.
+    """The initial values that reads revealed; the entry is never void.
 
     Attributes:
         previous: the SHA-256 of the line before.
-        held: of each key, whether it is a list, and its value or the elements.
+        initial: the values.
     """
 
     previous: str
-    held: tuple[Held, ...]
+    initial: tuple[InitialValue, ...] = field(name="held")
 
 
-class End(
+class ChainEnd(
     Struct, frozen=True, kw_only=True, tag="end", tag_field="entry", forbid_unknown_fields=True
 ):
-    """What was found.
+    """The last entry: the outcome of the watch.
 
     Attributes:
         previous: the SHA-256 of the line before.
         outcome: ``valid``, ``invalid``, ``suspected`` or ``unknown``.
-        note: what the verdict rests on.
+        note: what the outcome rests on, in words.
     """
 
     previous: str
@@ -143,20 +148,20 @@ class End(
     note: str = ""
 
 
-Entry = Head | Part | Back | Begin | End
+Entry = Head | Part | Back | Begin | ChainEnd
 
 
 class Taken(Struct, frozen=True, kw_only=True, eq=False):
     """The columns of a part.
 
     Attributes:
-        members: int64[n, 5]: number and place of each transaction, in the order in which the
-            witness counts.
-        aside: likewise, those that took no effect, and unknown outcomes that were given up.
-        source: of the witness, as :class:`isolang.certify.proofs.Witness` has it.
-        order_start: of it.
-        order_txn: of it.
-        before: what the part's values replaced, as ``LastValues`` has it.
+        members: int64[n, 5]: number and place of each transaction, in the order of the witness.
+        aside: int64[n, 5]: number and place of each transaction that took no effect, or is given
+            up.
+        source: the sources of :class:`isolang.certify.proofs.Witness`.
+        order_start: where the version order of each key begins in ``order_txn``.
+        order_txn: the version orders.
+        before: the last values that the part replaced, in the format of ``LastValues``.
     """
 
     members: NDArray[np.int64]
@@ -167,7 +172,7 @@ class Taken(Struct, frozen=True, kw_only=True, eq=False):
     before: bytes
 
     def packed(self) -> bytes:
-        """As the chain has it."""
+        """Return the columns as the bytes of an entry."""
         return pack(
             {
                 "members": self.members.T.ravel(),
@@ -181,7 +186,7 @@ class Taken(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def taken(part: Part, where: str) -> Taken:
-    """The columns of a part.
+    """Return the columns of a part.
 
     Raises:
         HistoryError: they cannot be read.
@@ -209,13 +214,13 @@ def taken(part: Part, where: str) -> Taken:
 
 
 class Known(Struct, frozen=True, array_like=True):
-    """A part that is not void, as the watch remembers it.
+    """A part that is not void, in the memory of the watch.
 
     Attributes:
-        start: where its line begins.
-        hash: of its line.
+        start: the byte where its line begins.
+        hash: the SHA-256 of its line.
         begin: the greatest begin of its transactions and those of all parts before.
-        given_up: unknown outcomes given up in it and all parts before.
+        given_up: indeterminate transactions that it and all parts before gave up.
     """
 
     start: int
@@ -225,16 +230,16 @@ class Known(Struct, frozen=True, array_like=True):
 
 
 class Chain:
-    """The entries of a watch, appended to a file.
+    """Appends the entries of a watch to a file.
 
     Args:
         path: the file; if it exists, its watch goes on.
-        head: what is watched.
-        size: how far the file was written where the watch goes on; all after it becomes void.
-        parts: that were not void there.
+        head: the first entry.
+        size: the size of the file where the watch resumes; the parts after it become void.
+        parts: the parts that were not void there.
 
     Raises:
-        HistoryError: the file is of another watch, or of one that has ended, or was changed.
+        HistoryError: the file belongs to another watch, or to one that has ended, or was changed.
     """
 
     def __init__(
@@ -261,17 +266,17 @@ class Chain:
 
     @property
     def given_up(self) -> int:
-        """How many transactions of unknown outcome the parts have given up."""
+        """The number of indeterminate transactions that the parts have given up."""
         return self._parts[-1].given_up if self._parts else 0
 
     @property
     def parts(self) -> Sequence[Known]:
-        """Those that are not void."""
+        """The parts that are not void."""
         return self._parts
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """The size of the file, in bytes."""
         return self._file.seek(0, os.SEEK_END)
 
     @property
@@ -293,12 +298,12 @@ class Chain:
             )
         )
 
-    def begin_with(self, held: Sequence[Held]) -> None:
-        """Append what keys held before the stream."""
-        self._append(Begin(previous=self._previous, held=tuple(held)))
+    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+        """Append initial values."""
+        self._append(Begin(previous=self._previous, initial=tuple(entries)))
 
     def undo(self, parts: int) -> list[Taken]:
-        """Take the last parts back; returns them, the latest first."""
+        """Make the last parts void; returns them, the latest first."""
         found = []
         for _ in range(parts):
             known = self._parts.pop()
@@ -313,7 +318,7 @@ class Chain:
         self._append(Back(previous=self._previous, to=to))
 
     def _go_on(self, head: Head, size: int, parts: Sequence[Known]) -> None:
-        """Go on with a chain; a torn last line is cut off, what is after ``size`` becomes void."""
+        """Resume a chain: cut off a torn last line, and make the parts after ``size`` void."""
         with self._path.open("rb") as file:
             self._head = hashlib.sha256(file.readline()).hexdigest()
             body = file.tell()
@@ -331,7 +336,7 @@ class Chain:
                     f"{self._path}: the chain of another watch (expected the level, the sources "
                     "and the clock error that it began with)"
                 )
-            if isinstance(entry, End):
+            if isinstance(entry, ChainEnd):
                 raise HistoryError(
                     f"{self._path}: its watch has ended ({entry.outcome}); expected another folder"
                 )
@@ -340,17 +345,17 @@ class Chain:
         if whole > max(size, body):
             self._back()
 
-    def end(self, end: End) -> None:
+    def end(self, end: ChainEnd) -> None:
         """Append the verdict and close the file."""
         self._append(end)
         self._file.close()
 
     def flush(self) -> None:
-        """Have it on disk."""
+        """Write the file through to the disk."""
         os.fsync(self._file.fileno())
 
     def _append(self, entry: Entry) -> str:
-        """Append a line, or nothing of it; returns its hash."""
+        """Append a whole line, or none; returns its hash."""
         line = msgspec.json.encode(entry) + b"\n"
         at = self.size
         try:
@@ -388,7 +393,7 @@ def read_chain(path: Path) -> Iterator[Entry]:
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-    """The entries with the bytes of their lines, and where these begin; a torn last one is left."""
+    """Yield the start, the bytes and the entry of each line, except an unreadable torn last one."""
     previous: str | None = "" if not start else None
     at = start
     with path.open("rb") as lines:
@@ -406,7 +411,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
             if isinstance(entry, Head) != (at == 0):
                 raise HistoryError(f"{where}: a chain has one head, in its first line")
             if isinstance(entry, Begin):
-                _check_held(entry.held, where)
+                _check_initial(entry.initial, where)
             if isinstance(entry, Head) and entry.format != FORMAT:
                 raise HistoryError(
                     f"{where}: a chain of another version (got {entry.format}, expected {FORMAT})"
@@ -416,13 +421,13 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
             at += len(line)
 
 
-def _check_held(held: Sequence[Held], where: str) -> None:
-    """See that keys and values are what their kinds say.
+def _check_initial(entries: Sequence[InitialValue], where: str) -> None:
+    """Check that keys and values fit their kinds.
 
     Raises:
-        HistoryError: one is not.
+        HistoryError: one does not.
     """
-    for number, (key, is_list, values) in enumerate(held):
+    for number, (key, is_list, values) in enumerate(entries):
         if not is_list and len(values) != 1:
             raise HistoryError(
                 f"{where}: no value at $.held[{number}][2] (got {len(values)} values, expected "
@@ -432,7 +437,7 @@ def _check_held(held: Sequence[Held], where: str) -> None:
             if not _is_atom(*atom):
                 raise HistoryError(
                     f"{where}: no key or value at $.held[{number}]{at} (got {list(atom)!r:.60}, "
-                    "expected its kind, and what is of that kind)"
+                    "expected a kind, and a payload of that kind)"
                 )
 
 
@@ -446,33 +451,33 @@ def _is_atom(kind: int, payload: object) -> bool:
 
 
 class Live(Struct, frozen=True, kw_only=True):
-    """What of a chain is not void.
+    """The entries of a chain that are not void.
 
     Attributes:
-        starts: where its parts begin, in their order.
-        spans: all bytes that were judged.
-        held: what keys held before the stream.
+        starts: the bytes where the lines of the parts begin, in their order.
+        spans: all bytes of the log that were read.
+        initial: the initial values.
         end: the last entry, if it is the end.
     """
 
     starts: list[int]
     spans: list[tuple[int, int, int, str]]
-    held: list[Held]
-    end: End | None
+    initial: list[InitialValue]
+    end: ChainEnd | None
 
 
 def live_parts(path: Path) -> Live:
-    """Where the parts of a chain begin that are not void, in their order.
+    """Return the entries of a chain that are not void.
 
     Raises:
-        HistoryError: the chain cannot be read, or goes back to what it does not have.
+        HistoryError: the chain cannot be read, or returns to an entry that it does not have.
     """
     head = ""
-    before: dict[str, str] = {}  # of each part, by its hash, the one that it follows
+    before: dict[str, str] = {}  # for each part, by its hash, the part that it follows
     starts: dict[str, int] = {}
-    at_entry: dict[str, str] = {}  # of each entry: the last part that is not void after it
+    at_entry: dict[str, str] = {}  # for each entry, the last part that is not void after it
     spans: list[tuple[int, int, int, str]] = []
-    held: list[Held] = []
+    initial: list[InitialValue] = []
     end = None
     for start, line, entry in _lines(path):
         if not line.endswith(b"\n") or end is not None:
@@ -487,19 +492,19 @@ def live_parts(path: Path) -> Live:
                 raise HistoryError(f"{path}: goes back to an entry that it does not have")
             head = at_entry[entry.to]
         elif isinstance(entry, Begin):
-            held += entry.held
-        elif isinstance(entry, End):
+            initial += entry.initial
+        elif isinstance(entry, ChainEnd):
             end = entry
         at_entry[own] = head
     found = []
     while head:
         found.append(starts[head])
         head = before[head]
-    return Live(starts=found[::-1], spans=spans, held=held, end=end)
+    return Live(starts=found[::-1], spans=spans, initial=initial, end=end)
 
 
 def part_at(file: IO[bytes], start: int, where: str) -> Part:
-    """The part whose line begins at a byte of a chain.
+    """Return the part whose line begins at a byte of a chain.
 
     Raises:
         HistoryError: there is none.

@@ -1,7 +1,6 @@
-"""Where a window is cut: along the order of its own witness.
+"""Cuts transactions off the window of a watch, along the order of the window's own witness.
 
-The work is native (native/watch/cut.cpp); why it is sound stands in docs/routes.md, *Cuts of a
-stream*.
+The algorithm is native (native/watch/cut.cpp); docs/routes.md, *Cuts of a stream*, proves it sound.
 """
 
 from __future__ import annotations
@@ -18,16 +17,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
+    from isolang.watch.window import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What must stay in a window.
+class CutLimits:
+    """Which transactions must stay in the window.
 
     Attributes:
-        before: only what ended before this time may go; ``None`` where the stream has no times.
-        behind: without times, only what has a smaller number than this.
-        real_time: whether real time is an edge, as the level uses it.
+        before: a transaction may leave if it ended before this time; ``None`` without times.
+        behind: without times, a transaction may leave if its number is smaller than this.
+        real_time: whether the level uses ``rt``, so that real time adds edges.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
     """
 
@@ -39,13 +39,13 @@ class Limits:
     def closed(
         self, columns: Columns, numbers: NDArray[np.int64], in_flight: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Which transactions are such that all that can overlap them has been seen."""
+        """Return which transactions can no longer overlap a later one."""
         known = ~in_flight & (columns.txn_status != c.INDETERMINATE)
         closed: NDArray[np.bool_] = known & self.ended(columns, numbers)
         return closed
 
     def ended(self, columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which transactions ended before what is still to come begins."""
+        """Return which transactions ended before every later transaction begins."""
         if self.before is None:
             return numbers < self.behind
         end = columns.txn_end
@@ -55,28 +55,28 @@ class Limits:
         return found
 
 
-def cut(  # noqa: PLR0917 — columns beside each other
+def cut(  # noqa: PLR0917 — parallel columns
     window: Columns,
     witness: Witness,
-    limits: Limits,
+    limits: CutLimits,
     closed: NDArray[np.bool_],
     in_flight: NDArray[np.bool_],
     young: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """Find the transactions that no other one leads to.
+    """Return the transactions without a predecessor outside the cut.
 
-    Aborted transactions are not looked at: they are the caller's to drop.
+    Aborted transactions are ignored; the caller drops them.
 
     Args:
-        window: of the window, in an order that keeps each session's.
-        witness: of the level for it.
-        limits: what must stay.
-        closed: of ``limits``.
-        in_flight: whose outcome is still to come.
-        young: for whose order later reads are waited for.
+        window: the columns of the window, in an order that extends session order.
+        witness: a witness that the window satisfies the level.
+        limits: which transactions must stay.
+        closed: the result of :meth:`CutLimits.closed`.
+        in_flight: transactions whose outcome is not known yet.
+        young: writers whose version order a later read may still reveal.
 
     Returns:
-        Their rows, ascending.
+        Their row numbers, ascending.
     """
     import numpy as np
 
@@ -95,7 +95,7 @@ def cut(  # noqa: PLR0917 — columns beside each other
 
 
 def everything(window: Columns) -> NDArray[np.int32]:
-    """The last cut of a stream: all transactions but those that took no effect."""
+    """Return the last cut of a stream: every transaction that took effect."""
     import numpy as np
 
     return np.flatnonzero(window.txn_status != c.ABORTED).astype(np.int32)
@@ -104,16 +104,61 @@ def everything(window: Columns) -> NDArray[np.int32]:
 def witness_of(
     window: Columns, witness: Witness, going: NDArray[np.int32], part: Columns
 ) -> Witness:
-    """What the witness of a window says of some of its transactions.
+    """Restrict the witness of a window to some of its transactions.
 
     Args:
-        window: as it was judged.
-        witness: of the level for it.
-        going: rows of it.
-        part: these alone, from the same values.
+        window: the columns that were checked.
+        witness: a witness that they satisfy the level.
+        going: the rows to keep.
+        part: the columns of these rows, with the same value numbers.
     """
     return Witness(
         *_native.restrict_witness(
             window, witness.source, witness.order_start, witness.order_txn, going, part
         )
     )
+
+
+def split(
+    window: Snapshot,
+    witness: Witness,
+    limits: CutLimits,
+    *,
+    young_from: int,
+    wait_from: int,
+    ended: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Return the transactions that a cut takes away: its part, and those that took no effect.
+
+    Args:
+        window: what a round has checked.
+        witness: a witness that it satisfies the level.
+        limits: which transactions must stay.
+        young_from: a later read may still reveal the version order of the writers from this number
+            on.
+        wait_from: the watch no longer waits for the indeterminate transactions before this number.
+        ended: whether no transaction follows; then every one leaves that took effect.
+
+    Returns:
+        The row numbers of the part; and those of aborted transactions, and of indeterminate ones
+        that are given up, since no transaction read from them.
+    """
+    import numpy as np
+
+    columns, rows, in_flight = window.columns, window.rows, window.in_flight
+    assert columns is not None
+    if ended:
+        going = everything(columns)
+    else:
+        closed = limits.closed(columns, rows.numbers, in_flight)
+        going = cut(columns, witness, limits, closed, in_flight, rows.numbers >= young_from)
+    unread = np.ones(len(rows) + 1, bool)  # the last one: for reads of the initial state
+    unread[going] = False
+    unread[witness.source] = False
+    status = rows.columns.txn_status
+    aborted = status == c.ABORTED
+    if limits.before is not None:
+        end = rows.columns.txn_end
+        aborted &= (end != c.UNKNOWN_END) & (end < limits.before)
+    given_up = (status == c.INDETERMINATE) & (rows.numbers < wait_from)
+    return going, np.flatnonzero(unread[:-1] & ~in_flight & (aborted | given_up))

@@ -1,4 +1,4 @@
-"""Which levels can be watched, and the stricter ones by whose witnesses windows are cut."""
+"""The levels that can be watched, and the stricter levels whose witnesses cut windows better."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from isolang.language.load import load_spec
 from isolang.language.meaning.core import Spec
 from isolang.language.vocabulary import DEPENDENCIES, NAMED, TESTS, VOCABULARY, relation_of
 
-#: The edges that a cut looks at, and tests of one transaction: what it accesses, and what it is
-#: called. Whatever walks are made of these and of parts of them, none leads back over a cut.
+#: The edges that never lead back over a cut, and tests of one transaction: of what it accesses, and
+#: of its names. Walks of these, and of parts of them, never lead back over a cut either.
 _FORWARD: Final = frozenset(
     {
         *("so", "rt", *DEPENDENCIES, *TESTS, *NAMED),
@@ -23,19 +23,20 @@ _FORWARD: Final = frozenset(
     }
 )
 
-#: Tried before the level itself: their witnesses have the order that later reads confirm.
+#: The levels tried before the level itself: later reads confirm the order of their witnesses.
 _STRICT: Final = ("sser", "strong-si")
 
 
-#: Under these a read of any version can be added to what satisfies the level, so that a predicate
-#: read need say nothing of the rows of other parts (docs/routes.md, *Predicates in a stream*).
+#: Under these levels a history still satisfies the level after a read of some version is added, so
+#: that a predicate read says enough without the rows of other parts (docs/routes.md, *Predicates in
+#: a stream*).
 _ANY_READ: Final = frozenset(
     {"ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-3"}
 )
 
 
 def why_no_predicates(plan: Plan) -> str:
-    """Why predicate reads cannot be watched under a level; empty if they can."""
+    """Return why predicate reads cannot be watched under a level; empty if they can."""
     name = plan.spec.name.lower()
     if name in _ANY_READ and dict(load_spec(name).texts) == dict(plan.spec.texts):
         return ""
@@ -46,11 +47,10 @@ def why_no_predicates(plan: Plan) -> str:
 
 
 def watched(spec: Spec | str) -> Plan:
-    """The route of a level that can be judged part by part.
+    """Return the plan of a level that can be checked part by part.
 
     A violation must be a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``: no edge leads
-    from what comes after a cut to what went before it, so that such a walk stays in one part
-    (docs/routes.md, *Cuts of a stream*).
+    back over a cut, so that such a walk stays in one part (docs/routes.md, *Cuts of a stream*).
 
     Raises:
         SpecError: the level is not of that kind; the message says why.
@@ -81,10 +81,10 @@ def _why_not(chosen: Route) -> str:
 
 
 def stricter(plan: Plan, *, timed: bool) -> Iterator[Plan]:
-    """The levels by whose witness a window is cut if it has one, the level itself last.
+    """Yield the levels whose witnesses may cut a window, the level itself last.
 
     Args:
-        plan: of the level.
+        plan: the plan of the level.
         timed: whether the stream has real time.
     """
     name = plan.spec.name

@@ -1,4 +1,4 @@
-"""Columns of whole numbers as few bytes, for the chain."""
+"""The packed form of columns of whole numbers, for the chain."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> dict[str, Any]:
-    """The inverse of :func:`pack`; numbers are int64.
+    """Return the columns that :func:`pack` has packed; numbers are int64.
 
     Raises:
-        HistoryError: it is no such thing.
+        HistoryError: the data are not packed columns.
     """
     try:
         inflate = zlib.decompressobj()
@@ -50,7 +50,7 @@ def unpack(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _numbers(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
-    """The narrowest type, of the numbers or of their differences."""
+    """Return the type, whether it is for differences, and the bytes: the narrowest form."""
     import numpy as np
 
     whole = np.ascontiguousarray(column, np.int64)

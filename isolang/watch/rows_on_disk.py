@@ -1,4 +1,4 @@
-"""Rows that went to disk, found by what predicate reads ask of their columns."""
+"""An index of the rows on disk, by the columns that predicate reads compare."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from isolang import _native
 if TYPE_CHECKING:
     from isolang._native import Columns, LastValues
 
-#: The file in the folder of a watch. It is made of the state when it is asked for, and gone when
-#: the watch ends.
+#: The file in the folder of a watch. It is computed from the state when a predicate read needs it,
+#: and deleted when the watch ends.
 NAME: Final = "rows.sqlite"
 
 _AT_ONCE: Final = 2000
 
-#: A key and its entry, as ``LastValues`` has them.
+#: A key and its entry, in the format of ``LastValues``.
 Record: TypeAlias = tuple[bytes, bytes]
 
-#: Of the ranges that ``ranges_of`` gives; numbers come before all bytes, these are texts behind
-#: ``=``, and the empty one what cannot be compared, which is always looked at.
+#: The condition for each kind of range of ``ranges_of``. In the index numbers come before all
+#: bytes, bytes are texts behind ``=``, and the empty ones are values that cannot be compared: every
+#: condition selects these.
 _TEXT: Final = "cell.value IN (x'', ?)"
 _NUMBERS: Final = "(cell.value BETWEEN ? AND ? OR cell.value = x'')"
 _NUMBERS_AND_TEXTS: Final = "(cell.value BETWEEN ? AND ? OR cell.value >= x'')"
 
 
 class RowsOnDisk:
-    """An index of each column that a predicate read has asked for, beside the table ``value``.
+    """An index of each column that a predicate read compares, for the table ``value``.
 
     Args:
-        data: where that table is.
-        folder: where the index is kept.
-        unsealed: of a row of that table what is left of its key.
+        data: the database of that table.
+        folder: keeps the index.
+        unsealed: returns the entry of a row of that table.
 
     Raises:
-        sqlite3.Error: as all methods do, where it cannot be read or written.
+        sqlite3.Error: the index cannot be read or written; every method raises it.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class RowsOnDisk:
     ) -> None:
         self._data, self._unsealed = data, unsealed
         self._path = folder / NAME
-        self._places: dict[tuple[str, str], int] = {}  # of a table and a column
+        self._places: dict[tuple[str, str], int] = {}  # (table, column) -> number of the index
         for name in (self._path, self._path.with_name(NAME + "-journal")):
             name.unlink(missing_ok=True)
         data.execute("ATTACH ? AS asked", (str(self._path),))
@@ -58,13 +59,13 @@ class RowsOnDisk:
         """Remove the file."""
         self._path.unlink(missing_ok=True)
 
-    def tell(self, records: Sequence[Record]) -> None:
-        """These are new, or changed."""
+    def update(self, records: Sequence[Record]) -> None:
+        """Update the index with new and changed rows."""
         for names, place in self._places.items():
             self._enter(place, names, records)
 
     def fetch(self, columns: Columns, last: LastValues) -> None:
-        """Have in memory the rows that the predicate reads of some transactions may be about."""
+        """Load the rows that the predicate reads of some transactions may match."""
         for predicate in _native.predicates_of(columns):
             table, ranges = _native.ranges_of(predicate)
             for column, low, high, text, texts in ranges:
@@ -80,7 +81,7 @@ class RowsOnDisk:
                     last.take_matching(entries, [predicate])
 
     def _made(self, table: str, column: str) -> int:
-        """The number of an index, which is made if there is none."""
+        """Return the number of an index; creates the index if there is none."""
         names = table, column
         if names in self._places:
             return self._places[names]

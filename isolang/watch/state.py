@@ -1,4 +1,4 @@
-"""What the cuts of a watch have left, in memory or on disk, and where it goes on when killed."""
+"""The state of a watch: the last values of the keys, in memory or on disk, and where to resume."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from isolang import _native
 from isolang.errors import HistoryError
 from isolang.watch.chain import NAME as CHAIN
-from isolang.watch.chain import Atom, Held, Known
+from isolang.watch.chain import Atom, InitialValue, Known
 from isolang.watch.rows_on_disk import Record, RowsOnDisk
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 #: The file in the folder of a watch.
 NAME: Final = "state.sqlite"
 
-#: The version of what is in it. A state of another version is not read: the watch judges the log
-#: from its beginning again, and goes on with its chain.
+#: The version of its content. A state of another version is not read: the watch checks the log from
+#: its beginning again, and goes on with its chain.
 FORMAT: Final = 3
 
-_AT_ONCE: Final = 500  # keys that one query asks for
+_AT_ONCE: Final = 500  # keys of one query
 _WRITTEN_AT_ONCE: Final = 10_000  # keys
 # A file that was changed; its messages may then be no text.
 _BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
-_SEAL: Final = 8  # bytes of a hash behind what is left of each key
+_SEAL: Final = 8  # bytes of the hash behind the entry of each key
 
 
 def _seal(record: bytes) -> bytes:
@@ -39,46 +39,46 @@ def _seal(record: bytes) -> bytes:
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """Where a watch goes on.
+    """The place from which a watch resumes.
 
     Attributes:
-        chain: bytes of the chain.
-        parts: of the chain that were not void.
-        rows: the window, as :func:`isolang.watch.stream.rows.saved` has it.
+        chain: the size of the chain, in bytes.
+        parts: the parts of the chain that were not void.
+        rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
         seen: how many finished transactions had come.
-        left: file and offset of what was in flight for too long, and is no longer waited for.
-        since: of what is in flight, and how much had been seen when it came.
-        unjudged: what ended after it had been given up, as ``file:line``.
-        position: where the stream was.
-        held: what keys held before the stream, as far as it is known.
-        known: keys of which it is known what the user says of them.
-        touched: keys of the parts, where reads show what was there before.
-        values_hash: the SHA-256 of what the cuts had left, as far as it was in memory.
+        given_up: :attr:`isolang.watch.window.Window.given_up`.
+        since: :attr:`isolang.watch.window.Window.since`.
+        unjudged: :attr:`isolang.watch.parts.Parts.unjudged`.
+        position: the position of the stream.
+        initial: the known initial values.
+        known: the keys whose initial values are settled.
+        touched: the keys of the parts, if reads reveal initial values.
+        values_hash: the SHA-256 of the last values that were in memory.
     """
 
     chain: int
     parts: list[Known]
     rows: Any
     seen: int
-    left: list[tuple[int, int]]
+    given_up: list[tuple[int, int]] = field(name="left")
     since: list[tuple[tuple[int, int], int]]
     unjudged: list[str]
     position: bytes
-    held: list[Held] = []
+    initial: list[InitialValue] = field(name="held", default_factory=list)
     known: list[Atom] = []
     touched: list[Atom] = []
     values_hash: str = ""
 
 
 class Values:
-    """The last value of each key that was written before the open window.
+    """The last value of each key that the parts wrote.
 
     Args:
-        folder: where what memory does not hold is kept.
-        memory: bytes that may be used; what is beyond them goes to disk.
+        folder: keeps the values that the memory does not hold.
+        memory: bytes of memory; all values go to disk if they take more.
 
     Attributes:
-        last: what is in memory of it.
+        last: the values in memory.
     """
 
     def __init__(self, folder: Path, *, memory: int) -> None:
@@ -90,12 +90,12 @@ class Values:
         self._rows: RowsOnDisk | None = None
 
     def __len__(self) -> int:
-        """How many keys have a value in memory."""
+        """Return how many keys have a value in memory."""
         return len(self.last)
 
     @property
     def full(self) -> bool:
-        """Whether it takes more memory than it may."""
+        """Whether the values take more memory than they may."""
         return self.last.memory() > self._memory
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class Values:
             self._rows = None
 
     def fetch(self, columns: Columns) -> None:
-        """Have in memory what some transactions may need.
+        """Load the values that some transactions may need.
 
         Raises:
             HistoryError: the file cannot be read.
@@ -133,18 +133,18 @@ class Values:
             raise self._failed("read", error) from None
 
     def save(self, saved: Saved) -> None:
-        """Write where the watch is; where memory is short, also what it need not hold.
+        """Write where to resume; if memory is short, also the values, and clear them from memory.
 
         Raises:
-            HistoryError: there is no room.
+            HistoryError: the file cannot be written.
         """
         self._write(saved)
 
     def make_room(self) -> None:
-        """Write what memory need not hold, where it is short.
+        """If memory is short, write the values, and clear them from memory.
 
         Raises:
-            HistoryError: there is no room.
+            HistoryError: the file cannot be written.
         """
         self._write(None)
 
@@ -160,9 +160,9 @@ class Values:
                         ((name, record + _seal(record)) for name, record in records),
                     )
                     if self._rows is not None:
-                        self._rows.tell(records)
+                        self._rows.update(records)
                 if saved is not None:
-                    digest = self._hold(open_, nothing=full)
+                    digest = self._write_memory(open_, nothing=full)
                     data = msgspec.msgpack.encode(
                         msgspec.structs.replace(saved, values_hash=digest)
                     )
@@ -171,7 +171,7 @@ class Values:
                         (hashlib.sha256(data).hexdigest(), data),
                     )
         except _BROKEN as error:
-            self.close()  # with the index of rows, which is no longer that of them
+            self.close()  # with the index of rows, which is out of date
             raise self._failed("written", error) from None
         if full:
             self.last.clear()
@@ -179,12 +179,12 @@ class Values:
             self._spilled = self.last.keep_removed = True
 
     def _records(self) -> Iterator[list[Record]]:
-        """All that is in memory, some at a time."""
+        """Yield the values in memory, some at a time."""
         for first in range(0, self.last.numbers(), _WRITTEN_AT_ONCE):
             yield self.last.records(first, _WRITTEN_AT_ONCE)
 
-    def _hold(self, open_: sqlite3.Connection, *, nothing: bool) -> str:
-        """Write what is in memory; returns its hash."""
+    def _write_memory(self, open_: sqlite3.Connection, *, nothing: bool) -> str:
+        """Write the values in memory for the resumed watch, or none; returns their hash."""
         digest = hashlib.sha256()
         open_.execute("DELETE FROM held")
         if nothing:
@@ -196,13 +196,13 @@ class Values:
         return digest.hexdigest()
 
     def restore(self, saved: Saved) -> None:
-        """Go on from there.
+        """Restore the values of a watch that is resumed.
 
-        All that is on disk is looked through: a key whose name was changed would be missed only by
-        a later read of it.
+        It reads all values on disk: only a later read of a key would notice that the name of the
+        key was changed.
 
         Raises:
-            HistoryError: it is no such thing, or was changed.
+            HistoryError: the file cannot be read, or was changed.
         """
         try:
             for row in self._open().execute("SELECT key, record FROM value"):
@@ -219,12 +219,12 @@ class Values:
             raise self._failed("read", error) from None
 
     def forget(self) -> None:
-        """Nothing of it is true."""
+        """Delete the state."""
         self.close()
         self._path.unlink(missing_ok=True)
 
     def _unsealed(self, name: bytes, record: bytes) -> bytes:
-        """What is left of a key, which begins with its name."""
+        """Return the entry of a key, which begins with its name, without its hash."""
         if _seal(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
             raise HistoryError(f"{self._path}: was changed")
         return record[:-_SEAL]
@@ -242,7 +242,7 @@ class Values:
 
 
 class _OtherVersionError(Exception):
-    """A state that another release has written."""
+    """The state was written by another release."""
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -267,10 +267,10 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def saved_in(folder: Path) -> Saved | None:
-    """Where the watch of a folder goes on; ``None``: at the beginning.
+    """Return where the watch of a folder resumes; ``None``: at the beginning of the log.
 
-    So it is where the chain is shorter than it was then, since its end is lost, and where another
-    release wrote the state.
+    It begins there if no state was saved, if another release wrote the state, and if the chain is
+    shorter than it was then, since its end is lost.
 
     Raises:
         HistoryError: the file cannot be read, or was changed.
@@ -299,10 +299,10 @@ def saved_in(folder: Path) -> Saved | None:
 
 
 def position_in(folder: Path) -> bytes | None:
-    """Where a stream goes on, as ``Stream`` takes it for ``resume``; ``None``: at its beginning.
+    """Return the position for ``resume`` of a ``Stream``; ``None``: at its beginning.
 
     Args:
-        folder: of a watch; it need not exist.
+        folder: the folder of a watch; it need not exist.
 
     Raises:
         HistoryError: it cannot be read, or was changed.

@@ -1,4 +1,4 @@
-"""Checking the chain of a watch again, part by part, with the independent checkers."""
+"""The check of a watch's chain, part by part, with the independent checkers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
 from isolang.language.load import load_texts
 from isolang.language.meaning.core import Spec
-from isolang.watch.before import Before, as_left
 from isolang.watch.chain import (
     NAME,
     Head,
-    Held,
+    InitialValue,
     Live,
     Part,
     Taken,
@@ -36,11 +35,12 @@ from isolang.watch.chain import (
     read_chain,
     taken,
 )
+from isolang.watch.initial_state import InitialState, as_last_values
+from isolang.watch.judging import history_of, initial_of, opened
 from isolang.watch.levels import watched, why_no_predicates
 from isolang.watch.state import Values
 from isolang.watch.stream import Batch, Rows, Stream
 from isolang.watch.stream.rows import rows_of
-from isolang.watch.window import history_of, initial_of, opened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,20 +52,20 @@ if TYPE_CHECKING:
 
 _AHEAD: Final = 8  # parts that an executor has at a time
 
-
-_ALONE: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)  # as the reader names sessions of one
+#: The name of a session of one transaction, as the reader writes it.
+_LONE_SESSION: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)
 
 
 class ChainRejected(CertificateRejected):
     """A chain does not prove what it claims."""
 
 
-class Checked(Struct, frozen=True, kw_only=True):
-    """What a chain proves, and of what.
+class CheckedChain(Struct, frozen=True, kw_only=True):
+    """The claim that a chain proves.
 
     Attributes:
-        spec: the level, by the texts that the chain holds.
-        transactions: how many the parts have.
+        spec: the level, from the texts in the chain.
+        transactions: how many transactions the parts have.
         read_as: how the log was read: names and values.
     """
 
@@ -82,7 +82,7 @@ def verify_chain(
     executor: Executor | None = None,
     memory: int = 256 << 20,
 ) -> int:
-    """How many transactions satisfy a level; see :func:`check_chain`."""
+    """Return how many transactions satisfy the level; see :func:`check_chain`."""
     return check_chain(
         folder, stream, by_definition=by_definition, executor=executor, memory=memory
     ).transactions
@@ -95,27 +95,27 @@ def check_chain(
     by_definition: bool = False,
     executor: Executor | None = None,
     memory: int = 256 << 20,
-) -> Checked:
-    """Check that a stream satisfies a level, by the chain of a watch that said so.
+) -> CheckedChain:
+    """Check that a stream satisfies a level, by the chain of a watch with a valid verdict.
 
-    It proves the whole because each part satisfies the level from the values that the parts before
-    it left; no edge of ``so`` and none of ``rt`` leads back over a cut; and each committed
-    transaction of the log is in one part.
+    SOUND BECAUSE each part satisfies the level from the values that the parts before it left; no
+    edge of ``so`` and none of ``rt`` leads back over a cut; and each committed transaction of the
+    log is in one part.
 
     Args:
-        folder: with the chain.
+        folder: the folder of the chain.
         stream: the same input from its beginning, not followed.
-        by_definition: have the checker by definition accept each part, too, and the values that it
-            leaves; it takes parts of up to 2,000 transactions, and much longer.
-        executor: checks the parts, several at a time: of threads, or another one of
-            :mod:`concurrent.futures` or alike; ``None``: one after the other, here.
-        memory: bytes that the last values of the keys may take; what is beyond is kept on disk.
+        by_definition: whether the checker by definition must accept each part as well, and the
+            values that it leaves; it takes parts of up to 2,000 transactions, and much longer.
+        executor: checks several parts at a time: an executor of :mod:`concurrent.futures`, or an
+            object with its interface; ``None``: one part after the other, in this thread.
+        memory: bytes that the last values of the keys may take; the rest is kept on disk.
 
     Returns:
-        What it proves, and how the log was read, which may change what that means.
+        The claim that the chain proves, and how the log was read, which may change its meaning.
 
     Raises:
-        ChainRejected: it does not prove it.
+        ChainRejected: the chain does not prove its claim.
         HistoryError: the chain or the log cannot be read.
     """
     path = folder / NAME
@@ -137,44 +137,44 @@ def check_chain(
     live = live_parts(path)
     if live.end is None or live.end.outcome != "valid":
         raise ChainRejected("the chain does not end with a valid verdict")
-    before = Before.read(head.reading)
-    if live.held and not before.unwritten:
-        raise ChainRejected("it takes for there before what nobody said")
-    before.take(live.held)
+    initial = InitialState.from_reading(head.reading)
+    if live.initial and not initial.unwritten:
+        raise ChainRejected("it has initial values that its head does not allow")
+    initial.add(live.initial)
     with TemporaryDirectory(prefix="isolang-verify-") as name:
         values = Values(Path(name), memory=memory)
         try:
             clock_error = head.reading.clock_error
-            checker = _Checker(plan, clock_error, executor, before, values)
+            checker = _Checker(plan, clock_error, executor, initial, values)
             if by_definition:
                 from isolang.watch.by_definition import ByDefinition
 
                 checker.by_definition = ByDefinition(plan, clock_error)
-            checker.begin_with([(key, *held) for key, held in before.held.items()])
-            about = _verified(checker, live, stream, path)
+            checker.begin_with([(key, *value) for key, value in initial.entries.items()])
+            source = _verified(checker, live, stream, path)
         finally:
             values.close()
-    return Checked(
+    return CheckedChain(
         spec=spec,
         transactions=checker.count,
-        read_as=tuple(_read_as(about, clock_error, before, stream)),
+        read_as=tuple(_read_as(source, clock_error, initial, stream)),
     )
 
 
 def _read_as(
-    about: History | None, clock_error: int, before: Before, stream: Stream
+    source: History | None, clock_error: int, initial: InitialState, stream: Stream
 ) -> Iterator[tuple[str, str]]:
-    """How a log was read, and what of it has no influence."""
-    if about is not None:
-        yield "files", ", ".join(about.files)
-        yield "read as", about.format
-        yield "initial state", about.initial
-        yield "session", about.session
-        yield "real time", about.real_time
-    error = f"clocks may differ by {shown(clock_error)}, and what is nearer orders nothing"
+    """Yield how the log was read, and what of it was ignored."""
+    if source is not None:
+        yield "files", ", ".join(source.files)
+        yield "read as", source.format
+        yield "initial state", source.initial
+        yield "session", source.session
+        yield "real time", source.real_time
+    error = f"clocks may differ by {shown(clock_error)}, so that a smaller distance orders nothing"
     yield "clock error", error if clock_error else "none"
-    if said := before.told():
-        yield "before", said
+    if text := initial.summary():
+        yield "before", text
     ignored = (
         f"{count:,} {kind.replace('_', ' ')}" for kind, count in stream.counts.items() if count
     )
@@ -184,15 +184,15 @@ def _read_as(
 
 
 def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
-    """Check all parts; returns how the last batch was read."""
+    """Check all parts; returns the history of the last batch, which says how the log is read."""
     pool = _Pool()
-    about = None
+    source = None
     parts = deque(enumerate(live.starts, 1))
     with path.open("rb") as file:
         ready = _next(file, parts, str(path))
         for batch in stream:
-            about = batch.history
-            checker.begin(pool.add(batch), about)
+            source = batch.history
+            checker.begin(pool.add(batch), source)
             while ready is not None and (rows := pool.find(ready[1].members)) is not None:
                 number, part = ready
                 checker.check(part, pool.take(rows), f"part {number}")
@@ -206,7 +206,7 @@ def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> Hist
             "earlier part, too"
         )
     pool.check_rest()
-    return about
+    return source
 
 
 def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[int, Taken] | None:
@@ -222,11 +222,11 @@ def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[in
 
 
 class _Pool:
-    """The transactions of the log that are in no part yet; what is in flight may be in one."""
+    """The transactions of the log that are in no part yet."""
 
     def __init__(self) -> None:
-        self._rows = Rows.none()  # committed, and of unknown outcome
-        self._flying = Rows.none()
+        self._rows = Rows.none()  # committed and indeterminate
+        self._in_flight = Rows.none()
         self._place: dict[tuple[int, int, int, int], int] = {}
         self._taken: set[tuple[int, int]] = set()
 
@@ -236,51 +236,51 @@ class _Pool:
 
         rows = rows_of(batch, 0)
         status = rows.columns.txn_status
-        # What was in flight may be in a part as such; then it is in no other one.
+        # A part may have a transaction that was in flight; then it is in no other part.
         taken = [(f, o) in self._taken for f, o in rows.at[:, 1:3].tolist()] if self._taken else []
         again = np.array(taken or np.zeros(len(rows)), bool) & (status != c.COMMITTED)
         effective = ~again & ((status == c.COMMITTED) | (status == c.INDETERMINATE))
         new = np.flatnonzero(effective & ~batch.in_flight).astype(np.int32)
         self._rows.extend(rows, new)
-        self._flying = rows.take(np.flatnonzero(batch.in_flight & ~again))
+        self._in_flight = rows.take(np.flatnonzero(batch.in_flight & ~again))
         self._index()
         return rows
 
     def _index(self) -> None:
         import numpy as np
 
-        places = [*self._rows.at[:, 1:].tolist(), *self._flying.at[:, 1:].tolist()]
+        places = [*self._rows.at[:, 1:].tolist(), *self._in_flight.at[:, 1:].tolist()]
         self._place = {tuple(at): i for i, at in enumerate(places)}
-        # One whose outcome the log says to be unknown may have been given up before it said so.
+        # The watch may have given up an indeterminate transaction before its completion came.
         maybe = np.flatnonzero(self._rows.columns.txn_status == c.INDETERMINATE)
         for i in maybe.tolist():
             self._place[places[i][0], places[i][1], -1, -1] = i
 
     def find(self, members: NDArray[np.int64]) -> list[int] | None:
-        """The rows of the members of a part, if all are here; each once."""
+        """Return the rows of the members of a part, if all are here, and each is there once."""
         found = [self._place.get(tuple(at), -1) for at in members[:, 1:].tolist()]
         return None if -1 in found or len(set(found)) < len(found) else found
 
     def take(self, rows: list[int]) -> Rows:
-        """Take some out, in the order given."""
+        """Remove rows, and return them in this order."""
         import numpy as np
 
         own = len(self._rows)
         found = Rows.none()
         every = Rows.none()
         every.extend(self._rows)
-        every.extend(self._flying)
+        every.extend(self._in_flight)
         found = every.take(np.array(rows, np.int32))
         self._taken |= {(f, o) for f, o, _, done in found.at[:, 1:].tolist() if done < 0}
         kept = np.ones(len(every), bool)
         kept[rows] = False
         self._rows = every.take(np.flatnonzero(kept[:own]))
-        self._flying = every.take(own + np.flatnonzero(kept[own:]))
+        self._in_flight = every.take(own + np.flatnonzero(kept[own:]))
         self._index()
         return found
 
     def drop_aside(self, aside: NDArray[np.int64]) -> None:
-        """Unknown outcomes that the watch gave up are no longer waited for here either."""
+        """Remove the indeterminate transactions that the watch gave up."""
         import numpy as np
 
         places = {tuple(at) for at in aside[:, 1:].tolist()}
@@ -296,34 +296,34 @@ class _Pool:
             self._index()
 
     def check_rest(self) -> None:
-        """Nothing that certainly took effect may be left.
+        """Check that no committed transaction is left.
 
         Raises:
-            ChainRejected: something is.
+            ChainRejected: one is.
         """
         import numpy as np
 
-        left = np.flatnonzero(self._rows.columns.txn_status == c.COMMITTED)
-        if len(left):
-            file, offset = min((int(f), int(o)) for f, o in self._rows.at[left, 1:3])
+        rest = np.flatnonzero(self._rows.columns.txn_status == c.COMMITTED)
+        if len(rest):
+            file, offset = min((int(f), int(o)) for f, o in self._rows.at[rest, 1:3])
             raise ChainRejected(
-                f"{len(left)} committed transactions are in no part "
+                f"{len(rest)} committed transactions are in no part "
                 f"(the first one in file {file} at byte {offset})"
             )
 
 
 class _Checker:
-    """Checks parts, one after the other."""
+    """Checks parts, one after the other: each begins with the last values of those before."""
 
     def __init__(
         self,
         plan: Plan,
         clock_error: int,
         executor: Executor | None,
-        before: Before,
+        initial: InitialState,
         values: Values,
     ) -> None:
-        self._before = before
+        self._initial = initial
         self.clock_error = clock_error
         self.count = 0
         self.by_definition: ByDefinition | None = None
@@ -331,17 +331,21 @@ class _Checker:
         self._no_predicates = why_no_predicates(plan)
         self._values = values
         self._order = _Order(plan)
-        self._about: History | None = None
+        self._source: History | None = None
         self._executor = executor
-        self._asked: deque[tuple[str, Future[str]]] = deque()
+        self._pending: deque[tuple[str, Future[str]]] = deque()
 
-    def begin(self, rows: Rows, about: History) -> None:
-        """Take what a batch says of the initial state."""
-        self._about = about
-        if len(rows.columns.statement_txn) and (self._before.asked or self._no_predicates):
+    def begin(self, rows: Rows, source: History) -> None:
+        """Take the initial values of a batch.
+
+        Raises:
+            ChainRejected: a transaction contradicts the initial values of the chain.
+        """
+        self._source = source
+        if len(rows.columns.statement_txn) and (self._initial.is_stated or self._no_predicates):
             raise ChainRejected("a predicate read, where it cannot be watched")
-        self.begin_with(self._before.declared(about))
-        if (at := self._before.written(rows.columns)) is not None:
+        self.begin_with(self._initial.declared(source))
+        if (at := self._initial.contradiction(rows.columns)) is not None:
             raise ChainRejected(
                 f"{decode(*at[1])!r} did not hold before the stream what the chain says: a "
                 f"transaction wrote it (file {rows.place(at[0]).file} at byte "
@@ -352,18 +356,18 @@ class _Checker:
         if self.by_definition is not None:
             self.by_definition.begin(rows)
 
-    def begin_with(self, held: Sequence[Held]) -> None:
-        """Take what keys held before the stream."""
-        if held:
-            self._values.last.replace(as_left(held))
+    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+        """Set initial values."""
+        if entries:
+            self._values.last.replace(as_last_values(entries))
             if self.by_definition is not None:
-                self.by_definition.begin_with(held)
+                self.by_definition.begin_with(entries)
 
     def check(self, part: Taken, members: Rows, where: str) -> None:
         """Check the next part.
 
         Raises:
-            ChainRejected: it does not hold, or leads back.
+            ChainRejected: it does not satisfy the level, or an edge leads back from it.
         """
         self._order.add(members, where)
         self._values.fetch(members.columns)
@@ -371,7 +375,7 @@ class _Checker:
         if len(stale):
             raise ChainRejected(f"{where}: a list was read with another beginning than was left")
         witness = _witness(part, where, members.columns.n_keys(), columns.n_keys())
-        history = history_of(columns, members.names, self._about, clock_error=self.clock_error)
+        history = history_of(columns, members.names, self._source, clock_error=self.clock_error)
         self._accept(history, witness, where)
         if self.by_definition is not None:
             try:
@@ -379,8 +383,8 @@ class _Checker:
             except CertificateRejected as error:
                 raise ChainRejected(f"{where}: {error}") from None
         try:
-            left = self._values.last.left_by(columns, witness.order_start, witness.order_txn)
-            before = self._values.last.replace(left)
+            entries = self._values.last.left_by(columns, witness.order_start, witness.order_txn)
+            before = self._values.last.replace(entries)
         except ValueError as error:
             raise ChainRejected(f"{where}: {error}") from None
         if before != part.before:
@@ -392,27 +396,27 @@ class _Checker:
         if self._executor is None:
             _raise(where, accepted(history.columns, self._plan.spec, witness))
             return
-        asked = self._executor.submit(accepted, history.columns, self._plan.spec, witness)
-        self._asked.append((where, asked))
-        while len(self._asked) > _AHEAD:
-            self._answer()
+        result = self._executor.submit(accepted, history.columns, self._plan.spec, witness)
+        self._pending.append((where, result))
+        while len(self._pending) > _AHEAD:
+            self._await_first()
 
-    def _answer(self) -> None:
-        where, asked = self._asked.popleft()
-        _raise(where, asked.result())
+    def _await_first(self) -> None:
+        where, result = self._pending.popleft()
+        _raise(where, result.result())
 
     def finish(self) -> None:
-        """Wait for all answers.
+        """Wait for the executor.
 
         Raises:
             ChainRejected: a part does not hold.
         """
-        while self._asked:
-            self._answer()
+        while self._pending:
+            self._await_first()
 
 
 def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
-    """Check one part with the native checker; empty if it holds, else the reason."""
+    """Return why the native checker rejects a part; empty if it accepts it."""
     history = History(columns=columns, name="a part", format="memory")
     try:
         check_natively(history, spec, witness)
@@ -427,7 +431,7 @@ def _raise(where: str, reason: str) -> None:
 
 
 def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:
-    """The witness of a part, with the rows that nobody touched behind its keys."""
+    """Return the witness of a part; the keys that no member accesses follow, without an order."""
     import numpy as np
 
     for column in (part.source, part.order_txn):
@@ -451,7 +455,7 @@ def _check_bytes(spans: Sequence[tuple[int, int, int, str]], log: Log) -> None:
 
 
 class _Order:
-    """That sessions and real time lead forward, from each part to later ones."""
+    """Checks that ``so`` and ``rt`` lead forward, from each part to later ones."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -462,7 +466,7 @@ class _Order:
         sessions = members.columns.txn_session.tolist()
         for session, at in zip(sessions, members.at[:, 1:3].tolist(), strict=True):
             name = members.names[session]
-            if _ALONE.fullmatch(name):  # a session of its own
+            if _LONE_SESSION.fullmatch(name):
                 continue
             place = (at[0], at[1])
             if place <= self._position.get(name, (-1, -1)):

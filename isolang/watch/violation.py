@@ -1,4 +1,4 @@
-"""The violation that a watch found, saved as a history of a few transactions."""
+"""Saves the violation that a watch found, as a history of a few transactions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from isolang.history.values import decode
 from isolang.verdict import Invalid
 
 if TYPE_CHECKING:
-    from isolang.watch.watch import Report
+    from isolang.watch.report import WatchReport
 
-#: Its file in the folder of the watch.
+#: The file of the violation in the folder of the watch.
 NAME = "violation.edn"
 
 
-def save_violation(report: Report, folder: Path) -> tuple[Path, Path] | None:
-    """Save the transactions that convict, and their certificate.
+def save_violation(report: WatchReport, folder: Path) -> tuple[Path, Path] | None:
+    """Save the transactions that prove the violation, and their certificate.
 
     Returns:
-        The two files; ``None`` where nobody is convicted, or not again from the file.
+        The two files; ``None`` if there is no violation, or the saved file does not prove it again.
 
     Raises:
-        HistoryError: they cannot be written so.
-        OSError: there is no room.
+        HistoryError: the transactions cannot be written in the format.
+        OSError: a file cannot be written.
     """
     if not isinstance(report.verdict, Invalid) or report.outcome != "invalid":
         return None

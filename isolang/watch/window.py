@@ -1,151 +1,171 @@
-"""The open window of a stream: what is not cut away yet, and how it is judged."""
+"""The window of a watch: transactions kept, transactions in flight, and those given up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
 
-from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.native import check_natively
-from isolang.certify.proofs import Witness
-from isolang.errors import HistoryError
-from isolang.history.clock_error import with_clock_error
-from isolang.history.columns import INITIAL
-from isolang.history.history import History
-from isolang.history.values import key_name
-from isolang.language.classify.event_graph import Plan
-from isolang.limits import Deadline, Work, default_memory, memory_cap
-from isolang.pipeline import Options, decide
-from isolang.verdict import Valid, Verdict
+from isolang.history import columns as c
+from isolang.watch.stream.rows import Rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang._native import Columns, LastValues
-    from isolang.watch.stream import Log
-    from isolang.watch.stream.rows import Rows
+    from isolang._native import Columns
+    from isolang.watch.horizon import Horizon
+
+_LONG: Final = 4  # rounds; something holds a window that is longer
 
 
-#: What deciding a window may do, and explaining it, as :class:`isolang.limits.Work` counts: some
-#: seconds. All but those in the hard region (docs/hard-region.md) take a small part of it.
-_WORK: Final = 50_000_000
-_WORK_PER_OPERATION: Final = 1_000
+class Snapshot:
+    """The transactions that one round checks: the kept ones, then those in flight.
+
+    Attributes:
+        rows: the transactions, as the log has them.
+        in_flight: bool, for each: whether it is in flight.
+        columns: the transactions behind the values of the parts; ``None`` before they are opened.
+    """
+
+    def __init__(self, kept: Rows, in_flight: Rows) -> None:
+        import numpy as np
+
+        self.rows = Rows.none()
+        self.rows.extend(kept)
+        self.rows.extend(in_flight)
+        self.in_flight: NDArray[np.bool_] = np.arange(len(self.rows)) >= len(kept)
+        self.columns: Columns | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
-def opened(
-    rows: Rows, last: LastValues, log: Log | None = None
-) -> tuple[Columns, NDArray[np.int32]]:
-    """Some transactions as a history that begins with what the last cut left.
+class Window:
+    """The transactions in memory, and the places of those that the watch no longer waits for.
+
+    A transaction in flight is given up after ``grace`` rounds and ``grace_seconds``. From then on
+    it is kept as an indeterminate one, until it ends.
 
     Args:
-        rows: as the log has them.
-        last: what was left.
-        log: where they stand, for messages.
+        round: transactions of a round.
+        grace: rounds after which the window gives up an indeterminate transaction.
+        grace_seconds: and seconds since it came.
 
-    Returns:
-        The columns, and the transactions that read a list with another beginning than was left.
-
-    Raises:
-        HistoryError: they have what cannot be watched.
+    Attributes:
+        kept: finished transactions that no cut has taken away.
+        in_flight: transactions whose completion is still to come.
+        seen: how many finished transactions have come.
+        given_up: file and offset of transactions that were in flight for too long.
+        since: of each transaction in flight, how many had been seen when it came.
     """
-    try:
-        return last.open_window(rows.columns)
-    except ValueError as error:
-        txn, key, what = str(error).split(" ", 2)
-        where = f"T{rows.columns.txn_number[int(txn)]}"
-        if log is not None:
-            where = log.line_of(rows.place(int(txn)))
-        if 0 <= int(key) < rows.columns.n_keys():
-            where += f": key {key_name(*rows.columns.key(int(key)))}"
-        raise HistoryError(f"{where}: {what}") from None
 
+    def __init__(
+        self,
+        *,
+        round: int,  # noqa: A002 — the word of the field
+        grace: int,
+        grace_seconds: float,
+    ) -> None:
+        self.kept, self.in_flight = Rows.none(), Rows.none()
+        self.seen = 0
+        self.given_up: set[tuple[int, int]] = set()
+        self.since: dict[tuple[int, int], int] = {}
+        self._round, self._grace, self._grace_seconds = round, grace, grace_seconds
+        self._arrived: deque[tuple[float, int]] = deque()
+        self._began = time.monotonic()
 
-def initial_of(rows: Rows, last: LastValues) -> bytes | None:
-    """What an initial transaction among some writes, as ``LastValues`` has it; it is first."""
-    import numpy as np
+    def snapshot(self) -> Snapshot:
+        """Return what a round checks."""
+        return Snapshot(self.kept, self.in_flight)
 
-    first = np.flatnonzero(rows.columns.txn_status == INITIAL)
-    if not len(first):
-        return None
-    columns, _ = opened(rows.take(first[:1]), last)
-    keys = columns.n_keys()
-    return last.left_by(
-        columns, np.arange(keys + 1, dtype=np.int64), np.zeros(keys, dtype=np.int32)
-    )
+    @property
+    def wait_from(self) -> int:
+        """The number of the oldest transaction that the window still waits for."""
+        old = self.seen - self._grace * self._round
+        if not self._grace_seconds:
+            return old
+        until = time.monotonic() - self._grace_seconds
+        while len(self._arrived) > 1 and self._arrived[1][0] <= until:
+            self._arrived.popleft()
+        first, seen = self._arrived[0] if self._arrived else (until, 0)
+        return min(old, seen if first <= until else 0)
 
+    def advance(self, rows: Rows, in_flight: NDArray[np.bool_]) -> None:
+        """Count the finished transactions of a batch, and replace those in flight.
 
-def history_of(
-    columns: Columns, names: Sequence[str], about: History | None, *, clock_error: int = 0
-) -> History:
-    """A window as a history.
+        One that has been in flight for too long is given up: it is kept as an indeterminate one.
+        """
+        import numpy as np
 
-    Args:
-        columns: of :func:`opened`.
-        names: of the sessions.
-        about: how the log is read, for messages.
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
-    """
-    history = History(
-        columns=columns,
-        name="the window" if about is None else about.name,
-        format="memory" if about is None else about.format,
-        files=() if about is None else about.files,
-        position_unit="byte",
-        real_time="" if about is None else about.real_time,
-        session_names=tuple(names),
-    )
-    return with_clock_error(history, clock_error) if clock_error else history
+        self.seen += int(np.count_nonzero(~in_flight))
+        since: dict[tuple[int, int], int] = {}
+        awaited = []
+        wait_from = self.wait_from
+        for t in np.flatnonzero(in_flight).tolist():
+            file, offset = rows.at[t, 1:3].tolist()
+            if (file, offset) in self.given_up:
+                continue
+            since[file, offset] = self.since.get((file, offset), self.seen)
+            if since[file, offset] >= wait_from:
+                awaited.append(t)
+                continue
+            del since[file, offset]
+            self.given_up.add((file, offset))
+            self.kept.extend(rows, np.array([t], np.int32))
+            self.kept.at[-1, 0] = self.seen
+            self.seen += 1
+        self.since = since
+        self.in_flight = rows.take(np.array(awaited, np.int32))
+        if self._grace_seconds:
+            self._arrived.append((time.monotonic(), self.seen))
 
+    def remove(self, file: int, offset: int) -> bool:
+        """Remove the transaction at a place; returns whether it was kept here."""
+        import numpy as np
 
-def judge(
-    history: History,
-    plans: Sequence[Plan],
-    first: int = 0,
-    *,
-    simplest: bool = False,
-    timeout: float | None = None,
-) -> tuple[Verdict, int]:
-    """Judge a window by the first plan that it satisfies, the level itself last.
+        at = self.kept.at
+        found = (at[:, 1] == file) & (at[:, 2] == offset)
+        if not found.any():
+            return False
+        self.kept = self.kept.take(np.flatnonzero(~found))
+        return True
 
-    Args:
-        history: of the window.
-        plans: of :func:`isolang.watch.levels.stricter`.
-        first: the plan to begin with; the one that the last window satisfied.
-        simplest: look for the simplest violation, for those who read it.
-        timeout: seconds for each.
+    def put_back(self, rows: Rows) -> None:
+        """Insert transactions of parts; the numbers of a session ascend in its order."""
+        import numpy as np
 
-    Returns:
-        The verdict, which is *valid* by the witness of one of the plans only if that witness also
-        satisfies the level, and the number of that plan. It is *unknown* where deciding it takes
-        more work than a window is allowed.
-    """
-    level = plans[-1]
-    for number in range(first, len(plans) - 1):
-        said = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
-        if isinstance(said, Valid) and satisfies(history, level, said.witness):
-            return said, number
-    # The level's own verdict must be certified: a refutation is shown, a witness is cut along.
-    said = _decided(history, level, certify=True, simplest=simplest, timeout=timeout)
-    return said, len(plans) - 1
+        rows.extend(self.kept)
+        self.kept = rows.take(np.argsort(rows.numbers, kind="stable"))
 
+    def keep(self, window: Snapshot, *, gone: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        """Keep the finished transactions of a snapshot, except the rows that a cut took away."""
+        import numpy as np
 
-def _decided(
-    history: History, plan: Plan, *, certify: bool, simplest: bool, timeout: float | None
-) -> Verdict:
-    """The verdict on a window, by one thread and with so much work that equal ones end equally."""
-    options = Options(timeout=timeout, certify=certify, threads=1)
-    work = Work(_WORK + _WORK_PER_OPERATION * history.columns.operations())
-    with memory_cap(default_memory()):
-        return decide(history, plan, Deadline(timeout), options, simplest=simplest, work=work)
+        stays = ~window.in_flight
+        for rows in gone:
+            stays[rows] = False
+        self.kept = window.rows.take(np.flatnonzero(stays))
 
+    def is_early(self) -> bool:
+        """Return whether a transaction from before the stream may still be in flight."""
+        if self._grace_seconds:
+            return time.monotonic() - self._began < self._grace_seconds
+        return self.seen <= self._grace * self._round
 
-def satisfies(history: History, plan: Plan, witness: object) -> bool:
-    """Whether the independent checker accepts a witness of a level."""
-    if not isinstance(witness, Witness):
-        return False
-    try:
-        check_natively(history, plan.spec, witness)
-    except (CertificateRejected, NotCertifiedError):
-        return False
-    return True
+    def holder(self, horizon: Horizon) -> str:
+        """Return what keeps the window long, in words; empty for a short window."""
+        size = len(self.kept)
+        if size < _LONG * self._round:
+            return ""
+        oldest, what = self.kept, "of unknown outcome"
+        open_ = self.in_flight
+        begin, least = self.kept.columns.txn_begin, open_.columns.txn_begin
+        if len(open_) and least.min() <= begin.min():
+            oldest, what, begin = open_, "open", least
+        row = int(begin.argmin())
+        status = oldest.columns.txn_status[row]
+        if what != "open" and status != c.INDETERMINATE:
+            return f"one knot of {size:,}"
+        age = horizon.age(int(begin[row]))
+        return f"T{oldest.columns.txn_number[row]}, {what}{age}, holds {size:,}"

@@ -161,7 +161,7 @@ def test_the_rate_of_a_watch_that_was_resumed(tmp_path, capfd, monkeypatch):
     from isolang.watch import Stream, Watch
     from isolang.watch.state import saved_in
 
-    monkeypatch.setattr("isolang.watch.watch._SAVE_EACH", 1)
+    monkeypatch.setattr("isolang.watch.parts._SAVE_EACH", 1)
     log, state = tmp_path / "log.edn", tmp_path / "state"
     one = "{{:type :{}, :process 0, :f :txn, :value [[:w :x {}]]}}\n"
     log.write_text("".join(one.format(kind, n) for n in range(3000) for kind in ("invoke", "ok")))

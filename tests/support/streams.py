@@ -15,7 +15,7 @@ from isolang.history.columns import UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.history.history import History
 from isolang.history.transaction import Transaction
 from isolang.watch.stream import Batch, Stream, transactions
-from isolang.watch.stream.batch import Place
+from isolang.watch.stream.batch import LogPlace
 
 FEATURES = (
     "lists",
@@ -240,7 +240,7 @@ def by_session(found: list[Transaction]) -> dict[object, list[object]]:
     return sessions
 
 
-def transaction_at(stream: Stream, place: Place) -> Transaction:
+def transaction_at(stream: Stream, place: LogPlace) -> Transaction:
     """A transaction of the log, read again; its number is that among the ones read."""
     at = np.array([[-1, place.file, place.offset, place.done_file, place.done]], np.int64)
     rows = stream.log.rows_at(at)

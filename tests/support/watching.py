@@ -16,7 +16,7 @@ from isolang.api import check, load_history
 from isolang.history import History, Transaction
 from isolang.history.values import UNKNOWN
 from isolang.simulator import BUGS, RULES, Workload, generate
-from isolang.watch import Report, Stream, Watch, position_in
+from isolang.watch import Stream, Watch, WatchReport, position_in
 
 LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2", "pl-3")
 
@@ -360,7 +360,7 @@ def watched(
     folder: Path,
     counts: Counter[str],
     **reading: Any,
-) -> Report:
+) -> WatchReport:
     """Watch a log in small rounds.
 
     Half of the time nothing stays in memory for long, and half of the time the watch is killed
@@ -373,7 +373,7 @@ def watched(
     options["clock_error"] = reading.get("clock_error", 0)
     rounds = rng.randint(3, 50) if not kills else rng.randint(3, 15)
     each = 1 if kills else rng.choice((1, 20)) if on_disk else 10**6
-    with patch("isolang.watch.watch._SAVE_EACH", each):
+    with patch("isolang.watch.parts._SAVE_EACH", each):
         while True:
             stream = Stream([path], resume=position_in(folder), **options)
             watch = Watch(level, stream=stream, folder=folder, round=rounds, timeout=3, **reading)
@@ -383,8 +383,8 @@ def watched(
                     counts["rounds"] += 1
                     counts["put back"] += found.put_back
                     counts["cuts"] += found.cut > 0
-                    counts["on disk"] += watch.state.last.keep_removed
-                    counts["put back from disk"] += found.put_back * watch.state.last.keep_removed
+                    counts["on disk"] += watch.values.last.keep_removed
+                    counts["put back from disk"] += found.put_back * watch.values.last.keep_removed
                 if kills and rng.random() < (0.3 if counts["cuts"] > cuts else 0.01):
                     break
             stream.close()
@@ -398,7 +398,7 @@ def watched(
 
 def judged_like_the_whole(
     rng: random.Random, path: Path, level: str, folder: Path, counts: Counter[str]
-) -> Report:
+) -> WatchReport:
     """Watch a file; where both are known, its verdict is that of the whole file."""
     whole = check(load_history(path), level, simplest=False, timeout=2)
     found = watched(rng, path, level, folder, counts)

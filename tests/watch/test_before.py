@@ -10,11 +10,11 @@ from support.watching import LEVELS, lines, random_history, watched, with_rows_b
 from isolang import check, load_history
 from isolang.errors import IsolangError
 from isolang.history import save_history
-from isolang.watch import Report, Stream, Watch, check_chain, verify_chain
+from isolang.watch import Stream, Watch, WatchReport, check_chain, verify_chain
 from isolang.watch.chain import NAME
 
 
-def report_of(folder: Path, level: str, text: str, **reading: object) -> Report:
+def report_of(folder: Path, level: str, text: str, **reading: object) -> WatchReport:
     path = folder / "log.edn"
     path.write_text(text)
     stream = Stream([path], follow=False, batch=150)

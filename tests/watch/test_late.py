@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from isolang import check, load_history
-from isolang.watch import Report, Stream, Watch, verify_chain
+from isolang.watch import Stream, Watch, WatchReport, verify_chain
 
 
 def transaction(process: int, value: str, begin: int, end: int) -> str:
@@ -33,11 +33,11 @@ class Clients:
         with (self.folder / f"{client}.edn").open("a") as file:
             file.write(text)
 
-    def step(self) -> Report | None:
+    def step(self) -> WatchReport | None:
         list(self.watch.feed(self.stream.next(0)))
         return self.watch.report
 
-    def end(self) -> Report | None:
+    def end(self) -> WatchReport | None:
         self.stream.stop()
         return self.step()
 

@@ -14,7 +14,7 @@ from support.watching import lines, random_history
 from isolang import check, load_history
 from isolang.errors import UnsupportedError
 from isolang.history import save_history
-from isolang.watch import Report, Stream, Watch, position_in
+from isolang.watch import Stream, Watch, WatchReport, position_in
 
 
 def numbered(text: str, *, first: int = 0, gap: int = -1, restart: int = -1) -> list[str]:
@@ -51,7 +51,7 @@ class Growing:
         self.watch.close()
         self.begin()
 
-    def add(self, *some: str) -> Report | None:
+    def add(self, *some: str) -> WatchReport | None:
         with self.log.open("a") as file:
             file.write("".join(some))
         while self.watch.report is None:
@@ -63,7 +63,7 @@ class Growing:
                 break
         return self.watch.report
 
-    def end(self) -> Report:
+    def end(self) -> WatchReport:
         """Nothing more comes: it is judged to its end, by a watch that goes on."""
         self.until_idle = 1e-9
         self.kill()
@@ -188,7 +188,7 @@ def test_random_logs_are_judged_like_the_whole(tmp_path):
             text = text[rng.randint(1, 6) :]
             text = numbered("".join(text)) if rng.random() < 0.5 else text
         log.unlink()
-        with patch("isolang.watch.watch._SAVE_EACH", 1):
+        with patch("isolang.watch.parts._SAVE_EACH", 1):
             growing = Growing(log, tmp_path / f"state {case}", level, folder=rng.random() < 0.5)
             report, at = None, 0
             while report is None and at < len(text):

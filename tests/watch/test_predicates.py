@@ -10,11 +10,11 @@ import pytest
 from support.watching import LEVELS, Scans, judged_like_the_whole, lines
 
 from isolang.errors import HistoryError, IsolangError
-from isolang.watch import Report, Stream, Watch, verify_chain
+from isolang.watch import Stream, Watch, WatchReport, verify_chain
 from isolang.watch.chain import NAME
 
 
-def watch_of(folder: Path, text: str, level: str, **options: object) -> Report:
+def watch_of(folder: Path, text: str, level: str, **options: object) -> WatchReport:
     """Watch a log that is complete, in rounds of one transaction."""
     folder.mkdir()
     (folder / "log.edn").write_text(text)
@@ -124,7 +124,7 @@ def test_it_goes_on_after_a_missed_row(tmp_path):
 @pytest.mark.parametrize("where", ["[:= :a 7]", "[:>= :a 99]", '[:= :b "x7"]', "[:mod :a 50 7]"])
 def test_rows_that_went_to_disk_are_known(tmp_path, monkeypatch, where):
     """Found by an index of the column, or each row looked at: as they are, whatever they were."""
-    monkeypatch.setattr("isolang.watch.watch._SAVE_EACH", 1)
+    monkeypatch.setattr("isolang.watch.parts._SAVE_EACH", 1)
     row = '{{:a {0}, :b "x{0}"}}'
     old = "0 " + " ".join(f"[:w [:t {k}] {row.format(k % 50)}]" for k in range(100))
     new = [

@@ -355,8 +355,8 @@ def test_only_what_convicts_is_explained(tmp_path, monkeypatch):
 
 def test_a_window_that_takes_too_much_work_is_not_decided(tmp_path, monkeypatch):
     """One in the hard region ends as unknown, says why, and is seldom judged before."""
-    monkeypatch.setattr("isolang.watch.window._WORK", 3_000)
-    monkeypatch.setattr("isolang.watch.window._WORK_PER_OPERATION", 0)
+    monkeypatch.setattr("isolang.watch.judging._WORK", 3_000)
+    monkeypatch.setattr("isolang.watch.judging._WORK_PER_OPERATION", 0)
     rng = random.Random("killed 7")
     rng.choice(("ser", "si", "sser"))
     path = tmp_path / "log.edn"

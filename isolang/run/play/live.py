@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.watch import Report, Stream, Watch
+    from isolang.watch import Stream, Watch, WatchReport
 
 FIRST: Final = 10  # transactions before the first look
 GROWTH: Final = 1.25
@@ -257,7 +257,7 @@ class _Growing:
             watched=True,
         )
 
-    def _whole(self, report: Report) -> Look:
+    def _whole(self, report: WatchReport) -> Look:
         """The verdict on the whole; a violation is saved beside the chain."""
         from isolang.watch.violation import save_violation
 

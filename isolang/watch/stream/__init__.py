@@ -15,10 +15,10 @@ input says, up to the watermark; its :class:`Log` reads the same input again, at
 (2, [False, True], True)
 """
 
-from isolang.watch.stream.batch import Batch, Place, Places, Span
+from isolang.watch.stream.batch import Batch, LogPlace, LogSpan, Places
 from isolang.watch.stream.log import Log
 from isolang.watch.stream.records import transactions
 from isolang.watch.stream.rows import Rows
 from isolang.watch.stream.stream import Stream
 
-__all__ = ["Batch", "Log", "Place", "Places", "Rows", "Span", "Stream", "transactions"]
+__all__ = ["Batch", "Log", "LogPlace", "LogSpan", "Places", "Rows", "Stream", "transactions"]

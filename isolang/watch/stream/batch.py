@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Place(Struct, frozen=True, kw_only=True, order=True):
+class LogPlace(Struct, frozen=True, kw_only=True, order=True):
     """Where a transaction stands in the log.
 
     Attributes:
@@ -32,7 +32,7 @@ class Place(Struct, frozen=True, kw_only=True, order=True):
 
 
 class Places(Struct, frozen=True, kw_only=True, eq=False):
-    """The places of all transactions of a batch, as :class:`Place` has them.
+    """The places of all transactions of a batch, as :class:`LogPlace` has them.
 
     Attributes:
         file: int32.
@@ -49,19 +49,19 @@ class Places(Struct, frozen=True, kw_only=True, eq=False):
     def __len__(self) -> int:
         return len(self.file)
 
-    def __getitem__(self, txn: int) -> Place:
-        return Place(
+    def __getitem__(self, txn: int) -> LogPlace:
+        return LogPlace(
             file=int(self.file[txn]),
             offset=int(self.offset[txn]),
             done_file=int(self.done_file[txn]),
             done=int(self.done[txn]),
         )
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[LogPlace]:
         return (self[txn] for txn in range(len(self)))
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class LogSpan(Struct, frozen=True, kw_only=True):
     """Bytes that were read for a batch: ``start`` to ``end`` of a file.
 
     A line that ends in the next file of its log is counted as if it stood in the first.
@@ -119,7 +119,7 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
     idle: tuple[str, ...] = ()
     holding: str = ""
     waiting: int = 0
-    spans: tuple[Span, ...] = ()
+    spans: tuple[LogSpan, ...] = ()
     torn: int = 0
     ended: bool = False
 

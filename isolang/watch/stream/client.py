@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.watch.stream.batch import Span
+from isolang.watch.stream.batch import LogSpan
 from isolang.watch.stream.formats import followed_format
-from isolang.watch.stream.operations import Block, Follower, State
+from isolang.watch.stream.operations import Block, Follower, FollowState
 from isolang.watch.stream.segments import Segment
 from isolang.watch.stream.tail import Piece, Tail
 
@@ -38,7 +38,7 @@ class Waiting(Struct, kw_only=True, eq=False):
     before: bytes
 
 
-class Client:
+class LogClient:
     """One log.
 
     Args:
@@ -73,7 +73,7 @@ class Client:
         self.follower = Follower(name, prefix=prefix, clock=clock, first=number << 32)
         self.waiting: deque[Waiting] = deque()
         self.last: Block | None = None
-        self.spans: list[Span] = []
+        self.spans: list[LogSpan] = []
         self.heard = now  # when it last had something new
         self.over = False
         self.stopped = False  # whether it is over because the watch is
@@ -186,7 +186,9 @@ class Client:
             if not piece.data.strip():
                 return
             self.format = followed_format(piece.data, self._wanted, self.name)
-        self.spans.append(Span(file=piece.file, start=piece.offset, end=piece.offset + piece.size))
+        self.spans.append(
+            LogSpan(file=piece.file, start=piece.offset, end=piece.offset + piece.size)
+        )
         self.follower.offer(piece)
 
     def _taken(self, block: Block | None) -> Block | None:
@@ -249,7 +251,7 @@ class Client:
         Raises:
             HistoryError: the log is gone or changed.
         """
-        self.follower.state = msgspec.msgpack.decode(state, type=State)
+        self.follower.state = msgspec.msgpack.decode(state, type=FollowState)
         self.tail.resume(self.follower.state.reached)
         self.last = self.follower.open_ones()
         self.format = "edn" if self.follower.state.clock else ""

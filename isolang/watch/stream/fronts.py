@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from isolang.history import columns as c
-from isolang.watch.stream.client import Client
+from isolang.watch.stream.client import LogClient
 
 
 class Fronts(Struct, frozen=True, kw_only=True):
@@ -21,7 +21,9 @@ class Fronts(Struct, frozen=True, kw_only=True):
     grace: float | None
     clock_error: int
 
-    def watermark(self, clients: Iterable[Client], before: int, now: float, *, ended: bool) -> int:
+    def watermark(
+        self, clients: Iterable[LogClient], before: int, now: float, *, ended: bool
+    ) -> int:
         """Give the time that all clients have come to, except those that are idle.
 
         Args:
@@ -40,7 +42,7 @@ class Fronts(Struct, frozen=True, kw_only=True):
         least = min(front(client) - client.follower.state.behind for client in holding)
         return max(before, least - self.clock_error)
 
-    def sure(self, clients: Iterable[Client]) -> int:
+    def sure(self, clients: Iterable[LogClient]) -> int:
         """The time before which nothing more can come, of those that are idle or stopped, too.
 
         Args:
@@ -51,19 +53,19 @@ class Fronts(Struct, frozen=True, kw_only=True):
             return c.UNKNOWN_BEGIN
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
-    def holding(self, clients: Iterable[Client], now: float) -> list[Client]:
+    def holding(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
         """The clients of which something earlier than the others' may still come."""
         return [one for one in clients if not one.over and not self.is_idle(one, now)]
 
-    def slowest(self, clients: Iterable[Client], now: float) -> Client | None:
+    def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:
         """The one that holds the watermark, if one does."""
         return min(self.holding(clients, now), key=front, default=None)
 
-    def is_idle(self, client: Client, now: float) -> bool:
+    def is_idle(self, client: LogClient, now: float) -> bool:
         """Whether a client has been silent for longer than the grace."""
         return self.grace is not None and now - client.heard >= self.grace
 
 
-def front(client: Client) -> int:
+def front(client: LogClient) -> int:
     """How far a client has come, for comparison: what has nothing yet is before all others."""
     return c.UNKNOWN_BEGIN if client.front is None else client.front

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.values import Value, encode
-from isolang.watch.stream.batch import Place
+from isolang.watch.stream.batch import LogPlace
 from isolang.watch.stream.operations import Block, Follower, Open
 from isolang.watch.stream.rows import Rows, place_of
 from isolang.watch.stream.segments import Segment, locate, open_bytes, read_some, seek
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
-    from isolang.watch.stream.client import Client
+    from isolang.watch.stream.client import LogClient
 
 _Atom = tuple[int, Any]
 
@@ -43,7 +43,7 @@ class Log:
         segments: the files.
     """
 
-    def __init__(self, segments: list[Segment], clients: Mapping[str, Client]) -> None:
+    def __init__(self, segments: list[Segment], clients: Mapping[str, LogClient]) -> None:
         self.segments = segments
         self._clients = clients
 
@@ -113,7 +113,7 @@ class Log:
             session = follower.session_name(processes[0], 1 + bisect_right(before, moment))
         return block.columns, session
 
-    def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[Place]]:
+    def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[LogPlace]]:
         """Find all transactions that write some values, each a pair of key and value.
 
         Returns:
@@ -127,16 +127,16 @@ class Log:
             [(encode(key, "the key"), encode(value, "the value")) for key, value in pairs]
         )
 
-    def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[Place]]:
+    def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[LogPlace]]:
         """:meth:`writers` of keys and values as atoms; what a deletion writes is one, too.
 
         ``None`` in place of a value is any of the key.
         """
-        found: list[dict[tuple[int, int], Place]] = [{} for _ in atoms]
+        found: list[dict[tuple[int, int], LogPlace]] = [{} for _ in atoms]
         for client in self._clients.values():
             for block in self._blocks(client):
                 for pair, txn in _writes(block, atoms):
-                    place = Place(
+                    place = LogPlace(
                         file=int(block.file[txn]),
                         offset=int(block.offset[txn]),
                         done_file=int(block.done_file[txn]),
@@ -170,7 +170,7 @@ class Log:
             )
         return digest.hexdigest()
 
-    def line_of(self, place: Place) -> str:
+    def line_of(self, place: LogPlace) -> str:
         """Where a transaction stands, for people: ``name:line``.
 
         Raises:
@@ -185,13 +185,13 @@ class Log:
 
     # --- files ---
 
-    def _client(self, file: int) -> Client:
+    def _client(self, file: int) -> LogClient:
         if not 0 <= file < len(self.segments):
             raise HistoryError(f"no file {file} of {len(self.segments)} in the log")
         name = self.segments[file].client
         return next(client for client in self._clients.values() if client.name == name)
 
-    def _follower(self, client: Client) -> Follower:
+    def _follower(self, client: LogClient) -> Follower:
         state = client.follower.state
         return client.follower.alike(clock=state.clock or "bytes")
 
@@ -232,7 +232,7 @@ class Log:
                 return text[: text.index(b"\n") + 1]
         return text + b"\n"
 
-    def _blocks(self, client: Client) -> Iterator[Block]:
+    def _blocks(self, client: LogClient) -> Iterator[Block]:
         """The blocks of a log, from its beginning to where the stream has read it."""
         numbers = [i for i, s in enumerate(self.segments) if s.client == client.name]
         again = _Again(client.name, self.segments, numbers, self)

@@ -57,7 +57,7 @@ class Open(Struct, frozen=True, kw_only=True):
     text: bytes
 
 
-class State(Struct, kw_only=True):
+class FollowState(Struct, kw_only=True):
     """What is known after some blocks of one log.
 
     Attributes:
@@ -155,7 +155,7 @@ class Follower:
     """
 
     def __init__(self, name: str, *, prefix: str, clock: str, first: int) -> None:
-        self.state = State()
+        self.state = FollowState()
         self._name = name
         self._prefix = prefix
         self._clock = clock

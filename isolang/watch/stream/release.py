@@ -15,7 +15,7 @@ from msgspec import Struct
 from isolang import _native
 from isolang.history import columns as c
 from isolang.watch.stream.batch import Places
-from isolang.watch.stream.client import Client
+from isolang.watch.stream.client import LogClient
 from isolang.watch.stream.operations import Block
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Releases:
         self.watermark: int = c.UNKNOWN_BEGIN
         self.handed: set[tuple[int, int]] = set()  # where those in flight in the last batch are
 
-    def release(self, clients: Sequence[Client], watermark: int) -> Released:
+    def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
         """Take what ends before a time, and in flight what began before it.
 
         Args:

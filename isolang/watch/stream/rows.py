@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from isolang import _native
-from isolang.watch.stream.batch import Batch, Place
+from isolang.watch.stream.batch import Batch, LogPlace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from isolang._native import Columns
 
-#: Of each row: its number in the stream, and its place as :class:`Place` has it.
+#: Of each row: its number in the stream, and its place as :class:`LogPlace` has it.
 WIDTH = 5
 
 
@@ -49,7 +49,7 @@ class Rows:
         """The number of each in the stream."""
         return self.at[:, 0]
 
-    def place(self, row: int) -> Place:
+    def place(self, row: int) -> LogPlace:
         """Where a transaction stands in the log."""
         return place_of(self.at[row].tolist())
 
@@ -129,10 +129,10 @@ def rows_of(batch: Batch, first: int) -> Rows:
     )
 
 
-def place_of(row: Sequence[int]) -> Place:
+def place_of(row: Sequence[int]) -> LogPlace:
     """The place that a row of :attr:`Rows.at` has."""
     _, file, offset, done_file, done = row
-    return Place(file=file, offset=offset, done_file=done_file, done=done)
+    return LogPlace(file=file, offset=offset, done_file=done_file, done=done)
 
 
 def saved(rows: Rows) -> tuple[Any, ...]:

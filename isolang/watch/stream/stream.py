@@ -16,7 +16,7 @@ from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.history.sources import plain_name
 from isolang.watch.stream.batch import Batch
-from isolang.watch.stream.client import Client
+from isolang.watch.stream.client import LogClient
 from isolang.watch.stream.folder import logs_in
 from isolang.watch.stream.fronts import Fronts, front
 from isolang.watch.stream.log import Log
@@ -106,7 +106,7 @@ class Stream:
         self._batch = batch
         self._spool = spool
         self._segments: list[Segment] = []
-        self._clients: dict[str, Client] = {}  # by path or number
+        self._clients: dict[str, LogClient] = {}  # by path or number
         self._several = len(self._given) > 1 or any(
             isinstance(s, Path) and s.is_dir() and len(logs_in(s)) != (0 if follow else 1)
             for s in self._given
@@ -265,13 +265,13 @@ class Stream:
                         self._add(str(path), path, str(path), now)
         return len(self._clients) > known
 
-    def _add(self, where: str, source: Path | IO[bytes], name: str, now: float) -> Client:
+    def _add(self, where: str, source: Path | IO[bytes], name: str, now: float) -> LogClient:
         prefix = ""
         if self._several:
             short = Path(plain_name(name)).stem
             taken = {Path(plain_name(client.name)).stem for client in self._clients.values()}
             prefix = f"{name if short in taken else short}/"
-        client = Client(
+        client = LogClient(
             source,
             name,
             len(self._clients),
@@ -321,7 +321,7 @@ class Stream:
             return self._as_batch(whole_block(block), self._watermark_of(client))
         return self._quiet() if self.ended else None
 
-    def _watermark_of(self, client: Client) -> int | None:
+    def _watermark_of(self, client: LogClient) -> int | None:
         state = client.follower.state
         return state.front if state.timed else None
 
@@ -364,7 +364,7 @@ class Stream:
             self.ended = True
         return self._release(now, read=read)
 
-    def _next_block(self, client: Client, now: float) -> tuple[Block | None, bytes, bool]:
+    def _next_block(self, client: LogClient, now: float) -> tuple[Block | None, bytes, bool]:
         """The next block of a client, the state before it, and whether anything happened."""
         before, reached = client.snapshot(), client.tail.reached
         block = client.read(min(_PIECE, self._batch), now)

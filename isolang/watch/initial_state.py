@@ -1,9 +1,9 @@
-"""What was there before a stream: S0, as the user says it or as the reads show it.
+"""The initial state of a stream, S0: as the user states it, or as the reads reveal it.
 
-The rule by which reads show it is that of whole histories (``native/readers/before.hpp``): a key
-holds at most one value that nobody wrote, and it is the first in its order. In a stream it is found
-while all that touches the key is still in the window. A later write of the same value takes it
-back: then nothing is decided.
+Reads reveal it by the rule for whole histories (``native/readers/before.hpp``): of the values of a
+key at most one was read and written by no transaction, and it is the first in the version order. In
+a stream it is found while every transaction that accesses the key is still in the window. If a
+transaction writes the same value later, the watch decides nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.before import kinds_of_keys, parsed, with_initial
 from isolang.history.values import encode, key_name, shown
-from isolang.watch.chain import Atom, Held, HowRead
+from isolang.watch.chain import Atom, HowRead, InitialValue
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,32 +29,35 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-class Before:
-    """What the keys of a stream held at first.
+class InitialState:
+    """The initial values of the keys of a stream.
 
     Args:
         values: ``V`` for all keys, or ``KEY=V``, as ``--initial-value`` takes them.
-        unwritten: whether reads show it.
+        unwritten: whether the reads reveal the initial values (``--unwritten-initial``).
 
     Raises:
-        HistoryError: both are asked for, or something is no value.
+        HistoryError: both are requested, or a text is not a value.
 
     Attributes:
-        held: of each key, so far: whether it is a list, and its value or the elements.
+        unwritten: the same.
+        entries: for each key with a known initial value: whether it is a list, and its value or the
+            elements.
+        known: the keys whose initial values are settled: keys of earlier batches.
     """
 
     def __init__(self, values: Sequence[str] = (), *, unwritten: bool = False) -> None:
         if values and unwritten:
             raise HistoryError(
-                "initial values that are given, and those that nobody wrote (expected one of "
-                "--initial-value and --unwritten-initial)"
+                "--initial-value and --unwritten-initial exclude each other (got both, expected "
+                "one)"
             )
         self.unwritten = unwritten
-        self.held: dict[Atom, tuple[bool, tuple[Atom, ...]]] = {}
+        self.entries: dict[Atom, tuple[bool, tuple[Atom, ...]]] = {}
         self._texts = tuple(values)
         self._everywhere: list[Any] = []
         self._named: dict[str, Any] = {}
-        self.known: set[Atom] = set()  # keys that have come, or that a part or an old window has
+        self.known: set[Atom] = set()
         for key, value in map(parsed, values):
             if key is None:
                 self._everywhere.append(value)
@@ -63,48 +66,52 @@ class Before:
         if len(self._everywhere) > 1:
             raise HistoryError(
                 f"--initial-value: {len(self._everywhere)} values of all keys (expected one, and "
-                "KEY=VALUE for keys that held another one)"
+                "KEY=VALUE for keys with another one)"
             )
 
     @property
-    def asked(self) -> bool:
-        """Whether there is anything to say."""
+    def is_stated(self) -> bool:
+        """Whether the user requested an initial state."""
         return self.unwritten or bool(self._texts)
 
     def reading(self, clock_error: int) -> HowRead:
-        """As the head of a chain has it, with the nanoseconds by which clocks may differ."""
+        """Return the entry for the head of a chain.
+
+        Args:
+            clock_error: nanoseconds by which the clocks of two sessions may differ.
+        """
         return HowRead(
             clock_error=clock_error, initial_value=self._texts, unwritten_initial=self.unwritten
         )
 
     @classmethod
-    def read(cls, reading: HowRead) -> Before:
-        """The inverse of :meth:`reading`."""
+    def from_reading(cls, reading: HowRead) -> InitialState:
+        """Return the initial state of the head of a chain: the inverse of :meth:`reading`."""
         return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 
-    def told(self) -> str:
-        """What the verdict rests on, in words; empty for nothing."""
+    def summary(self) -> str:
+        """Return the initial state that the verdict assumes, in words; empty for none."""
         if self._texts:
-            said = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
+            text = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
             came = {name for kind, payload in self.known for name in _names(kind, payload)}
             if missing := [name for name in self._named if name not in came]:
-                said += f"; no key {', '.join(map(repr, missing))} came"
-            return said
+                text += f"; no key {', '.join(map(repr, missing))} came"
+            return text
         if not self.unwritten:
             return ""
-        keys = "1 key" if len(self.held) == 1 else f"{len(self.held):,} keys"
+        keys = "1 key" if len(self.entries) == 1 else f"{len(self.entries):,} keys"
         return (
-            "what was read and nobody wrote was there before the stream, at most one value of a "
-            f"key: {keys} held one"
+            "a value that was read and that no transaction wrote was there before the stream, at "
+            f"most one value of a key: {keys} held one"
         )
 
-    # --- what is said ---
+    # --- stated by the user ---
 
-    def declared(self, history: History) -> list[Held]:
-        """What was said of the keys of a batch that are new.
+    def declared(self, history: History) -> list[InitialValue]:
+        """Return the initial values that the user states for the new keys of a batch.
 
         Raises:
-            HistoryError: a key cannot hold it.
+            HistoryError: a key cannot hold its value.
         """
         if not self._texts:
             return []
@@ -113,7 +120,7 @@ class Before:
         if not new:
             return []
         lists, singles = kinds_of_keys(columns)
-        found: list[Held] = []
+        found: list[InitialValue] = []
         for k in new:
             self.known.add(columns.key(k))
             names = _names(*columns.key(k))
@@ -131,23 +138,23 @@ class Before:
                         f"--initial-value {name}: {name} holds {kind} (got {shown(value)})"
                     )
                 continue
-            given = value if is_list else (value,)
-            atoms = tuple(encode(one, "--initial-value") for one in given)
+            elements = value if is_list else (value,)
+            atoms = tuple(encode(one, "--initial-value") for one in elements)
             found.append((columns.key(k), is_list, atoms))
-        self.take(found)
+        self.add(found)
         return found
 
-    # --- what reads show ---
+    # --- revealed by reads ---
 
-    def shown(self, columns: Columns, touched: set[Atom]) -> list[Held]:
-        """What the reads of a window show, of keys that are in it alone.
+    def revealed_by(self, columns: Columns, touched: set[Atom]) -> list[InitialValue]:
+        """Return the initial values that the reads of a window reveal.
 
         Args:
-            columns: all that is not cut away, what is in flight, too; as the log has it.
-            touched: keys of what is cut away.
+            columns: every transaction that is in no part, as the log has it.
+            touched: the keys of the parts, which reveal nothing more.
 
         Raises:
-            HistoryError: only unknown outcomes show it, and they differ.
+            HistoryError: only indeterminate transactions reveal a value, and they differ.
         """
         import numpy as np
 
@@ -158,10 +165,10 @@ class Before:
         if open_:
             key = key_name(*columns.key(int(columns.op_key[open_[0]])))
             raise HistoryError(
-                f"what {key} held before the stream cannot be told: only transactions of unknown "
-                "outcome show it, and they differ (expected --initial-value)"
+                f"the initial value of {key} is ambiguous: only transactions of unknown outcome "
+                "read it, and they differ (expected --initial-value)"
             )
-        found: list[Held] = []
+        found: list[InitialValue] = []
         changed = made.initial_value != columns.initial_value
         for k in np.flatnonzero(changed).tolist():
             found.append((columns.key(k), False, (made.value(int(made.initial_value[k])),)))
@@ -175,79 +182,77 @@ class Before:
             begun.add(k)
             atoms = tuple(columns.value(a) for a in old[: len(old) - len(new)])
             found.append((columns.key(k), True, atoms))
-        found = [one for one in found if one[0] not in self.held and one[0] not in touched]
-        self.take(found)
+        found = [one for one in found if one[0] not in self.entries and one[0] not in touched]
+        self.add(found)
         return found
 
-    def written(self, columns: Columns) -> tuple[int, Atom] | None:
-        """A transaction that writes what was taken for the value of before, and the key."""
+    def contradiction(self, columns: Columns) -> tuple[int, Atom] | None:
+        """Return a transaction that writes an initial value which reads revealed, and its key."""
         import numpy as np
 
-        if not self.unwritten or not self.held:
+        if not self.unwritten or not self.entries:
             return None
-        wanted = []
+        initial = []
         for k in range(columns.n_keys()):
-            if (held := self.held.get(columns.key(k))) is not None:
-                wanted += [k << 32 | columns.intern_value(*atom) for atom in held[1]]
-        if not wanted:
+            if (entry := self.entries.get(columns.key(k))) is not None:
+                initial += [k << 32 | columns.intern_value(*atom) for atom in entry[1]]
+        if not initial:
             return None
         writes = np.isin(columns.op_kind, (c.WRITE, c.APPEND)) & (columns.op_value >= 0)
         pairs = columns.op_key.astype(np.int64) << 32 | columns.op_value
-        ops = np.flatnonzero(writes & np.isin(pairs, wanted))
+        ops = np.flatnonzero(writes & np.isin(pairs, initial))
         if not len(ops):
             return None
         txn = int(np.searchsorted(columns.op_start, ops[0], side="right")) - 1
         return txn, columns.key(int(columns.op_key[ops[0]]))
 
-    def take(self, some: Sequence[Held]) -> None:
-        """Take over what keys held.
+    def add(self, entries: Sequence[InitialValue]) -> None:
+        """Add initial values.
 
         Raises:
-            HistoryError: a key held two.
+            HistoryError: a key has two.
         """
-        for key, is_list, atoms in some:
-            if self.held.setdefault(key, (is_list, atoms)) != (is_list, atoms):
+        for key, is_list, atoms in entries:
+            if self.entries.setdefault(key, (is_list, atoms)) != (is_list, atoms):
                 raise HistoryError(f"{key_name(*key)} held two values before the stream")
 
-    # --- for those who judge ---
-
-    def in_(self, history: History) -> History:
-        """A few transactions of the log as a history that began so."""
-        if not self.asked:
+    def before(self, history: History) -> History:
+        """Return transactions of the log as a history that begins with this initial state."""
+        if not self.is_stated:
             return history
         columns = copy(history.columns)
         for k in range(columns.n_keys()):
-            if (held := self.held.get(columns.key(k))) is None:
+            if (entry := self.entries.get(columns.key(k))) is None:
                 continue
-            atoms = [columns.intern_value(*atom) for atom in held[1]]
-            if held[0]:
+            atoms = [columns.intern_value(*atom) for atom in entry[1]]
+            if entry[0]:
                 columns.begin_list_with(k, atoms)
             else:
                 columns.set_initial_value(k, atoms[0], alone=True)
         begun = replace(history, columns=columns, _lazy={})
         if self.unwritten:
             begun = with_initial(begun, unwritten=True)
-        return replace(begun, initial=self.told())
+        return replace(begun, initial=self.summary())
 
 
 def _names(kind: int, payload: Any) -> tuple[str, str]:
-    """What a key may be called: as messages call it, and without the colon of a keyword."""
+    """Return the names of a key: as messages write it, and without the colon of a keyword."""
     name = key_name(kind, payload)
     return name, name.removeprefix(":")
 
 
-def as_left(some: Sequence[Held]) -> bytes:
-    """What keys held, as ``LastValues`` has it."""
+def as_last_values(entries: Sequence[InitialValue]) -> bytes:
+    """Return initial values in the format of ``LastValues``."""
     import numpy as np
 
     made = _native.Columns()
     made.begin_transaction(0, c.COMMITTED, 0, 0)
-    for key, is_list, atoms in some:
+    for key, is_list, atoms in entries:
         k = made.intern_key(*key)
         for atom in atoms:
             made.add_op(c.APPEND if is_list else c.WRITE, k, made.intern_value(*atom), 0)
-    order: NDArray[np.int64] = np.arange(len(some) + 1, dtype=np.int64)
-    return _native.LastValues().left_by(made, order, np.zeros(len(some), dtype=np.int32))
+    order: NDArray[np.int64] = np.arange(len(entries) + 1, dtype=np.int64)
+    return _native.LastValues().left_by(made, order, np.zeros(len(entries), dtype=np.int32))
 
 
 def _elements(columns: Columns, op: int) -> list[int]:

@@ -1,0 +1,251 @@
+"""The conviction of a violation: whether it holds whatever else the stream has.
+
+A window begins with the values that the parts left, and these depend on choices of the cuts. So a
+window that violates the level proves nothing by itself: the accused transactions are checked again
+as a history of their own, with every transaction of the log that wrote what they read. That history
+convicts unless a later transaction may explain it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.certify.proofs import Refutation
+from isolang.errors import UnsupportedError
+from isolang.explain.part import transactions_of
+from isolang.history import columns as c
+from isolang.history.clock_error import with_clock_error
+from isolang.history.history import History
+from isolang.verdict import Invalid, Verdict
+from isolang.watch.accusation import Accusation, accusation
+
+if TYPE_CHECKING:
+    from isolang.watch.horizon import Horizon
+    from isolang.watch.initial_state import InitialState
+    from isolang.watch.judging import WindowJudge
+    from isolang.watch.stream import Rows, Stream
+    from isolang.watch.window import Snapshot, Window
+
+_NAMED: Final = 3  # transactions that a message names
+_EXPLAINABLE: Final = "waits for what is still to come, which may explain it"
+
+
+class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
+    """A violation that transactions of the log prove by themselves.
+
+    Attributes:
+        verdict: the verdict on these transactions alone.
+        accused: the rows of the window that violate the level.
+        places: where the transactions are, as ``file:line``.
+        assumed: keys and values; the verdict assumes that no other transaction writes them.
+        open_explanation: what may still come that explains the violation, in words; empty if
+            nothing may.
+        waits: whether the watch waits for that explanation.
+    """
+
+    verdict: Invalid
+    accused: Sequence[int]
+    places: tuple[str, ...]
+    assumed: tuple[tuple[object, object], ...] = ()
+    open_explanation: str = ""
+    waits: bool = False
+
+
+class Conviction:
+    """Confirms violations of windows by the log alone.
+
+    Args:
+        judge: checks histories by the level.
+        stream: the stream, and its log, which is searched for writers.
+        window: the window.
+        horizon: what may still come.
+        initial: the initial state of the stream.
+        name: what is watched, for messages.
+        most: transactions that a window may have; a violation of a larger one waits for nothing.
+
+    Attributes:
+        waits_for: what the violation of this round waits for, in words.
+    """
+
+    def __init__(
+        self,
+        judge: WindowJudge,
+        *,
+        stream: Stream,
+        window: Window,
+        horizon: Horizon,
+        initial: InitialState,
+        name: str,
+        most: int,
+    ) -> None:
+        self.waits_for = _EXPLAINABLE
+        self._judge, self._stream, self._log = judge, stream, stream.log
+        self._window, self._horizon, self._initial = window, horizon, initial
+        self._name, self._most = name, most
+
+    def begin_round(self) -> None:
+        """Forget what the violation of the last round waited for."""
+        self.waits_for = _EXPLAINABLE
+
+    def confirm_alone(
+        self,
+        verdict: Verdict,
+        stale: Sequence[int],
+        window: Snapshot,
+        *,
+        ended: bool,
+        simplest: bool,
+    ) -> ConfirmedViolation | None:
+        """Return the violation that the accused prove, with all writers of what they have read.
+
+        Args:
+            verdict: the verdict on the window.
+            stale: transactions of the window with a stale read of a list.
+            window: what the round has checked.
+            ended: whether the stream has ended.
+            simplest: whether to search for the simplest violation, unless it has to wait.
+
+        Returns:
+            ``None`` if the log alone proves no violation, or does not have yet what the accused
+            may have read: then :attr:`waits_for` says what must come.
+        """
+        accused = sorted({*stale, *accused_by(verdict, len(window))})
+        if not accused:
+            return None
+        in_flight = [t for t in accused if window.in_flight[t]]
+        if in_flight:
+            named = map(self._log.line_of, map(window.rows.place, in_flight[:_NAMED]))
+            more = len(in_flight) - _NAMED
+            self.waits_for = f"waits for the completion of {', '.join(named)}" + (
+                f" and {more} more" if more > 0 else ""
+            )
+            return None
+        if not ended and not self._horizon.is_past(window.rows, accused):
+            self.waits_for = self._horizon.awaited()
+            return None
+        found = accusation(window.rows, accused, self._log, self._horizon.source)
+        if found is None:
+            return None
+        try:
+            history = self._initial.before(
+                accused_history(found, self._name, clock_error=self._horizon.clock_error)
+            )
+        except UnsupportedError:
+            return None  # the accused alone do not determine the initial state
+        explanation = self._open_explanations(
+            window.rows, accused, ended=ended, unwritten=found.unwritten
+        )
+        waits = self._may_wait(explanation, window, ended=ended)
+        alone = self._judge.check_level(history, simplest=simplest and not waits)
+        if not isinstance(alone, Invalid) or not alone.certified:
+            return None
+        if waits:
+            self.waits_for = explanation
+        return ConfirmedViolation(
+            verdict=alone,
+            accused=accused,
+            places=tuple(self._log.line_of(place) for place in found.places),
+            assumed=found.assumed,
+            open_explanation=explanation,
+            waits=waits,
+        )
+
+    def confirm_whole(
+        self, window: Snapshot, *, ended: bool
+    ) -> ConfirmedViolation | Verdict | None:
+        """Return the violation of a window that has all transactions, as the log has them.
+
+        Returns:
+            The verdict if the violation is not found again; ``None`` if a later transaction may
+            still explain it.
+        """
+        rows = window.rows
+        explanation = self._open_explanations(rows, range(len(rows)), ended=ended)
+        if self._may_wait(explanation, window, ended=ended):
+            self.waits_for = explanation
+            return None
+        columns = copy(rows.columns)
+        columns.lower_predicates()
+        history = self._initial.before(self._horizon.history_of(columns, rows.names))
+        verdict = self._judge.check_level(history)
+        if not isinstance(verdict, Invalid) or not verdict.certified:
+            return verdict
+        accused = sorted(accused_by(verdict, len(rows)))
+        # A later transaction begins after the accused had read, so that it wrote nothing of that.
+        found = None if ended else accusation(rows, accused, self._log, self._horizon.source)
+        return ConfirmedViolation(
+            verdict=verdict,
+            accused=accused,
+            places=tuple(self._log.line_of(rows.place(t)) for t in accused),
+            assumed=found.assumed if found else (),
+            open_explanation=explanation,
+        )
+
+    def _may_wait(self, explanation: str, window: Snapshot, *, ended: bool) -> bool:
+        """Return whether a violation waits for an explanation: it may come, and there is room."""
+        return bool(explanation) and not ended and len(window) <= self._most
+
+    def _open_explanations(
+        self, rows: Rows, accused: Sequence[int], *, ended: bool, unwritten: bool = True
+    ) -> str:
+        """Return what may still come that explains what the accused read, in words; else empty.
+
+        Args:
+            rows: the transactions of the window.
+            accused: the rows that violate the level.
+            ended: whether the watch ends here.
+            unwritten: whether a transaction read a value that no transaction wrote.
+        """
+        columns, horizon = rows.columns, self._horizon
+        ends = [int(columns.txn_end[t]) for t in accused if columns.txn_status[t] == c.COMMITTED]
+        until = max(ends, default=c.UNKNOWN_BEGIN) + 2 * horizon.clock_error
+        if horizon.sure == c.UNKNOWN_END:
+            return ""
+        if until >= horizon.sure:
+            clients = ", ".join(horizon.idle)
+            if not clients:
+                return (
+                    f"invalid if all is there that was done before {until:,}: the order of the "
+                    "lines does not say so, and what is still to come may have been read; hint: "
+                    "isocheck check of the log, once it is complete"
+                )
+            return (
+                f"invalid if {clients} did nothing before {until:,}: silent for so long that the "
+                "others no longer waited, and what is still to come of it may have been read; "
+                "hint: isocheck check of the logs, once they are complete"
+            )
+        counts = self._stream.counts
+        differs = bool(counts.get("completion_differs"))
+        in_flight = bool((self._window.in_flight.columns.txn_begin <= until).any())
+        if (in_flight and (differs or not ended)) or (self._window.given_up and differs):
+            return (
+                f"invalid if what was in flight at {until:,} wrote nothing else than it was "
+                "invoked with; hint: isocheck check of the log, once it is complete"
+            )
+        late = unwritten or self._initial.unwritten or counts.get("completions_without_invocation")
+        if late and not self._stream.is_from_its_beginning and self._window.is_early():
+            return (
+                "invalid if nothing was in flight where the log begins: what is read so early may "
+                "be of a transaction that was; hint: --grace says how long that may be"
+            )
+        return ""
+
+
+def accused_history(found: Accusation, name: str, *, clock_error: int) -> History:
+    """Return an accusation as a history that begins without any values: nil is nil."""
+    history = History.from_transactions(found.transactions, name=name)
+    return with_clock_error(history, clock_error) if clock_error else history
+
+
+def accused_by(verdict: Verdict, rows: int) -> set[int]:
+    """Return the transactions that a violation is about, those of its whole refutation too."""
+    if not isinstance(verdict, Invalid):
+        return set()
+    numbers = {view.number for view in verdict.violation.transactions}
+    if isinstance(verdict.refutation, Refutation):
+        numbers |= transactions_of(verdict.refutation.steps, verdict.history)
+    return {number for number in numbers if number < rows}

@@ -1,0 +1,127 @@
+"""The end of a watch: its report, and the last entry of the chain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from isolang.history import columns as c
+from isolang.verdict import NOTHING_OBSERVED, Verdict
+from isolang.watch.chain import ChainEnd
+from isolang.watch.report import Outcome, WatchReport
+
+if TYPE_CHECKING:
+    from isolang.watch.conviction import ConfirmedViolation
+    from isolang.watch.initial_state import InitialState
+    from isolang.watch.parts import Parts
+    from isolang.watch.window import Window
+
+_NAMED: Final = 3  # places that a report names
+
+
+class Ending:
+    """Makes the report of a watch.
+
+    Args:
+        parts: what the cuts took away; their chain and their files are closed with the report.
+        window: the transactions in memory.
+        initial: the initial state of the stream.
+        to_the_end: whether a violation does not end the watch.
+
+    Attributes:
+        report: the report; ``None`` while the watch goes on.
+        violations: how many violations were found.
+    """
+
+    def __init__(
+        self, parts: Parts, *, window: Window, initial: InitialState, to_the_end: bool
+    ) -> None:
+        self.report: WatchReport | None = None
+        self.violations = 0
+        self._parts, self._window, self._initial = parts, window, initial
+        self._to_the_end = to_the_end
+        self._first: WatchReport | None = None  # of the violations
+
+    def convict(self, found: ConfirmedViolation) -> None:
+        """Report a violation; if the watch goes on, forget what the accused have read."""
+        if found.open_explanation:
+            self.end("suspected", note=found.open_explanation, violation=found)
+            return
+        self.violations += 1
+        if self._first is None:
+            self._first = self._report_of("invalid", violation=found)
+        if not self._to_the_end:
+            self.end("invalid", violation=found)
+            return
+        columns = self._window.kept.columns
+        for t in found.accused:
+            for op in range(int(columns.op_start[t]), int(columns.op_start[t + 1])):
+                if columns.op_kind[op] not in {c.WRITE, c.APPEND}:
+                    columns.set_value(op, c.UNKNOWN_VALUE)
+            columns.forget_statements(t)
+
+    def end_empty(self) -> None:
+        """End a stream whose window is empty."""
+        if self._window.seen:
+            self.end_valid()
+        else:
+            self.end("unknown", note="the stream had no transaction")
+
+    def end_valid(self) -> None:
+        """End a stream whose transactions are all in parts."""
+        if late := self._parts.unjudged:
+            more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
+            self.end(
+                "unknown",
+                note=f"{', '.join(late[:_NAMED])}{more}: ended only after they had been given up, "
+                "so that what they read was not judged; hint: a longer --grace",
+            )
+        else:
+            notes = (self._initial.summary(), "" if self._parts.observed else NOTHING_OBSERVED)
+            self.end("valid", note="; ".join(filter(None, notes)))
+
+    def end(
+        self,
+        outcome: Outcome,
+        *,
+        note: str = "",
+        verdict: Verdict | None = None,
+        violation: ConfirmedViolation | None = None,
+    ) -> None:
+        """Make the report, and end the chain."""
+        self.report = self._report_of(outcome, note=note, verdict=verdict, violation=violation)
+        if self._first is not None and self._to_the_end:
+            outcome = "invalid"
+            self.report = structs.replace(
+                self._first,
+                seen=self._window.seen,
+                parts=len(self._parts.chain),
+                note=note,
+                violations=self.violations,
+            )
+        chain = self._parts.chain
+        chain.end(ChainEnd(previous=chain.previous, outcome=outcome, note=note))
+        self._parts.values.close()
+
+    def _report_of(
+        self,
+        outcome: Outcome,
+        *,
+        note: str = "",
+        verdict: Verdict | None = None,
+        violation: ConfirmedViolation | None = None,
+    ) -> WatchReport:
+        given_up = self._parts.chain.given_up
+        return WatchReport(
+            outcome=outcome,
+            note=note,
+            seen=self._window.seen,
+            parts=len(self._parts.chain),
+            verdict=verdict if violation is None else violation.verdict,
+            places=() if violation is None else violation.places,
+            assumed=() if violation is None else violation.assumed,
+            given_up=given_up,
+            given_up_at=tuple(self._parts.given_up_at[:_NAMED]) if given_up else (),
+            violations=self.violations,
+        )

@@ -1,0 +1,102 @@
+"""The horizon of a stream: the time before which no later transaction begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from isolang.history import columns as c
+from isolang.history.history import History
+from isolang.watch.cut import CutLimits
+from isolang.watch.judging import history_of
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+    from isolang.watch.stream import Batch, Rows
+
+
+class Horizon:
+    """The time that a stream has reached, as its last batch states it.
+
+    Args:
+        clock_error: nanoseconds by which the clocks of two sessions may differ.
+
+    Attributes:
+        clock_error: the same.
+        source: the history of the last batch, which says how the log is read; ``None`` before it.
+        timed: whether the stream has real time.
+        watermark: later transactions begin at this time or later, except those of ``idle`` clients;
+            ``None`` if the stream has no times.
+        sure: every later transaction begins at this time or later.
+        idle: the clients that are silent for so long that the others no longer wait for them.
+        held_back_by: what the watermark waits for, in words; empty if it waits for nothing.
+    """
+
+    def __init__(self, clock_error: int) -> None:
+        self.clock_error = clock_error
+        self.source: History | None = None
+        self.timed = False
+        self.watermark: int | None = None
+        self.sure: int = c.UNKNOWN_BEGIN
+        self.idle: tuple[str, ...] = ()
+        self.held_back_by = ""
+        self._slowest = ""
+
+    def advance(self, batch: Batch) -> None:
+        """Take over the times of a batch."""
+        self.source = batch.history
+        self.timed = batch.watermark is not None or (batch.ended and self.timed)
+        self.watermark = batch.watermark
+        self.sure, self.idle = batch.sure, batch.idle
+        self._slowest, self.held_back_by = batch.holding, ""
+        if batch.waiting and batch.clock == "index":
+            self.held_back_by = f"waits for :index {batch.watermark:,}, which is missing so far"
+        elif batch.waiting and batch.holding:
+            self.held_back_by = f"waits for {batch.holding}, which is behind the others"
+
+    def history_of(self, columns: Columns, names: Sequence[str]) -> History:
+        """Return columns as a history that is read as the log is."""
+        return history_of(columns, names, self.source, clock_error=self.clock_error)
+
+    def limits(self, behind: int, *, real_time: bool) -> CutLimits:
+        """Return which transactions a cut may take away.
+
+        Args:
+            behind: without times, a transaction may leave if its number is smaller than this.
+            real_time: whether the level uses ``rt``.
+        """
+        return CutLimits(
+            before=self.watermark if self.timed else None,
+            behind=behind,
+            real_time=real_time,
+            clock_error=self.clock_error,
+        )
+
+    def is_past(self, rows: Rows, selected: Sequence[int]) -> bool:
+        """Return whether the selected transactions cannot have read from a later one.
+
+        SOUND BECAUSE a later transaction begins at the watermark or later, and each of these ended
+        before it, by more than the clocks may differ.
+        """
+        if not self.timed or self.watermark is None:
+            return False
+        columns = rows.columns
+        until = self.watermark - 2 * self.clock_error
+        return all(
+            columns.txn_end[t] < until for t in selected if columns.txn_status[t] == c.COMMITTED
+        )
+
+    def awaited(self) -> str:
+        """Return what must come before :meth:`is_past` holds, in words."""
+        if not self.timed or self.watermark is None:
+            return "waits for the end of the log, whose order is not known without any :invoke"
+        who = self._slowest or "the log"
+        return f"waits until {who} has come past what was read: it is at {self.watermark:,}"
+
+    def age(self, begin: int) -> str:
+        """Return for how long a transaction has been open, in words; empty without clock times."""
+        if self.source is None or not self.source.real_time.startswith(":time"):
+            return ""
+        if self.watermark is None or begin == c.UNKNOWN_BEGIN:
+            return ""
+        return f" for {(self.watermark - begin) / 1e9:,.0f} s"

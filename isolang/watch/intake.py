@@ -1,0 +1,145 @@
+"""The intake of a watch: what a batch adds to the window, and what it says of the parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.values import key_name, show
+from isolang.watch.chain import Atom
+from isolang.watch.judging import WindowJudge, initial_of
+from isolang.watch.levels import why_no_predicates
+from isolang.watch.stream.rows import Rows, rows_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.watch.horizon import Horizon
+    from isolang.watch.initial_state import InitialState
+    from isolang.watch.parts import Parts
+    from isolang.watch.stream import Batch, Stream
+    from isolang.watch.window import Window
+
+_NAMED: Final = 3  # values that a note names
+
+
+class Intake:
+    """Takes batches.
+
+    Args:
+        judge: checks windows.
+        stream: the stream.
+        window: receives the transactions.
+        horizon: receives the times.
+        initial: the initial state of the stream.
+        parts: the parts, which go back into the window if a late transaction concerns them.
+        most: transactions that a window may have.
+    """
+
+    def __init__(
+        self,
+        judge: WindowJudge,
+        *,
+        stream: Stream,
+        window: Window,
+        horizon: Horizon,
+        initial: InitialState,
+        parts: Parts,
+        most: int,
+    ) -> None:
+        self._judge, self._log = judge, stream.log
+        self._window, self._horizon = window, horizon
+        self._initial, self._parts, self._most = initial, parts, most
+        self._no_predicates = why_no_predicates(judge.plan)
+
+    def take(self, batch: Batch) -> tuple[int, str]:
+        """Take a batch.
+
+        Returns:
+            How many transactions it adds to the window; and what it contradicts, in words: a
+            transaction writes a value that was taken for an initial one.
+
+        Raises:
+            HistoryError: the batch has something that cannot be watched.
+        """
+        import numpy as np
+
+        self._horizon.advance(batch)
+        self._judge.begin()
+        self._parts.read(batch)
+        rows = rows_of(batch, self._window.seen)
+        self._check_predicates(rows)
+        self._parts.begin_with(self._initial.declared(batch.history))
+        last = self._parts.values.last
+        if (first := initial_of(rows, last)) is not None:
+            last.replace(first)
+        finished = ~batch.in_flight & (rows.columns.txn_status != c.INITIAL)
+        new = self._to_check(rows, np.flatnonzero(finished).astype(np.int32))
+        self._window.advance(rows, batch.in_flight)
+        if not len(new):
+            return 0, ""
+        self._window.kept.extend(rows, new)
+        if (at := self._initial.contradiction(rows.columns)) is not None:
+            return len(new), self._contradiction(rows, *at)
+        self._parts.learn_initial()
+        if self._judge.plan.uses_real_time:
+            end = int(rows.columns.txn_end[new].min())
+            self._parts.put_back_overlapping(end, self._horizon.clock_error)
+        return len(new), ""
+
+    def _check_predicates(self, rows: Rows) -> None:
+        """Check that predicate reads can be watched, if there are any.
+
+        Raises:
+            HistoryError: they cannot.
+        """
+        statements = rows.columns.statement_txn
+        if not len(statements):
+            return
+        reason = self._no_predicates
+        if self._initial.is_stated:
+            reason = (
+                "a predicate read cannot be watched together with --initial-value or "
+                "--unwritten-initial: a row that a later transaction names may be one that it "
+                "missed (expected an :init in the log); hint: isocheck check judges the whole "
+                "history"
+            )
+        if reason:
+            place = rows.place(int(statements[0]))
+            raise HistoryError(f"{self._log.line_of(place)}: {reason}")
+
+    def _to_check(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the finished transactions that are new to the window.
+
+        A transaction that was given up is already there, as an indeterminate one. If its outcome is
+        known now, it replaces that one; if that is too late, its reads are not checked.
+        """
+        import numpy as np
+
+        given_up = self._window.given_up
+        if not given_up:
+            return finished
+        kept = []
+        for t in finished.tolist():
+            file, offset = rows.at[t, 1:3].tolist()
+            if (file, offset) in given_up:
+                given_up.discard((file, offset))
+                if rows.columns.txn_status[t] == c.INDETERMINATE:
+                    continue
+                if not self._parts.recall(file, offset, most=self._most):
+                    self._parts.unjudged.append(self._log.line_of(rows.place(t)))
+                    continue
+            kept.append(t)
+        return np.array(kept, np.int32)
+
+    def _contradiction(self, rows: Rows, txn: int, key: Atom) -> str:
+        """Return a note: a transaction writes a value that was taken for an initial one."""
+        name, (_, values) = key_name(*key), self._initial.entries[key]
+        some = ", ".join(show(*value) for value in values[:_NAMED])
+        return (
+            f"{self._log.line_of(rows.place(txn))}: writes to {name} what a read before had shown "
+            f"while no transaction had written it ({some}), so that it was taken for what {name} "
+            "held before the stream; hint: --initial-value says what it held"
+        )

@@ -1,0 +1,214 @@
+"""The verdict on the window of a watch, and on transactions of the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.native import check_natively
+from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError
+from isolang.history.clock_error import with_clock_error
+from isolang.history.columns import INITIAL
+from isolang.history.history import History
+from isolang.history.values import key_name
+from isolang.language.classify.event_graph import Plan
+from isolang.limits import Deadline, Work, default_memory, memory_cap
+from isolang.pipeline import Options, decide
+from isolang.verdict import Invalid, Valid, Verdict
+from isolang.watch.levels import stricter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns, LastValues
+    from isolang.watch.horizon import Horizon
+    from isolang.watch.state import Values
+    from isolang.watch.stream import Log
+    from isolang.watch.stream.rows import Rows
+    from isolang.watch.window import Snapshot
+
+
+#: The work that deciding and explaining a window may take, as :class:`isolang.limits.Work` counts
+#: it: some seconds. All windows but those in the hard region (docs/hard-region.md) take a small
+#: part of it.
+_WORK: Final = 50_000_000
+_WORK_PER_OPERATION: Final = 1_000
+
+
+class WindowJudge:
+    """Checks windows by the level, and by stricter levels whose witnesses cut better.
+
+    Args:
+        plan: the plan of the level.
+        values: the last values of the parts.
+        horizon: how the log is read.
+        log: where the transactions are, for messages.
+        timeout: seconds for one check; ``None``: no limit of time.
+    """
+
+    def __init__(
+        self, plan: Plan, *, values: Values, horizon: Horizon, log: Log, timeout: float | None
+    ) -> None:
+        self.plan = plan
+        self._values, self._horizon, self._log, self._timeout = values, horizon, log, timeout
+        self._plans: list[Plan] = []
+        self._first = 0  # the plan that the last window satisfied
+
+    def begin(self) -> None:
+        """Choose the stricter levels, once a batch has told whether the stream has real time."""
+        if not self._plans:
+            self._plans = list(stricter(self.plan, timed=self._horizon.timed))
+
+    def check(self, window: Snapshot) -> tuple[Verdict, NDArray[np.int32]]:
+        """Return the verdict on a window, and the transactions with a stale read of a list.
+
+        A read of a list is stale if it does not begin with the elements that the parts appended.
+        """
+        self._values.fetch(window.rows.columns)
+        window.columns, stale = opened(window.rows, self._values.last, self._log)
+        history = self._horizon.history_of(window.columns, window.rows.names)
+        verdict, self._first = judge(history, self._plans, self._first, timeout=self._timeout)
+        return verdict, stale
+
+    def try_stricter_again(self) -> None:
+        """Begin with the strictest level again, if the last window satisfied none of these."""
+        if self._first == len(self._plans) - 1:
+            self._first = 0
+
+    def check_level(self, history: History, *, simplest: bool = True) -> Verdict:
+        """Return the verdict of the level itself on a history."""
+        return judge(history, [self.plan], simplest=simplest, timeout=self._timeout)[0]
+
+    def simplest(self, verdict: Verdict, window: Snapshot) -> Verdict:
+        """Return the simplest violation of a window that is invalid, else its verdict."""
+        if not isinstance(verdict, Invalid):
+            return verdict
+        assert window.columns is not None
+        history = self._horizon.history_of(window.columns, window.rows.names)
+        found = self.check_level(history)
+        return found if isinstance(found, Invalid) else verdict
+
+    def holds(self, part: History, witness: Witness) -> bool:
+        """Return whether a part satisfies the level by itself."""
+        return satisfies(part, self.plan, witness)
+
+
+def opened(
+    rows: Rows, last: LastValues, log: Log | None = None
+) -> tuple[Columns, NDArray[np.int32]]:
+    """Return transactions as a history that begins with the last values of the parts.
+
+    Args:
+        rows: the transactions, as the log has them.
+        last: the last values.
+        log: where the transactions are, for messages.
+
+    Returns:
+        The columns, and the transactions that read a list which does not begin with its last value.
+
+    Raises:
+        HistoryError: the transactions have something that cannot be watched.
+    """
+    try:
+        return last.open_window(rows.columns)
+    except ValueError as error:
+        txn, key, what = str(error).split(" ", 2)
+        where = f"T{rows.columns.txn_number[int(txn)]}"
+        if log is not None:
+            where = log.line_of(rows.place(int(txn)))
+        if 0 <= int(key) < rows.columns.n_keys():
+            where += f": key {key_name(*rows.columns.key(int(key)))}"
+        raise HistoryError(f"{where}: {what}") from None
+
+
+def initial_of(rows: Rows, last: LastValues) -> bytes | None:
+    """Return the writes of the initial transaction, if there is one, in ``LastValues``' format."""
+    import numpy as np
+
+    first = np.flatnonzero(rows.columns.txn_status == INITIAL)
+    if not len(first):
+        return None
+    columns, _ = opened(rows.take(first[:1]), last)
+    keys = columns.n_keys()
+    return last.left_by(
+        columns, np.arange(keys + 1, dtype=np.int64), np.zeros(keys, dtype=np.int32)
+    )
+
+
+def history_of(
+    columns: Columns, names: Sequence[str], source: History | None, *, clock_error: int = 0
+) -> History:
+    """Return a window as a history.
+
+    Args:
+        columns: the columns that :func:`opened` returned.
+        names: the names of the sessions.
+        source: the history of a batch, which says how the log is read; ``None`` before the first.
+        clock_error: nanoseconds by which the clocks of two sessions may differ.
+    """
+    history = History(
+        columns=columns,
+        name="the window" if source is None else source.name,
+        format="memory" if source is None else source.format,
+        files=() if source is None else source.files,
+        position_unit="byte",
+        real_time="" if source is None else source.real_time,
+        session_names=tuple(names),
+    )
+    return with_clock_error(history, clock_error) if clock_error else history
+
+
+def judge(
+    history: History,
+    plans: Sequence[Plan],
+    first: int = 0,
+    *,
+    simplest: bool = False,
+    timeout: float | None = None,
+) -> tuple[Verdict, int]:
+    """Check a window by the first plan that it satisfies; the last plan is the level itself.
+
+    Args:
+        history: the window.
+        plans: the plans of :func:`isolang.watch.levels.stricter`.
+        first: the plan to begin with: the one that the last window satisfied.
+        simplest: whether to search for the simplest violation, for human readers.
+        timeout: seconds for each plan.
+
+    Returns:
+        The verdict and the number of its plan. The verdict is *valid* by the witness of a stricter
+        plan only if that witness also satisfies the level. It is *unknown* if the decision takes
+        more work than a window may take.
+    """
+    level = plans[-1]
+    for number in range(first, len(plans) - 1):
+        verdict = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
+        if isinstance(verdict, Valid) and satisfies(history, level, verdict.witness):
+            return verdict, number
+    # The level's own verdict must be certified: it is reported, or the window is cut along it.
+    verdict = _decided(history, level, certify=True, simplest=simplest, timeout=timeout)
+    return verdict, len(plans) - 1
+
+
+def _decided(
+    history: History, plan: Plan, *, certify: bool, simplest: bool, timeout: float | None
+) -> Verdict:
+    """Decide a window with one thread and a limit of work: equal windows get equal verdicts."""
+    options = Options(timeout=timeout, certify=certify, threads=1)
+    work = Work(_WORK + _WORK_PER_OPERATION * history.columns.operations())
+    with memory_cap(default_memory()):
+        return decide(history, plan, Deadline(timeout), options, simplest=simplest, work=work)
+
+
+def satisfies(history: History, plan: Plan, witness: object) -> bool:
+    """Return whether the independent checker accepts a witness of a level."""
+    if not isinstance(witness, Witness):
+        return False
+    try:
+        check_natively(history, plan.spec, witness)
+    except (CertificateRejected, NotCertifiedError):
+        return False
+    return True

@@ -1,0 +1,243 @@
+"""The parts of a watch: the transactions that cuts took away, and the values that they left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.history import History
+from isolang.pipeline.observed import observed
+from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, Taken
+from isolang.watch.initial_state import InitialState, as_last_values
+from isolang.watch.state import Saved, Values, saved_in
+from isolang.watch.stream.rows import Rows, restored, saved
+
+if TYPE_CHECKING:
+    from isolang._native import Columns
+    from isolang.watch.stream import Batch, Stream
+    from isolang.watch.window import Window
+
+_RECENT: Final = 16  # parts whose transactions stay in memory, to be put back,
+_RECENT_OPERATIONS: Final = 500_000  # if they have no more operations than these
+_NAMED: Final = 3  # transactions whose places a report names
+_SAVE_EACH: Final = 200_000  # transactions, or
+_SAVE_AFTER: Final = 10.0  # seconds, after which the state is saved
+
+
+class Parts:
+    """The chain of parts, the last values that they left, and the way back into the window.
+
+    Args:
+        folder: keeps the chain, and what the memory does not hold.
+        head: what is watched: the first entry of the chain.
+        memory: bytes that the last values may take.
+        stream: the stream; its log is read again.
+        initial: the initial state of the stream.
+        window: receives the transactions that are put back.
+
+    Raises:
+        HistoryError: the chain belongs to another watch, or to one that has ended.
+
+    Attributes:
+        chain: the chain.
+        values: the last value of each key that the parts wrote.
+        observed: whether a session read, or missed, what another one wrote.
+        given_up_at: the places of the first indeterminate transactions that were given up.
+        unjudged: the places of transactions that ended after they had been given up, too late to
+            check their reads.
+        read_bytes: bytes of the log that were read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        head: Head,
+        *,
+        memory: int,
+        stream: Stream,
+        initial: InitialState,
+        window: Window,
+    ) -> None:
+        self.observed = False
+        self.given_up_at: list[str] = []
+        self.unjudged: list[str] = []
+        self.read_bytes = 0
+        self._stream, self._log, self._initial, self._window = stream, stream.log, initial, window
+        self._keys: set[Atom] = set()  # that the parts access; with --unwritten-initial alone
+        self._spans: list[tuple[int, int, int, str]] = []
+        self._recent: deque[tuple[Rows, Rows]] = deque(maxlen=_RECENT)
+        self._saved_at, self._saved_seen = time.monotonic(), 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.values = Values(folder, memory=memory)
+        path = folder / NAME
+        last = saved_in(folder)
+        if last is None:
+            self.values.forget()
+            self.chain = Chain(path, head)
+        else:
+            self.chain = Chain(path, head, size=last.chain, parts=last.parts)
+            self._resume(last)
+
+    def _resume(self, last: Saved) -> None:
+        """Restore the window and the values of a watch that was killed."""
+        self.values.restore(last)
+        self._window.seen = self._saved_seen = last.seen
+        self.observed = bool(last.parts)  # the saved state does not say: assume so
+        try:
+            self._window.kept = restored(last.rows)
+            self._window.given_up, self._window.since = set(last.given_up), dict(last.since)
+            self.unjudged = list(last.unjudged)
+            self._initial.add(last.initial)
+            self._initial.known = set(last.known)
+            self._keys = set(last.touched)
+        except (ValueError, TypeError, IndexError) as error:
+            raise HistoryError(f"the state of the watch cannot be read ({error})") from None
+
+    # --- the log and the initial state ---
+
+    def read(self, batch: Batch) -> None:
+        """Record the bytes of a batch, for the entry of the next part."""
+        for span in batch.spans:
+            digest = self._log.bytes_hash(span.file, span.start, span.end)
+            self._spans.append((span.file, span.start, span.end, digest))
+            self.read_bytes += span.end - span.start
+
+    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+        """Set initial values of keys."""
+        if entries:
+            self.values.last.replace(as_last_values(entries))
+
+    def learn_initial(self) -> None:
+        """With --unwritten-initial, take initial values from the reads of keys that no part has."""
+        if not self._initial.unwritten:
+            return
+        columns = self._window.snapshot().rows.columns
+        entries = self._initial.revealed_by(columns, self._keys)
+        if entries:
+            self.chain.begin_with(entries)
+            self.begin_with(entries)
+
+    # --- cutting and putting back ---
+
+    def add(self, members: Rows, aside: Rows, part: Columns, witness: Witness) -> None:
+        """Append a part to the chain, and update the last values.
+
+        Args:
+            members: the transactions of the part, as the log has them.
+            aside: transactions that took no effect, or are given up.
+            part: the members behind the values of the parts before.
+            witness: a witness that the part satisfies the level.
+        """
+        import numpy as np
+
+        replacement = self.values.last.left_by(part, witness.order_start, witness.order_txn)
+        begins = part.txn_begin[part.txn_begin != c.UNKNOWN_BEGIN]
+        given_up = np.flatnonzero(aside.columns.txn_status == c.INDETERMINATE)
+        if len(self.given_up_at) < _NAMED:
+            places = map(aside.place, given_up[:_NAMED].tolist())
+            self.given_up_at += map(self._log.line_of, places)
+        if self._initial.unwritten:
+            for touched in (members.columns, aside.columns):
+                self._keys.update(touched.key(k) for k in range(touched.n_keys()))
+        before = self.values.last.replace(replacement)
+        self.chain.add(
+            Part(
+                previous=self.chain.previous,
+                transactions=len(members),
+                given_up=len(given_up),
+                begin=int(begins.max()) if len(begins) else None,
+                spans=tuple(self._spans),
+                seen=self._window.seen,
+                columns=Taken(
+                    members=members.at,
+                    aside=aside.at,
+                    source=witness.source.astype(np.int64),
+                    # The rows that a cut left and that no member accesses have no order here.
+                    order_start=witness.order_start[: members.columns.n_keys() + 1],
+                    order_txn=witness.order_txn.astype(np.int64),
+                    before=before,
+                ).packed(),
+            )
+        )
+        self._spans = []
+        self._recent.append((members, aside))
+        while sum(part.columns.operations() for part, _ in self._recent) > _RECENT_OPERATIONS:
+            self._recent.popleft()
+
+    def observe(self, part: History, witness: Witness) -> None:
+        """Record whether the next part shows that sessions read, or missed, what others wrote."""
+        self.observed = bool(
+            self.observed
+            or part.columns.implicit
+            or observed(part, witness)
+            # An earlier part wrote what a later one reads from the state before it.
+            or (self.chain.parts and (witness.source == part.t0).any())
+        )
+
+    def put_back(self, parts: int) -> None:
+        """Put the last parts back into the window."""
+        found = Rows.none()
+        for part in self.chain.undo(parts):
+            self.values.last.replace(part.before)
+            if self._recent:
+                members, aside = self._recent.pop()
+            else:
+                members, aside = self._log.rows_at(part.members), self._log.rows_at(part.aside)
+            found.extend(members)
+            found.extend(aside)
+        self._window.put_back(found)
+        if not len(self.chain):
+            self._keys.clear()
+            self.learn_initial()
+
+    def put_back_overlapping(self, end: int, clock_error: int) -> None:
+        """Put back the parts that began after the end of a transaction that comes only now."""
+        while (begin := self.chain.begin) is not None and end < begin + 2 * clock_error:
+            self.put_back(1)
+
+    def recall(self, file: int, offset: int, *, most: int) -> bool:
+        """Remove a transaction that was given up from the window, or from the parts.
+
+        Parts are put back until one has it; returns whether it was found before the window had
+        more than ``most`` transactions.
+        """
+        while not self._window.remove(file, offset):
+            if not len(self.chain) or len(self._window.kept) > most:
+                return False
+            self.put_back(1)
+        return True
+
+    # --- the saved state ---
+
+    def save(self) -> None:
+        """Save from time to time where the watch is, for a watch that resumes it."""
+        if not self._stream.can_resume:
+            self.values.make_room()
+            return
+        now, window = time.monotonic(), self._window
+        new = window.seen - self._saved_seen
+        if new < _SAVE_EACH and now - self._saved_at < _SAVE_AFTER and not self.values.full:
+            return
+        self._saved_at, self._saved_seen = now, window.seen
+        self.chain.flush()
+        self.values.save(
+            Saved(
+                chain=self.chain.size,
+                parts=list(self.chain.parts),
+                rows=saved(window.kept),
+                seen=window.seen,
+                given_up=list(window.given_up),
+                since=list(window.since.items()),
+                unjudged=list(self.unjudged),
+                position=self._stream.position(),
+                initial=[(key, *value) for key, value in self._initial.entries.items()],
+                known=list(self._initial.known),
+                touched=list(self._keys),
+            )
+        )

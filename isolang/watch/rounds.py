@@ -1,0 +1,353 @@
+"""The state machine of one round of a watch.
+
+A round begins in ``check`` and ends in ``cut``, ``postpone``, ``wait`` or ``stop``. The states
+between are about a window that violates the level, perhaps only because a cut before it was a wrong
+guess.
+
+=============  ====================  =============  ===============================================
+state          event                 next state     when
+=============  ====================  =============  ===============================================
+check          empty                 cut            the window has no transaction
+check          valid                 cut            the window satisfies the level
+check          undecided             postpone       the check took more work than it may
+check          suspicious            accuse         invalid; the log is small and not yet searched,
+                                                    or the window cannot grow
+check          invalid               put back       invalid; first the last cuts are put back
+accuse         confirmed             check          the log alone proves a violation, and the watch
+                                                    goes on without what the accused read
+accuse         reported              stop           the log alone proves a violation
+accuse         explainable           wait           a later transaction may explain the violation
+accuse         unconfirmed           put back       the log alone proves no violation
+accuse         unconfirmed, full     cannot grow    and no cut can be put back
+put back       put back              check          twice as many cuts as the last time
+cannot grow    confirmed             check          all transactions of the log prove a violation,
+                                                    and the watch goes on
+cannot grow    reported              stop           the watch ends, with a violation or without
+cannot grow    undecided             postpone       the check took more work than it may
+cannot grow    explainable           wait           a later transaction may explain the violation
+=============  ====================  =============  ===============================================
+
+``cut`` takes the part that nothing later can change; ``postpone`` checks the window again when it
+has doubled; ``wait`` leaves the window as it is, *suspected*, until the next round; after ``stop``
+there is a report. At the end of the stream ``cut`` and ``postpone`` make the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from isolang._native import trim_heap
+from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError
+from isolang.verdict import Invalid, Unknown, Valid, Verdict
+from isolang.watch.conviction import ConfirmedViolation, Conviction
+from isolang.watch.cut import split, witness_of
+from isolang.watch.judging import WindowJudge, opened
+from isolang.watch.report import Outcome, Round
+
+if TYPE_CHECKING:
+    from isolang.watch.ending import Ending
+    from isolang.watch.horizon import Horizon
+    from isolang.watch.parts import Parts
+    from isolang.watch.window import Snapshot, Window
+
+_SMALL: Final = 64 << 20  # bytes of a log that a round searches before it puts a cut back
+_PUT_BACK_FIRST: Final = 8  # cuts that a round puts back before it searches a larger log
+_YOUNG: Final = 1  # rounds in which later reads may reveal the order of two writers
+_TRIM_EACH: Final = 64  # rounds, after which free memory goes back to the system
+
+State: TypeAlias = Literal[
+    "check", "accuse", "put back", "cannot grow", "cut", "postpone", "wait", "stop"
+]
+Event: TypeAlias = Literal[
+    "empty", "valid", "undecided", "suspicious", "invalid", "confirmed", "reported", "explainable",
+    "unconfirmed", "unconfirmed, full", "put back",
+]  # fmt: skip
+
+#: The table above.
+TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
+    ("check", "empty"): "cut",
+    ("check", "valid"): "cut",
+    ("check", "undecided"): "postpone",
+    ("check", "suspicious"): "accuse",
+    ("check", "invalid"): "put back",
+    ("accuse", "confirmed"): "check",
+    ("accuse", "reported"): "stop",
+    ("accuse", "explainable"): "wait",
+    ("accuse", "unconfirmed"): "put back",
+    ("accuse", "unconfirmed, full"): "cannot grow",
+    ("put back", "put back"): "check",
+    ("cannot grow", "confirmed"): "check",
+    ("cannot grow", "reported"): "stop",
+    ("cannot grow", "undecided"): "postpone",
+    ("cannot grow", "explainable"): "wait",
+}
+
+#: What a round says of the stream so far, by the state in which it ends; a report overrules it.
+OUTCOMES: Final[dict[State, Outcome]] = {
+    "cut": "valid",
+    "postpone": "unknown",
+    "wait": "suspected",
+    "stop": "unknown",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """What a round has tried so far.
+
+    Attributes:
+        ended: whether the stream has ended.
+        window: the transactions that it checks.
+        verdict: the verdict on them; ``None`` before the first check, and for an empty window.
+        stale: those with a stale read of a list.
+        step: cuts that it puts back next.
+        put_back: cuts that it has put back.
+        searched: whether it has searched the log for this violation.
+        full: whether no cut can be put back: there is none, or no room.
+    """
+
+    ended: bool
+    window: Snapshot
+    verdict: Verdict | None = None
+    stale: Sequence[int] = ()
+    step: int = 1
+    put_back: int = 0
+    searched: bool = False
+    full: bool = False
+
+
+class Rounds:
+    """Runs the rounds of a watch, by the table above.
+
+    Args:
+        judge: checks windows.
+        window: the transactions in memory.
+        horizon: what may still come.
+        parts: what the cuts took away.
+        conviction: confirms violations.
+        ending: makes the report.
+        size: transactions of a round.
+        most: transactions that a window may have.
+
+    Attributes:
+        undecided: the transactions of the last window if it was not decided, else 0; the next round
+            begins when so many new ones have come.
+    """
+
+    def __init__(
+        self,
+        judge: WindowJudge,
+        *,
+        window: Window,
+        horizon: Horizon,
+        parts: Parts,
+        conviction: Conviction,
+        ending: Ending,
+        size: int,
+        most: int,
+    ) -> None:
+        self.undecided = 0
+        self._judge, self._window, self._horizon = judge, window, horizon
+        self._parts, self._conviction, self._ending = parts, conviction, ending
+        self._size, self._most = size, most
+        self._number = 0
+        self._steps: dict[State, Callable[[Attempt], Event]] = {
+            "check": self._check,
+            "accuse": self._accuse,
+            "put back": self._put_back,
+            "cannot grow": self._cannot_grow,
+        }
+
+    def run(self, *, ended: bool) -> Round:
+        """Run a round.
+
+        Args:
+            ended: whether the stream has ended; then the round makes the report.
+
+        Raises:
+            HistoryError: the log, the chain or the state cannot be read or written.
+        """
+        self._number += 1
+        self._conviction.begin_round()
+        attempt = Attempt(ended=ended, window=self._window.snapshot())
+        state: State = "check"
+        while state in self._steps:
+            state = TRANSITIONS[state, self._steps[state](attempt)]
+        gone = 0
+        if state == "cut":
+            gone = self._cut(attempt)
+        elif state == "postpone":
+            self._postpone(attempt)
+        undecided = isinstance(attempt.verdict, Unknown)
+        self.undecided = len(attempt.window) if undecided else 0
+        return self.last(state, attempt, cut=gone)
+
+    def last(self, state: State, attempt: Attempt | None = None, *, cut: int = 0) -> Round:
+        """Return the record of a round that ends in a state."""
+        if self._number % _TRIM_EACH == 0:
+            trim_heap()
+        report, outcome = self._ending.report, OUTCOMES[state]
+        note = ""
+        if report is not None:
+            outcome = report.outcome
+        elif outcome == "suspected":
+            note = self._conviction.waits_for
+        else:
+            note = self._horizon.held_back_by
+        if report is None and self._ending.violations:
+            outcome = "invalid"
+        return Round(
+            number=self._number,
+            seen=self._window.seen,
+            judged=len(attempt.window) if attempt is not None else 0,
+            cut=cut,
+            kept=len(self._window.kept),
+            parts=len(self._parts.chain),
+            put_back=attempt.put_back if attempt is not None else 0,
+            keys=len(self._parts.values),
+            given_up=self._parts.chain.given_up,
+            outcome=outcome,
+            holding=self._window.holder(self._horizon),
+            violations=self._ending.violations,
+            note=note,
+        )
+
+    # --- states ---
+
+    def _check(self, attempt: Attempt) -> Event:
+        """Check the window."""
+        attempt.window = window = self._window.snapshot()
+        if not len(window):
+            return "empty"
+        attempt.verdict, stale = self._judge.check(window)
+        attempt.stale = stale.tolist()
+        if isinstance(attempt.verdict, Valid | Unknown) and not attempt.stale:
+            return "valid" if isinstance(attempt.verdict, Valid) else "undecided"
+        attempt.step = min(attempt.step, len(self._parts.chain))
+        attempt.full = not attempt.step or len(window) > self._most
+        may_search = (
+            self._parts.read_bytes <= _SMALL
+            or self._judge.plan.uses_real_time
+            or attempt.put_back >= _PUT_BACK_FIRST
+        )
+        return "suspicious" if attempt.full or (may_search and not attempt.searched) else "invalid"
+
+    def _accuse(self, attempt: Attempt) -> Event:
+        """Confirm the violation by the log alone."""
+        attempt.searched = True
+        found = self._confirm(attempt)
+        if found is None and attempt.ended and attempt.full and len(self._parts.chain):
+            # A simpler violation may convict, where the first one found did not.
+            assert attempt.verdict is not None
+            attempt.verdict = self._judge.simplest(attempt.verdict, attempt.window)
+            found = self._confirm(attempt)
+        if found is None:
+            return "unconfirmed, full" if attempt.full else "unconfirmed"
+        if found.waits:
+            return "explainable"
+        return self._convict(attempt, found)
+
+    def _confirm(self, attempt: Attempt) -> ConfirmedViolation | None:
+        assert attempt.verdict is not None
+        return self._conviction.confirm_alone(
+            attempt.verdict,
+            attempt.stale,
+            attempt.window,
+            ended=attempt.ended,
+            simplest=not self._ending.violations,
+        )
+
+    def _convict(self, attempt: Attempt, found: ConfirmedViolation) -> Event:
+        """Report a violation; the watch goes on or stops."""
+        self._ending.convict(found)
+        attempt.searched = False
+        return "confirmed" if self._ending.report is None else "reported"
+
+    def _put_back(self, attempt: Attempt) -> Event:
+        """Put the last cuts back into the window."""
+        self._parts.put_back(attempt.step)
+        attempt.put_back += attempt.step
+        attempt.step *= 2
+        return "put back"
+
+    def _cannot_grow(self, attempt: Attempt) -> Event:
+        """Report a violation of all transactions, or that the window has no room for them."""
+        verdict, window, ended = attempt.verdict, attempt.window, attempt.ended
+        assert verdict is not None
+        whole = not len(self._parts.chain)
+        if isinstance(verdict, Invalid) and not verdict.certified:
+            # Its certificate was not checked in the time allowed: it convicts no transaction.
+            if ended:
+                self._ending.end("unknown", note=verdict.certified_reason, verdict=verdict)
+        elif whole and (ended or self._horizon.is_past(window.rows, range(len(window)))):
+            # Nothing was cut: these are all transactions, as the log has them.
+            found = self._conviction.confirm_whole(window, ended=ended)
+            if isinstance(found, ConfirmedViolation):
+                return self._convict(attempt, found)
+            if found is not None:
+                note = "the violation was not found again"
+                self._ending.end("unknown", note=note, verdict=found)
+        elif ended or not whole:
+            self._ending.end(
+                "suspected",
+                verdict=verdict if ended else self._judge.simplest(verdict, window),
+                note=f"{len(self._parts.chain)} parts would have to be judged again with the "
+                "window; hint: a larger --most, or isocheck check of the whole",
+            )
+        if self._ending.report is not None:
+            return "reported"
+        return "undecided" if isinstance(verdict, Unknown) else "explainable"
+
+    def _postpone(self, attempt: Attempt) -> None:
+        """Check an undecided window again later, unless the stream has ended or it is full."""
+        verdict = attempt.verdict
+        assert isinstance(verdict, Unknown)
+        if attempt.ended or len(attempt.window) > self._most:
+            hint = "; hint: isocheck check of the log has no limit of work"
+            note = verdict.reason + (hint if verdict.cause == "timeout" else "")
+            self._ending.end("unknown", note=note, verdict=verdict)
+
+    def _cut(self, attempt: Attempt) -> int:
+        """Cut a part off the window; returns how many transactions it has."""
+        if attempt.verdict is None:
+            if attempt.ended:
+                self._ending.end_empty()
+            return 0
+        self._judge.try_stricter_again()
+        assert isinstance(attempt.verdict, Valid)
+        witness, window, rows = attempt.verdict.witness, attempt.window, attempt.window.rows
+        assert isinstance(witness, Witness)
+        assert window.columns is not None
+        seen = self._window.seen
+        real_time = self._judge.plan.uses_real_time
+        going, aside = split(
+            window,
+            witness,
+            self._horizon.limits(seen - self._size, real_time=real_time),
+            young_from=seen - _YOUNG * self._size + 1,
+            wait_from=self._window.wait_from,
+            ended=attempt.ended,
+        )
+        if len(going):
+            members = rows.take(going)
+            columns, _ = opened(members, self._parts.values.last)
+            own = witness_of(window.columns, witness, going, columns)
+            part = self._horizon.history_of(columns, members.names)
+            # The part must hold by itself; if it does not, nothing is lost but memory.
+            if not self._judge.holds(part, own):
+                if attempt.ended:
+                    raise HistoryError(
+                        "the last part is not valid by itself (got a witness of the window, "
+                        "expected one of its part); please report this stream"
+                    )
+                return 0
+            self._parts.observe(part, own)
+            self._parts.add(members, rows.take(aside), columns, own)
+            self._window.keep(window, gone=(going, aside))
+            self._parts.save()
+        if attempt.ended:
+            self._ending.end_valid()
+        return len(going)
