@@ -1,7 +1,7 @@
 """An accusation: the accused transactions, and every transaction of the log that wrote their reads.
 
-It uses nothing of what the cuts left. A writer comes with the reads of its own whose writers are
-known too; the values of its other reads are dropped, which only weakens the accusation.
+It does not use the values that the cuts left. A writer comes with those of its reads whose writers
+are known too; the values of its other reads are dropped, which only weakens the accusation.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Part(
     Attributes:
         previous: the SHA-256 of the line before.
         transactions: how many transactions the part has.
-        given_up: how many indeterminate transactions the watch gave up with it, since no
+        abandoned: how many indeterminate transactions the watch gave up with it, since no
             transaction had read from them.
         begin: the greatest begin of the transactions; ``None`` without times.
         spans: the bytes that were read since the part before: file, start, end, SHA-256.
@@ -97,7 +97,7 @@ class Part(
 
     previous: str
     transactions: Count
-    given_up: Count = 0
+    abandoned: Count = field(name="given_up", default=0)
     begin: int | None = None
     spans: tuple[tuple[Count, Count, Count, str], ...] = ()
     seen: Count = 0
@@ -220,13 +220,13 @@ class Known(Struct, frozen=True, array_like=True):
         start: the byte where its line begins.
         hash: the SHA-256 of its line.
         begin: the greatest begin of its transactions and those of all parts before.
-        given_up: indeterminate transactions that it and all parts before gave up.
+        abandoned: indeterminate transactions that it and all parts before gave up.
     """
 
     start: int
     hash: str
     begin: int
-    given_up: int
+    abandoned: int
 
 
 class Chain:
@@ -265,9 +265,9 @@ class Chain:
         return self._parts[-1].begin if self._parts and self._parts[-1].begin > _NEVER else None
 
     @property
-    def given_up(self) -> int:
+    def abandoned(self) -> int:
         """The number of indeterminate transactions that the parts have given up."""
-        return self._parts[-1].given_up if self._parts else 0
+        return self._parts[-1].abandoned if self._parts else 0
 
     @property
     def parts(self) -> Sequence[Known]:
@@ -294,7 +294,7 @@ class Chain:
                 at,
                 line,
                 max(before.begin, _NEVER if part.begin is None else part.begin),
-                before.given_up + part.given_up,
+                before.abandoned + part.abandoned,
             )
         )
 

@@ -175,7 +175,7 @@ class Conviction:
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return verdict
         accused = sorted(accused_by(verdict, len(rows)))
-        # A later transaction begins after the accused had read, so that it wrote nothing of that.
+        # A later transaction begins after the accused had read, so that none read from it.
         found = None if ended else accusation(rows, accused, self._log, self._horizon.source)
         return ConfirmedViolation(
             verdict=verdict,
@@ -221,7 +221,7 @@ class Conviction:
         counts = self._stream.counts
         differs = bool(counts.get("completion_differs"))
         in_flight = bool((self._window.in_flight.columns.txn_begin <= until).any())
-        if (in_flight and (differs or not ended)) or (self._window.given_up and differs):
+        if (in_flight and (differs or not ended)) or (self._window.abandoned and differs):
             return (
                 f"invalid if what was in flight at {until:,} wrote nothing else than it was "
                 "invoked with; hint: isocheck check of the log, once it is complete"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLimits:
-    """Which transactions must stay in the window.
+    """The transactions that must stay in the window.
 
     Attributes:
         before: a transaction may leave if it ended before this time; ``None`` without times.
@@ -141,7 +141,7 @@ def split(
 
     Returns:
         The row numbers of the part; and those of aborted transactions, and of indeterminate ones
-        that are given up, since no transaction read from them.
+        from which no transaction has read, so that the watch gives them up.
     """
     import numpy as np
 
@@ -160,5 +160,5 @@ def split(
     if limits.before is not None:
         end = rows.columns.txn_end
         aborted &= (end != c.UNKNOWN_END) & (end < limits.before)
-    given_up = (status == c.INDETERMINATE) & (rows.numbers < wait_from)
-    return going, np.flatnonzero(unread[:-1] & ~in_flight & (aborted | given_up))
+    abandoned = (status == c.INDETERMINATE) & (rows.numbers < wait_from)
+    return going, np.flatnonzero(unread[:-1] & ~in_flight & (aborted | abandoned))

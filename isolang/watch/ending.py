@@ -112,7 +112,7 @@ class Ending:
         verdict: Verdict | None = None,
         violation: ConfirmedViolation | None = None,
     ) -> WatchReport:
-        given_up = self._parts.chain.given_up
+        abandoned = self._parts.chain.abandoned
         return WatchReport(
             outcome=outcome,
             note=note,
@@ -121,7 +121,7 @@ class Ending:
             verdict=verdict if violation is None else violation.verdict,
             places=() if violation is None else violation.places,
             assumed=() if violation is None else violation.assumed,
-            given_up=given_up,
-            given_up_at=tuple(self._parts.given_up_at[:_NAMED]) if given_up else (),
+            given_up=abandoned,
+            given_up_at=tuple(self._parts.abandoned_at[:_NAMED]) if abandoned else (),
             violations=self.violations,
         )

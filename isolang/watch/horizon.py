@@ -29,7 +29,7 @@ class Horizon:
             ``None`` if the stream has no times.
         sure: every later transaction begins at this time or later.
         idle: the clients that are silent for so long that the others no longer wait for them.
-        held_back_by: what the watermark waits for, in words; empty if it waits for nothing.
+        watermark_note: what the watermark waits for, in words; empty if it waits for nothing.
     """
 
     def __init__(self, clock_error: int) -> None:
@@ -39,7 +39,7 @@ class Horizon:
         self.watermark: int | None = None
         self.sure: int = c.UNKNOWN_BEGIN
         self.idle: tuple[str, ...] = ()
-        self.held_back_by = ""
+        self.watermark_note = ""
         self._slowest = ""
 
     def advance(self, batch: Batch) -> None:
@@ -48,11 +48,11 @@ class Horizon:
         self.timed = batch.watermark is not None or (batch.ended and self.timed)
         self.watermark = batch.watermark
         self.sure, self.idle = batch.sure, batch.idle
-        self._slowest, self.held_back_by = batch.holding, ""
+        self._slowest, self.watermark_note = batch.holding, ""
         if batch.waiting and batch.clock == "index":
-            self.held_back_by = f"waits for :index {batch.watermark:,}, which is missing so far"
+            self.watermark_note = f"waits for :index {batch.watermark:,}, which is missing so far"
         elif batch.waiting and batch.holding:
-            self.held_back_by = f"waits for {batch.holding}, which is behind the others"
+            self.watermark_note = f"waits for {batch.holding}, which is behind the others"
 
     def history_of(self, columns: Columns, names: Sequence[str]) -> History:
         """Return columns as a history that is read as the log is."""

@@ -71,7 +71,7 @@ class InitialState:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the user requested an initial state."""
+        """The user requested an initial state."""
         return self.unwritten or bool(self._texts)
 
     def reading(self, clock_error: int) -> HowRead:

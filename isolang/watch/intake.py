@@ -113,19 +113,19 @@ class Intake:
     def _to_check(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the finished transactions that are new to the window.
 
-        A transaction that was given up is already there, as an indeterminate one. If its outcome is
+        The window has a transaction that it gave up, as an indeterminate one. If its outcome is
         known now, it replaces that one; if that is too late, its reads are not checked.
         """
         import numpy as np
 
-        given_up = self._window.given_up
-        if not given_up:
+        abandoned = self._window.abandoned
+        if not abandoned:
             return finished
         kept = []
         for t in finished.tolist():
             file, offset = rows.at[t, 1:3].tolist()
-            if (file, offset) in given_up:
-                given_up.discard((file, offset))
+            if (file, offset) in abandoned:
+                abandoned.discard((file, offset))
                 if rows.columns.txn_status[t] == c.INDETERMINATE:
                     continue
                 if not self._parts.recall(file, offset, most=self._most):

@@ -48,7 +48,7 @@ class Parts:
         chain: the chain.
         values: the last value of each key that the parts wrote.
         observed: whether a session read, or missed, what another one wrote.
-        given_up_at: the places of the first indeterminate transactions that were given up.
+        abandoned_at: the places of the first indeterminate transactions that the watch gave up.
         unjudged: the places of transactions that ended after they had been given up, too late to
             check their reads.
         read_bytes: bytes of the log that were read.
@@ -65,7 +65,7 @@ class Parts:
         window: Window,
     ) -> None:
         self.observed = False
-        self.given_up_at: list[str] = []
+        self.abandoned_at: list[str] = []
         self.unjudged: list[str] = []
         self.read_bytes = 0
         self._stream, self._log, self._initial, self._window = stream, stream.log, initial, window
@@ -91,7 +91,7 @@ class Parts:
         self.observed = bool(last.parts)  # the saved state does not say: assume so
         try:
             self._window.kept = restored(last.rows)
-            self._window.given_up, self._window.since = set(last.given_up), dict(last.since)
+            self._window.abandoned, self._window.since = set(last.abandoned), dict(last.since)
             self.unjudged = list(last.unjudged)
             self._initial.add(last.initial)
             self._initial.known = set(last.known)
@@ -114,7 +114,7 @@ class Parts:
             self.values.last.replace(as_last_values(entries))
 
     def learn_initial(self) -> None:
-        """With --unwritten-initial, take initial values from the reads of keys that no part has."""
+        """Take initial values from reads of keys that no part has, with --unwritten-initial."""
         if not self._initial.unwritten:
             return
         columns = self._window.snapshot().rows.columns
@@ -138,10 +138,10 @@ class Parts:
 
         replacement = self.values.last.left_by(part, witness.order_start, witness.order_txn)
         begins = part.txn_begin[part.txn_begin != c.UNKNOWN_BEGIN]
-        given_up = np.flatnonzero(aside.columns.txn_status == c.INDETERMINATE)
-        if len(self.given_up_at) < _NAMED:
-            places = map(aside.place, given_up[:_NAMED].tolist())
-            self.given_up_at += map(self._log.line_of, places)
+        abandoned = np.flatnonzero(aside.columns.txn_status == c.INDETERMINATE)
+        if len(self.abandoned_at) < _NAMED:
+            places = map(aside.place, abandoned[:_NAMED].tolist())
+            self.abandoned_at += map(self._log.line_of, places)
         if self._initial.unwritten:
             for touched in (members.columns, aside.columns):
                 self._keys.update(touched.key(k) for k in range(touched.n_keys()))
@@ -150,7 +150,7 @@ class Parts:
             Part(
                 previous=self.chain.previous,
                 transactions=len(members),
-                given_up=len(given_up),
+                abandoned=len(abandoned),
                 begin=int(begins.max()) if len(begins) else None,
                 spans=tuple(self._spans),
                 seen=self._window.seen,
@@ -202,7 +202,7 @@ class Parts:
             self.put_back(1)
 
     def recall(self, file: int, offset: int, *, most: int) -> bool:
-        """Remove a transaction that was given up from the window, or from the parts.
+        """Remove a transaction that the watch gave up, from the window or from the parts.
 
         Parts are put back until one has it; returns whether it was found before the window had
         more than ``most`` transactions.
@@ -232,7 +232,7 @@ class Parts:
                 parts=list(self.chain.parts),
                 rows=saved(window.kept),
                 seen=window.seen,
-                given_up=list(window.given_up),
+                abandoned=list(window.abandoned),
                 since=list(window.since.items()),
                 unjudged=list(self.unjudged),
                 position=self._stream.position(),

@@ -96,7 +96,7 @@ OUTCOMES: Final[dict[State, Outcome]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """What a round has tried so far.
+    """The progress of a round.
 
     Attributes:
         ended: whether the stream has ended.
@@ -196,7 +196,7 @@ class Rounds:
         elif outcome == "suspected":
             note = self._conviction.waits_for
         else:
-            note = self._horizon.held_back_by
+            note = self._horizon.watermark_note
         if report is None and self._ending.violations:
             outcome = "invalid"
         return Round(
@@ -208,7 +208,7 @@ class Rounds:
             parts=len(self._parts.chain),
             put_back=attempt.put_back if attempt is not None else 0,
             keys=len(self._parts.values),
-            given_up=self._parts.chain.given_up,
+            given_up=self._parts.chain.abandoned,
             outcome=outcome,
             holding=self._window.holder(self._horizon),
             violations=self._ending.violations,

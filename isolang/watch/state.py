@@ -46,7 +46,7 @@ class Saved(Struct, frozen=True, kw_only=True):
         parts: the parts of the chain that were not void.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
         seen: how many finished transactions had come.
-        given_up: :attr:`isolang.watch.window.Window.given_up`.
+        abandoned: :attr:`isolang.watch.window.Window.abandoned`.
         since: :attr:`isolang.watch.window.Window.since`.
         unjudged: :attr:`isolang.watch.parts.Parts.unjudged`.
         position: the position of the stream.
@@ -60,7 +60,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     parts: list[Known]
     rows: Any
     seen: int
-    given_up: list[tuple[int, int]] = field(name="left")
+    abandoned: list[tuple[int, int]] = field(name="left")
     since: list[tuple[tuple[int, int], int]]
     unjudged: list[str]
     position: bytes
@@ -95,7 +95,7 @@ class Values:
 
     @property
     def full(self) -> bool:
-        """Whether the values take more memory than they may."""
+        """The values take more memory than they may."""
         return self.last.memory() > self._memory
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ def save_violation(report: WatchReport, folder: Path) -> tuple[Path, Path] | Non
     """Save the transactions that prove the violation, and their certificate.
 
     Returns:
-        The two files; ``None`` if there is no violation, or the saved file does not prove it again.
+        The two files; ``None`` without a violation, or if the saved file does not prove it again.
 
     Raises:
         HistoryError: the transactions cannot be written in the format.

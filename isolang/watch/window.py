@@ -56,7 +56,7 @@ class Window:
         kept: finished transactions that no cut has taken away.
         in_flight: transactions whose completion is still to come.
         seen: how many finished transactions have come.
-        given_up: file and offset of transactions that were in flight for too long.
+        abandoned: file and offset of transactions that were in flight for too long.
         since: of each transaction in flight, how many had been seen when it came.
     """
 
@@ -69,7 +69,7 @@ class Window:
     ) -> None:
         self.kept, self.in_flight = Rows.none(), Rows.none()
         self.seen = 0
-        self.given_up: set[tuple[int, int]] = set()
+        self.abandoned: set[tuple[int, int]] = set()
         self.since: dict[tuple[int, int], int] = {}
         self._round, self._grace, self._grace_seconds = round, grace, grace_seconds
         self._arrived: deque[tuple[float, int]] = deque()
@@ -104,14 +104,14 @@ class Window:
         wait_from = self.wait_from
         for t in np.flatnonzero(in_flight).tolist():
             file, offset = rows.at[t, 1:3].tolist()
-            if (file, offset) in self.given_up:
+            if (file, offset) in self.abandoned:
                 continue
             since[file, offset] = self.since.get((file, offset), self.seen)
             if since[file, offset] >= wait_from:
                 awaited.append(t)
                 continue
             del since[file, offset]
-            self.given_up.add((file, offset))
+            self.abandoned.add((file, offset))
             self.kept.extend(rows, np.array([t], np.int32))
             self.kept.at[-1, 0] = self.seen
             self.seen += 1

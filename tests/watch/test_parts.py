@@ -112,9 +112,9 @@ def test_a_window_gives_up_what_is_in_flight_for_too_long(tmp_path):
     kit = Kit(tmp_path, text, grace=3)
     kit.read(2)
     assert (0, 0) in kit.window.since
-    assert kit.window.given_up == set()
+    assert kit.window.abandoned == set()
     kit.read()
-    assert (len(kit.window.in_flight), kit.window.given_up) == (0, {(0, 0)})
+    assert (len(kit.window.in_flight), kit.window.abandoned) == (0, {(0, 0)})
     status = kit.window.kept.columns.txn_status
     assert np.count_nonzero(status == c.INDETERMINATE) == 1
     assert kit.window.seen == len(kit.window.kept) == 9

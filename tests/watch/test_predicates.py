@@ -105,7 +105,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path):
     text = lines(f"0 [:rp {ALL} {{}}]")
     with pytest.raises(HistoryError, match=r"log.edn:1: .*under PL-2.99 \(expected one of"):
         watch_of(tmp_path / "level", text, "pl-2-99")
-    with pytest.raises(HistoryError, match="beside --initial-value"):
+    with pytest.raises(HistoryError, match="together with --initial-value"):
         watch_of(tmp_path / "before", text, "ser", unwritten_initial=True)
     null = lines("0 [:w [:t 1] nil]", *BETWEEN, f"1 [:rp {ALL} {{}}]")
     with pytest.raises(HistoryError, match="a row that is nil"):

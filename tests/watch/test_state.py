@@ -85,7 +85,7 @@ def test_on_disk_as_in_memory(tmp_path):
         parts=[],
         rows=None,
         seen=0,
-        given_up=[],
+        abandoned=[],
         since=[],
         unjudged=[],
         position=b"",
@@ -130,7 +130,7 @@ def test_a_cut_that_is_put_back_takes_away_what_went_to_disk(tmp_path):
 def test_what_was_deleted_after_it_went_to_disk_stays_so(tmp_path):
     """A watch that goes on knows it, though the disk still has the value."""
     state = Saved(
-        chain=0, parts=[], rows=None, seen=0, given_up=[], since=[], unjudged=[], position=b""
+        chain=0, parts=[], rows=None, seen=0, abandoned=[], since=[], unjudged=[], position=b""
     )
     (tmp_path / "chain.jsonl").write_bytes(b"")
     for ops, memory in (([("w", "x", 1), ("w", "y", 2)], 1), ([("delete", "x")], 1 << 40)):
@@ -162,7 +162,7 @@ def test_a_changed_state_is_refused(tmp_path):
             parts=[],
             rows=None,
             seen=3,
-            given_up=[],
+            abandoned=[],
             since=[],
             unjudged=[],
             position=b"",
@@ -189,7 +189,7 @@ def test_a_changed_value_on_disk_is_refused(tmp_path):
     values.last.replace(values.last.left_by(columns, start, order))
     values.save(
         Saved(
-            chain=0, parts=[], rows=None, seen=0, given_up=[], since=[], unjudged=[],
+            chain=0, parts=[], rows=None, seen=0, abandoned=[], since=[], unjudged=[],
             position=b"",
         )
     )  # fmt: skip
@@ -214,7 +214,7 @@ def test_a_changed_name_of_a_key_on_disk_is_refused(tmp_path):
     columns, start, order = part([("w", "x", 1)])
     values.last.replace(values.last.left_by(columns, start, order))
     saved = Saved(
-        chain=0, parts=[], rows=None, seen=0, given_up=[], since=[], unjudged=[],
+        chain=0, parts=[], rows=None, seen=0, abandoned=[], since=[], unjudged=[],
         position=b"",
     )  # fmt: skip
     values.save(saved)

@@ -1,4 +1,4 @@
-"""What a stream yields: transactions, where each of them stands, and what has arrived so far."""
+"""The batches of a stream: transactions, their places in the log, and how far the stream is."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 
 class LogPlace(Struct, frozen=True, kw_only=True, order=True):
-    """Where a transaction stands in the log.
+    """The place of a transaction in the log.
 
     Attributes:
-        file: an index into :attr:`Log.segments`; of the invocation, if there is one.
-        offset: the byte where it begins, in the file as it is without compression.
-        done_file: the file of the completion; -1 if that is not read yet or there is none.
+        file: the file of the invocation, or else of the completion: an index
+            into :attr:`Log.segments`.
+        offset: the byte where that line begins, in the file without compression.
+        done_file: the file of the completion; -1 if it was not read yet, or there is none.
         done: the byte where the completion begins, or -1. Without an invocation it is ``offset``.
     """
 
@@ -32,7 +33,7 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
 
 
 class Places(Struct, frozen=True, kw_only=True, eq=False):
-    """The places of all transactions of a batch, as :class:`LogPlace` has them.
+    """The places of all transactions of a batch: a column for each field of :class:`LogPlace`.
 
     Attributes:
         file: int32.
@@ -64,7 +65,7 @@ class Places(Struct, frozen=True, kw_only=True, eq=False):
 class LogSpan(Struct, frozen=True, kw_only=True):
     """Bytes that were read for a batch: ``start`` to ``end`` of a file.
 
-    A line that ends in the next file of its log is counted as if it stood in the first.
+    A line that ends in the next file of its log counts as a line of the first.
     """
 
     file: int
@@ -75,37 +76,37 @@ class LogSpan(Struct, frozen=True, kw_only=True):
 class Batch(Struct, frozen=True, kw_only=True, eq=False):
     """The next transactions of a stream.
 
-    Each transaction is in exactly one batch as one that is not in flight. Before, it is in flight
-    in every batch from its invocation on: indeterminate, with the writes that it was invoked with,
-    and under the same place and session. Transactions of a session stand in its order. Predicate
-    reads are as they were recorded: ``columns.lower_predicates()`` is for the window that judges
-    them.
+    Each transaction is in exactly one batch as a finished one. Before that it is in flight in every
+    batch from its invocation on: indeterminate, with the writes of its invocation, and with the
+    same place and session. The transactions of a session are in session order. Predicate reads are
+    as they were recorded; the window that checks them calls ``columns.lower_predicates()``.
 
     Attributes:
-        history: the transactions. Sessions are named, and the names are those of the whole stream:
-            ``3``, after an :info ``3.2``; in a folder ``client/3``. Times are bytes of the log, or
-            nanoseconds where :attr:`clock` is ``time``.
-        places: of each transaction.
-        sessions: int64: for each session of the columns its number in the stream.
-        in_flight: bool, for each transaction: whether its completion is still to come.
-        late: bool, for each transaction: whether it contradicts the watermark of a batch before: it
-            began before that and was not in flight then, or ended before that.
-        watermark: what is still to come begins at this time or later, and what is in flight ends at
-            it or later. Completions without invocations begin at an unknown time. ``None`` before
-            the first invocation. What clients that are in ``idle`` may still bring is not counted.
-        sure: nothing that is still to come begins before this time, whatever the order of lines
-            is: with what the clients in ``idle`` may still bring, and what was still to be written
-            where the stream was stopped. The greatest number at the end of logs that are complete,
-            the least one where nobody can know: of lines in the order of no clock.
-        clock: what times are: ``bytes`` (the order of the log), ``time`` (:time), or ``none``
-            before the first invocation.
+        history: the transactions. The names of sessions are those of the whole stream: ``3``, after
+            an :info ``3.2``; in a folder ``client/3``. Times are bytes of the log, or nanoseconds
+            if :attr:`clock` is ``time``.
+        places: the place of each transaction.
+        sessions: int64: for each session of the columns, its number in the stream.
+        in_flight: bool: for each transaction, whether its completion is still to come.
+        late: bool: for each transaction, whether it contradicts the watermark of an earlier batch:
+            it began before that watermark and was not in flight then, or ended before it.
+        watermark: later transactions begin at this time or later, and those in flight end at it or
+            later; except those of the clients in ``idle``, and completions without an invocation,
+            whose begin is unknown. ``None`` before the first invocation.
+        sure: no later transaction begins before this time, whatever the order of lines is, not even
+            one of a client in ``idle``, or one written after the stream was stopped. It is the
+            greatest number at the end of complete logs, and the least one if the lines are in the
+            order of no clock.
+        clock: the unit of times: ``bytes`` (the order of the log), ``time`` (:time), ``index``
+            (:index), or ``none`` before the first invocation.
         idle: the clients that have been silent for longer than the grace, and no longer hold the
             watermark.
-        holding: the client that holds the watermark; empty where there is only one.
-        waiting: bytes that were read and are not yet in a batch, as the watermark is behind them.
+        holding: the client that holds the watermark; empty if there is only one.
+        waiting: bytes that were read and are not yet in a batch, since they are behind the
+            watermark.
         spans: the bytes that were read for this batch.
-        torn: bytes of unfinished last lines, waited for.
-        ended: whether nothing comes after this batch. What is in flight then stays so.
+        torn: bytes of unfinished last lines.
+        ended: whether this is the last batch. The transactions in flight then stay in flight.
     """
 
     history: History

@@ -23,35 +23,48 @@ if TYPE_CHECKING:
 
 
 class Waiting(Struct, kw_only=True, eq=False):
-    """A block of which not all was yielded.
+    """A block with transactions that the stream has not yielded.
 
     Attributes:
         block: the block.
-        left: its completed transactions that were not yielded.
-        ready: for each of them, when it and all before it in its session were completed.
-        before: the state before it, from which a resumed watch reads it again.
+        pending: bool: its finished transactions that were not yielded.
+        ready: for each transaction, when it and all before it in its session were completed.
+        before: the state before the block, from which a resumed watch reads it again.
     """
 
     block: Block
-    left: NDArray[np.bool_]
+    pending: NDArray[np.bool_]
     ready: NDArray[np.int64]
     before: bytes
 
 
 class LogClient:
-    """One log.
+    """The log of one client.
 
     Args:
         source: a path, ``-``, or a binary stream.
-        name: what to call it.
-        number: of all clients of the stream.
-        segments: the files of all.
+        name: the name of the log.
+        number: the number of the client in the stream.
+        segments: the files of all clients.
         format: as ``--from`` takes it, or ``auto``.
-        clock: ``auto``, ``bytes`` or ``time``.
-        prefix: what the names of its sessions begin with.
-        follow: whether it may grow.
-        spool: a copy of what comes through a pipe.
+        clock: ``auto``, ``bytes``, ``time`` or ``index``.
+        prefix: the prefix of the names of its sessions.
+        follow: whether the log may grow.
+        spool: the file to which a pipe is copied.
         now: the time.
+
+    Attributes:
+        name: the name of the log.
+        tail: reads its lines.
+        follower: reads its transactions.
+        waiting: blocks with transactions that were not yielded.
+        last: the last block.
+        spans: the bytes read for the next batch.
+        heard: when it last had something new.
+        over: whether it has ended.
+        stopped: whether it has ended only because the watch was stopped.
+        torn: bytes of a torn last line, which was dropped at the end.
+        format: the format; empty before the first line.
     """
 
     def __init__(
@@ -74,35 +87,35 @@ class LogClient:
         self.waiting: deque[Waiting] = deque()
         self.last: Block | None = None
         self.spans: list[LogSpan] = []
-        self.heard = now  # when it last had something new
+        self.heard = now
         self.over = False
-        self.stopped = False  # whether it is over because the watch is
-        self.torn = 0  # bytes left out where it ended
+        self.stopped = False
+        self.torn = 0
         self.format = ""
         self._follow = follow
-        self._wanted = format
+        self._format = format
         self._segments = segments
         self._latest: dict[int, int] = {}  # session: when the last of its transactions was ready
-        self._yielded: tuple[int, int] | None = None  # how far, and up to which time
+        self._yielded: tuple[int, int] | None = None  # how far the log was read, and the watermark
         self._finished = False
-        self._last: Piece | None = None  # a line without an end
+        self._last: Piece | None = None  # the last line, if it has no end
 
     @property
     def front(self) -> int | None:
-        """The time that it has come to; ``None`` before its first transaction."""
+        """The time that the log has reached; ``None`` before its first transaction."""
         return self.follower.state.front
 
     @property
     def last_time(self) -> int | None:
-        """The latest time in it, whatever is still missing before; ``None`` before the first."""
+        """The latest time in the log, even if an earlier one is missing; ``None``: none yet."""
         state = self.follower.state
         return max(state.front or 0, state.ahead[-1]) if state.ahead else state.front
 
     @property
     def sure(self) -> int:
-        """The time before which nothing follows in it, whatever the order of its lines is."""
+        """The time before which no later transaction begins, whatever the order of the lines is."""
         state = self.follower.state
-        # By their times the lines of one process alone are in order, or those that :index counts.
+        # Only the lines of one process, and those that :index numbers, are in the order of :time.
         one = state.has_process == 1 and len(state.sessions) == 1
         ordered = state.clock != "time" or one or self._first_number is not None
         if state.front is None or state.unannounced or not ordered:
@@ -111,16 +124,15 @@ class LogClient:
 
     @property
     def is_from_its_beginning(self) -> bool:
-        """Whether nothing was in flight where the log begins, as the numbers of its events say."""
+        """The log begins with event 0, so that no transaction was in flight before it."""
         return self._first_number == 0
 
     @property
     def _first_number(self) -> int | None:
-        """The :index of the first event, where no number is missing from there on.
+        """The :index of the first event, if no number is missing from there on, else ``None``.
 
-        It is ``None`` also of a log that does not grow: it has ended soon, and a program may have
-        numbered its lines that knew no more than these. Why the numbers tell what may still come
-        stands in docs/routes.md, *Numbered events*.
+        It is also ``None`` for a complete log: a program that had only these lines may have
+        numbered them. Why the numbers tell what may still come: docs/routes.md, *Numbered events*.
         """
         state = self.follower.state
         if not self._follow or not state.timed:
@@ -133,11 +145,11 @@ class LogClient:
 
     @property
     def waits(self) -> int:
-        """Bytes that were read and not yielded."""
-        return sum(w.block.size for w in self.waiting) + self.follower.held
+        """The number of bytes that were read and not yielded."""
+        return sum(w.block.size for w in self.waiting) + self.follower.pending_bytes
 
     def read(self, size: int, now: float) -> Block | None:
-        """Read the next block; ``None`` if there is none now.
+        """Return the next block; ``None`` if there is none now.
 
         Raises:
             HistoryError: it cannot be read, or followed.
@@ -155,10 +167,10 @@ class LogClient:
         return self._taken(self.follower.take())
 
     def finish(self) -> Block | None:
-        """End the log; the line that has no end is read if it is whole.
+        """End the log, and return its last block; a last line without an end is read if whole.
 
         Raises:
-            HistoryError: it is not, and it is needed.
+            HistoryError: the line is torn, and cannot be dropped.
         """
         try:
             if not self._finished:
@@ -170,22 +182,24 @@ class LogClient:
                     self._offer(piece)
             block = self._taken(self.follower.take(last=True))
         except HistoryError:
-            # SOUND BECAUSE: every completion has its invocation, so that one which is torn leaves
-            # its transaction indeterminate; an invocation alone has done nothing.
+            # SOUND BECAUSE: every completion has its invocation, so that dropping a torn completion
+            # leaves its transaction indeterminate; and a torn invocation alone has done nothing.
             text = self._last.data.strip() if self._last is not None else b""
-            others = self.follower.held - (self._last.size if self._last is not None else 0)
+            others = self.follower.pending_bytes - (
+                self._last.size if self._last is not None else 0
+            )
             if others or not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
                 raise
             self.torn = self.follower.drop()
             block = None
-        self.over = not self.follower.held
+        self.over = not self.follower.pending_bytes
         return block
 
     def _offer(self, piece: Piece) -> None:
         if not self.format:
             if not piece.data.strip():
                 return
-            self.format = followed_format(piece.data, self._wanted, self.name)
+            self.format = followed_format(piece.data, self._format, self.name)
         self.spans.append(
             LogSpan(file=piece.file, start=piece.offset, end=piece.offset + piece.size)
         )
@@ -199,22 +213,25 @@ class LogClient:
     # --- behind the watermark ---
 
     def hold(self, block: Block, before: bytes) -> None:
-        """Keep a block for the watermark, without what was yielded before the watch was resumed."""
+        """Keep a block until the watermark passes it, except what an earlier watch has yielded."""
         import numpy as np
 
-        left = ~block.in_flight
+        pending = ~block.in_flight
         ready = self._ready(block)
         if self._yielded is not None:
             until, watermark = self._yielded
             bases = np.array([segment.base for segment in self._segments], np.int64)
             again = bases[block.done_file] + block.done < until
-            left &= ~(again & (ready < watermark))
+            pending &= ~(again & (ready < watermark))
             if not again.any():
                 self._yielded = None
-        self.waiting.append(Waiting(block=block, left=left, ready=ready, before=before))
+        self.waiting.append(Waiting(block=block, pending=pending, ready=ready, before=before))
 
     def _ready(self, block: Block) -> NDArray[np.int64]:
-        """Where the times of a session go back, the later transaction waits for the earlier one."""
+        """Return when each transaction and all before it in its session were completed.
+
+        If the times of a session go back, the later transaction waits for the earlier one.
+        """
         import numpy as np
 
         of, ready = block.columns.txn_session, block.when.copy()
@@ -232,21 +249,21 @@ class LogClient:
         return ready
 
     def snapshot(self) -> bytes:
-        """The state after the last block, as bytes."""
+        """Return the state after the last block, as bytes."""
         return msgspec.msgpack.encode(self.follower.state)
 
     def restart(self) -> tuple[bytes, int]:
-        """The state from which all that was not yielded is read again, and how far it was read."""
+        """Return the state from which a resumed watch reads, and how far the log was read."""
         state = self.waiting[0].before if self.waiting else self.snapshot()
         return state, self.follower.state.reached.moment
 
     def resume(self, state: bytes, read: int, watermark: int) -> None:
-        """Go on from a state.
+        """Resume from a state.
 
         Args:
-            state: where to begin.
+            state: the state to begin with.
             read: how far the log was read.
-            watermark: up to which that was yielded.
+            watermark: the time up to which its transactions were yielded.
 
         Raises:
             HistoryError: the log is gone or changed.

@@ -1,4 +1,4 @@
-"""Which files of a folder are logs of clients."""
+"""The files of a folder that are logs of clients."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _OF_A_RUN = ("history.edn", "history.jsonl", "history.json")
 
 
 def logs_in(folder: Path) -> list[Path]:
-    """The logs of a folder, in natural order of their names; rotated files are parts of theirs.
+    """Return the logs of a folder, in natural order of their names, without their rotated files.
 
-    Where there is the history of a run of Jepsen's, it is the only one.
+    If the folder has the history of a Jepsen run, that is the only one.
 
     Raises:
         HistoryError: the folder cannot be read.

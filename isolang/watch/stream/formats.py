@@ -1,4 +1,4 @@
-"""Which formats can be followed, and why the others cannot."""
+"""The formats that can be followed, and the reasons why the others cannot."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from isolang.history.detect import detect
 from isolang.history.formats import format_named
 
 FOLLOWED: Final = ("edn", "jepsen-json")
-"""Those whose lines say by themselves what happened."""
+"""The formats in which each line has its meaning by itself."""
 
 WHY_NOT: Final = {
     "jepsen": "it is a binary file whose blocks are rewritten",
-    "registers": "who wrote which part of a text depends on the whole",
+    "registers": "which write a part of a text belongs to depends on the whole file",
     "workload": "its operations become reads and writes of all elements of the whole file",
-    "dbcop": "its sessions stand one after the other",
-    "dbcop-json": "its sessions stand one after the other",
-    "hist": "its sessions stand one after the other",
-    "cobra": "its reads name their writers by numbers that belong to the whole",
-    "viper": "what is initial depends on what the whole writes",
+    "dbcop": "its sessions come one after the other",
+    "dbcop-json": "its sessions come one after the other",
+    "hist": "its sessions come one after the other",
+    "cobra": "its reads name their writers by numbers of the whole file",
+    "viper": "the initial state depends on the writes of the whole file",
     "plume": "a transaction may go on at any later line",
-    "awdit": "its sessions stand one after the other",
+    "awdit": "its sessions come one after the other",
     "leopard": "a transaction may go on at any later line",
 }
 
 
-def followed_format(data: bytes, wanted: str, name: str) -> str:
-    """The format of a log that begins so.
+def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 — as in Stream
+    """Return the format of a log.
 
     Args:
-        data: its first complete lines.
-        wanted: ``auto``, or the name of a format.
-        name: of the log, for messages.
+        data: the first complete lines of the log.
+        format: ``auto``, or the name of a format.
+        name: the name of the log, for messages.
 
     Raises:
-        HistoryError: it is in no known format.
-        UnsupportedError: it is in one that cannot be followed.
+        HistoryError: the log is in no known format.
+        UnsupportedError: the log is in a format that cannot be followed.
     """
-    if wanted != "auto":
-        found = format_named(wanted).name
+    if format != "auto":
+        found = format_named(format).name
     else:
         guess = detect(data)
         if len(guess.formats) != 1:

@@ -1,4 +1,4 @@
-"""How far the clients of a stream have come, and which of them the others wait for."""
+"""The watermark of a stream: the time that its clients have reached, and who holds it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.watch.stream.client import LogClient
 
 
 class Fronts(Struct, frozen=True, kw_only=True):
-    """Computes the watermark.
+    """Computes the watermark of several clients.
 
     Attributes:
         grace: seconds of silence after which a client no longer holds it; ``None``: never.
@@ -24,13 +24,13 @@ class Fronts(Struct, frozen=True, kw_only=True):
     def watermark(
         self, clients: Iterable[LogClient], before: int, now: float, *, ended: bool
     ) -> int:
-        """Give the time that all clients have come to, except those that are idle.
+        """Return the time that all clients have reached, except the idle ones.
 
         Args:
-            clients: all.
-            before: the last watermark; it never goes back.
-            now: the time by which clients are idle.
-            ended: whether nothing comes any more.
+            clients: all clients.
+            before: the last watermark; the watermark never goes back.
+            now: the time, which decides who is idle.
+            ended: whether the stream has ended.
         """
         found = list(clients)
         holding = [] if ended else self.holding(found, now)
@@ -43,29 +43,25 @@ class Fronts(Struct, frozen=True, kw_only=True):
         return max(before, least - self.clock_error)
 
     def sure(self, clients: Iterable[LogClient]) -> int:
-        """The time before which nothing more can come, of those that are idle or stopped, too.
-
-        Args:
-            clients: all.
-        """
+        """Return the time before which no client begins a transaction, not even an idle one."""
         open_ = [one.sure for one in clients if not one.over or one.stopped]
         if c.UNKNOWN_BEGIN in open_:
             return c.UNKNOWN_BEGIN
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
     def holding(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
-        """The clients of which something earlier than the others' may still come."""
+        """Return the clients that may hold the watermark: neither over nor idle."""
         return [one for one in clients if not one.over and not self.is_idle(one, now)]
 
     def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:
-        """The one that holds the watermark, if one does."""
+        """Return the client that holds the watermark, if one does."""
         return min(self.holding(clients, now), key=front, default=None)
 
     def is_idle(self, client: LogClient, now: float) -> bool:
-        """Whether a client has been silent for longer than the grace."""
+        """Return whether a client has been silent for longer than the grace."""
         return self.grace is not None and now - client.heard >= self.grace
 
 
 def front(client: LogClient) -> int:
-    """How far a client has come, for comparison: what has nothing yet is before all others."""
+    """Return the time that a client has reached; a client without transactions is the first."""
     return c.UNKNOWN_BEGIN if client.front is None else client.front

@@ -1,4 +1,4 @@
-"""The log again, at a place: some transactions, the writers of a value, the hash of some bytes."""
+"""Reads a log again: transactions at their places, the writers of a value, the hash of bytes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _LINE = 1 << 12
 
 
 class Log:
-    """Reads what a stream has read, again.
+    """Reads again what a stream has read.
 
     Args:
-        segments: the files, as the stream numbers them.
-        clients: the logs that they are of.
+        segments: the files, in the numbering of the stream.
+        clients: the clients, by path or number.
 
     Attributes:
         segments: the files.
@@ -48,13 +48,13 @@ class Log:
         self._clients = clients
 
     def rows_at(self, at: NDArray[np.int64]) -> Rows:
-        """Read transactions again.
+        """Return the transactions at some places.
 
         Args:
-            at: int64[n, 5], as :attr:`isolang.watch.stream.rows.Rows.at` has it.
+            at: int64[n, 5], as :attr:`isolang.watch.stream.rows.Rows.at`.
 
         Raises:
-            HistoryError: they cannot be read again, or are not there.
+            HistoryError: the log cannot be read again, or has no transaction at a place.
         """
         import numpy as np
 
@@ -71,7 +71,7 @@ class Log:
         return found
 
     def _read_again(self, row: list[int], files: _Opened) -> tuple[Columns, str]:
-        """One transaction, and the name of its session."""
+        """Return the transaction at a place, and the name of its session."""
         place = place_of(row)
         client = self._client(place.file)
         follower = self._follower(client)
@@ -114,7 +114,7 @@ class Log:
         return block.columns, session
 
     def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[LogPlace]]:
-        """Find all transactions that write some values, each a pair of key and value.
+        """Return the transactions that write some versions, each a pair of key and value.
 
         Returns:
             For each pair the places, in the order of each log. A transaction that is still in
@@ -128,9 +128,9 @@ class Log:
         )
 
     def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[LogPlace]]:
-        """:meth:`writers` of keys and values as atoms; what a deletion writes is one, too.
+        """Return the :meth:`writers` of keys and values as atoms; a deletion writes an atom too.
 
-        ``None`` in place of a value is any of the key.
+        ``None`` in place of a value stands for any value of the key.
         """
         found: list[dict[tuple[int, int], LogPlace]] = [{} for _ in atoms]
         for client in self._clients.values():
@@ -146,41 +146,42 @@ class Log:
         return [list(places.values()) for places in found]
 
     def bytes_hash(self, file: int, start: int, end: int) -> str:
-        """The SHA-256 of some bytes, in hexadecimal.
+        """Return the SHA-256 of some bytes, in hexadecimal.
 
         Args:
-            file: where they begin.
-            start: the first one.
-            end: the one after the last; past the end of the file it is in the next of its log.
+            file: the file where they begin.
+            start: the first byte.
+            end: the byte after the last; beyond the end of the file, it is in the next file of the
+                log.
 
         Raises:
-            HistoryError: they cannot be read again.
+            HistoryError: the bytes cannot be read again.
         """
         digest = hashlib.sha256()
-        left = end - start
+        missing = end - start
         for data in self._bytes(file, start):
-            digest.update(data[:left])
-            left -= min(left, len(data))
-            if not left:
+            digest.update(data[:missing])
+            missing -= min(missing, len(data))
+            if not missing:
                 return digest.hexdigest()
-        if left:
+        if missing:
             raise HistoryError(
-                f"{self.segments[file].path}: shorter than what was read of it (got {end - left} "
-                f"bytes, expected at least {end})"
+                f"{self.segments[file].path}: shorter than what was read of it (got "
+                f"{end - missing} bytes, expected at least {end})"
             )
         return digest.hexdigest()
 
     def line_of(self, place: LogPlace) -> str:
-        """Where a transaction stands, for people: ``name:line``.
+        """Return the place of a transaction for a message: ``name:line``.
 
         Raises:
             HistoryError: the file cannot be read again.
         """
-        path, left, lines = self.segments[place.file].path, place.offset, 1
+        path, before, lines = self.segments[place.file].path, place.offset, 1
         with self._open(place.file) as opened:
-            while left and (data := read_some(opened, min(left, 1 << 20), path)):
+            while before and (data := read_some(opened, min(before, 1 << 20), path)):
                 lines += data.count(b"\n")
-                left -= len(data)
+                before -= len(data)
         return f"{path}:{lines}"
 
     # --- files ---
@@ -207,7 +208,7 @@ class Log:
     def _bytes(
         self, file: int, start: int, size: int = 1 << 20, files: _Opened | None = None
     ) -> Iterator[bytes]:
-        """The bytes of a log from a place on, file after file."""
+        """Yield the bytes of a log from a place on, file after file."""
         client = self.segments[file].client
         for number in range(file, len(self.segments)):
             if self.segments[number].client != client:
@@ -222,7 +223,7 @@ class Log:
                     yield data
 
     def _line(self, file: int, offset: int, files: _Opened) -> bytes:
-        """The line that begins at a place; it may end in the next file."""
+        """Return the line that begins at a place; it may end in the next file."""
         text = b""
         for data in self._bytes(file, offset, _LINE, files):
             if text.rstrip()[-1:] == b"}" and data[:1] in (b"{", b"#"):
@@ -233,7 +234,7 @@ class Log:
         return text + b"\n"
 
     def _blocks(self, client: LogClient) -> Iterator[Block]:
-        """The blocks of a log, from its beginning to where the stream has read it."""
+        """Yield the blocks of a log, from its beginning to where the stream has read it."""
         numbers = [i for i, s in enumerate(self.segments) if s.client == client.name]
         again = _Again(client.name, self.segments, numbers, self)
         follower = self._follower(client)
@@ -256,7 +257,7 @@ class Log:
 
 
 class _Opened(dict[int, IO[bytes]]):
-    """The files of a log, opened once; those that cannot go back each time."""
+    """The open files of a log; a file that cannot seek is opened each time."""
 
     def __init__(self, log: Log, closing: ExitStack) -> None:
         super().__init__()
@@ -271,7 +272,7 @@ class _Opened(dict[int, IO[bytes]]):
 
 
 class _Again(Tail):
-    """The files of a log that were read before, one after the other."""
+    """Reads the known files of a log, one after the other."""
 
     def __init__(self, name: str, segments: list[Segment], numbers: list[int], log: Log) -> None:
         super().__init__(IO, name, segments, follow=False)  # type: ignore[arg-type]
@@ -291,11 +292,11 @@ class _Again(Tail):
         return True
 
     def _check_growth(self) -> None:
-        """What is behind the place that was reached does not matter."""
+        """Do nothing: the log ends where the stream has read it, however long it is now."""
 
 
 def _writes(block: Block, pairs: Sequence[tuple[_Atom, _Atom | None]]) -> Iterator[tuple[int, int]]:
-    """The writes of some values in a block: the number of the pair, and the transaction."""
+    """Yield the writes of some versions in a block: the number of the pair, and the transaction."""
     import numpy as np
 
     columns = block.columns

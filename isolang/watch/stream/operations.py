@@ -1,9 +1,9 @@
-"""Jepsen's operation maps, block by block: invocations meet completions that come later.
+"""Reads Jepsen's operation maps block by block, and joins invocations with later completions.
 
-The native reader reads each block by itself. The maps of invocations that are still open stand in
-front of it again, so that a completion finds its invocation, however long ago that was; what else
-is to be known of the past is here: which session a process is in, how many transactions there
-were.
+The native reader reads each block by itself. The maps of invocations that are still open are put in
+front of the block again, so that a completion finds its invocation, however long ago it was. The
+rest of what a block must know of the past is here: the session of each process, and the number of
+transactions.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ _COUNTED: Final = (
     "resumed_after_info",
     "time_goes_back",
 )
-_UNDECIDED: Final = 1 << 20  # bytes without an :ok, which tells whether there are times
+_UNDECIDED: Final = 1 << 20  # bytes without an :ok; only an :ok shows whether there are times
 
-_MARK: Final = b"\xef\xbb\xbf"  # of the byte order; blanks in its place keep all offsets
+#: The byte order mark. Blanks in its place keep all offsets.
+_MARK: Final = b"\xef\xbb\xbf"
 
 
-#: The clocks by which the order of lines is none.
+#: The clocks that order events in another way than the lines.
 ORDERED: Final = ("time", "index")
 
 
 class Open(Struct, frozen=True, kw_only=True):
-    """An invocation that waits for its completion: where it stands, its session, and its map."""
+    """An invocation that waits for its completion: its place, its session, and its map."""
 
     file: int
     offset: int
@@ -58,34 +59,34 @@ class Open(Struct, frozen=True, kw_only=True):
 
 
 class FollowState(Struct, kw_only=True):
-    """What is known after some blocks of one log.
+    """The state of a log after some of its blocks.
 
     Attributes:
-        reached: how far it was read.
-        lines: of its segment, before that place.
-        begun: transactions.
-        numbered: sessions.
+        reached: how far the log was read.
+        lines: lines of the segment before that place.
+        begun: transactions so far.
+        numbered: sessions so far.
         open: the open invocations, in the order of the log.
-        sessions: for each process the number of its session in the stream, and which one of the
-            process it is, from 1; no number if the next transaction begins another one.
-        resumed: for each process that went on after an :info, the moments when its sessions but the
-            first began.
-        has_process: 1 if maps have a :process, 0 if none has, -1 if that is not known.
+        sessions: for each process, the number of its session in the stream, and which session of
+            the process it is, from 1; the number is -1 if the next transaction begins another one.
+        resumed: for each process that went on after an :info, the moments when its sessions after
+            the first began.
+        has_process: 1 if maps have a :process, 0 if none has, -1 if it is not known.
         syntax: ``json`` or ``edn``; empty before the first map.
         timed: whether there were invocations.
         clock: ``bytes``, ``time`` or ``index``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
-        contiguous: whether these were without gaps.
+        contiguous: whether there were no gaps in it.
         first_index: the :index of the first map.
-        last_index: the :index of the last one.
+        last_index: the :index of the last map.
         front: the latest :time, or moment.
-        behind: by how much a :time was earlier than one before, at most.
-        unannounced: completions without an invocation, of processes that were there before: not
-            even those of transactions that were in flight where the log begins.
-        counts: what has no influence, by kind.
-        next_index: the least :index that was not read yet, where that is the clock.
-        ahead: those beyond it that were.
-        latest: of each process the last one.
+        behind: by how much a :time was earlier than one before it, at most.
+        unannounced: completions without an invocation of processes that had an earlier transaction
+            in the log: their transactions cannot have been in flight where the log begins.
+        counts: how many maps and values were ignored, by kind.
+        next_index: if :index is the clock, the least :index that was not read yet.
+        ahead: the :index values beyond it that were read.
+        latest: for each process, its last :index.
     """
 
     reached: Reached = Reached()
@@ -113,18 +114,18 @@ class FollowState(Struct, kw_only=True):
 
 
 class Block(Struct, frozen=True, kw_only=True, eq=False):
-    """The transactions of a block, those in flight at its end among them.
+    """The transactions of a block, including those in flight at its end.
 
     Attributes:
-        columns: where times are moments, or :time.
-        sessions: of each session of the columns its number in the stream.
-        names: of each session of the columns its name.
-        file: of each transaction, where its invocation stands, or without one its completion.
-        offset: the byte of that.
-        done_file: of its completion, -1 if that is to come.
-        done: the byte of that, or -1.
-        when: when it was completed; the greatest number if that is to come.
-        size: of the block, in bytes.
+        columns: the transactions; times are moments, or :time.
+        sessions: for each session of the columns, its number in the stream.
+        names: for each session of the columns, its name.
+        file: for each transaction, the file of its invocation, or else of its completion.
+        offset: the byte of that line.
+        done_file: the file of its completion; -1 if that is still to come.
+        done: the byte of that line, or -1.
+        when: when it was completed; the greatest number if that is still to come.
+        size: the size of the block, in bytes.
     """
 
     columns: Columns
@@ -139,7 +140,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def in_flight(self) -> NDArray[np.bool_]:
-        """Which transactions wait for their completion."""
+        """The transactions without a completion so far."""
         flags: NDArray[np.bool_] = self.done < 0
         return flags
 
@@ -148,10 +149,13 @@ class Follower:
     """Reads the blocks of one log.
 
     Args:
-        name: of the log, for messages.
-        prefix: what the names of its sessions begin with.
-        clock: ``auto``, ``bytes`` or ``time``.
+        name: the name of the log, for messages.
+        prefix: the prefix of the names of its sessions.
+        clock: ``auto``, ``bytes``, ``time`` or ``index``.
         first: the number in the stream of its first session.
+
+    Attributes:
+        state: the state after the last block.
     """
 
     def __init__(self, name: str, *, prefix: str, clock: str, first: int) -> None:
@@ -162,16 +166,16 @@ class Follower:
         self._first = first
         self._pieces: deque[Piece] = deque()
         self._decided = clock != "auto"
-        self._recorded: bool | None = None  # whether it is a log of a Recorder
-        self._timed, self._times = True, False  # whether all maps so far had :time, and some :times
+        self._recorded: bool | None = None  # whether a Recorder wrote the log
+        self._timed, self._times = True, False  # whether all maps so far had :time, and any :times
 
     def alike(self, *, clock: str) -> Follower:
-        """Another one for the same log, from its beginning."""
+        """Return a follower of the same log, from its beginning."""
         return Follower(self._name, prefix=self._prefix, clock=clock, first=self._first)
 
     @property
-    def held(self) -> int:
-        """Bytes that were offered and not taken."""
+    def pending_bytes(self) -> int:
+        """The number of bytes that were offered and not taken."""
         return sum(piece.size for piece in self._pieces)
 
     def offer(self, piece: Piece) -> None:
@@ -187,23 +191,23 @@ class Follower:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
             self._decided = self._decided or bool(self._recorded)
         if not self._decided and not self.state.clock:
-            say = self._read(piece, "bytes")[1]
-            self._timed = self._timed and say["all_timed"]
-            self._times = self._times or bool(say["timed_operations"])
-            answered = say["ok"] - ("initial" in say)
-            self._decided = answered > 0 or self.held >= _UNDECIDED
+            remarks = self._read(piece, "bytes")[1]
+            self._timed = self._timed and remarks["all_timed"]
+            self._times = self._times or bool(remarks["timed_operations"])
+            answered = remarks["ok"] - ("initial" in remarks)
+            self._decided = answered > 0 or self.pending_bytes >= _UNDECIDED
 
     def take(self, *, last: bool = False) -> Block | None:
-        """Read the next of the lines that were offered.
+        """Return the block of the next lines that were offered; ``None`` if it has to wait.
 
-        Until there is an :ok it is open whether operations have times, and all wait.
+        Before the first :ok it is not known whether operations have times, so that all lines wait.
 
         Args:
             last: whether no more will be offered.
 
         Raises:
-            HistoryError: they are not what the lines before were, with the line.
-            UnsupportedError: they can be read, but not piece by piece.
+            HistoryError: the lines differ from the lines before, with the line.
+            UnsupportedError: the lines can be read, but not piece by piece.
         """
         clock = self.state.clock or self._clock
         if not self._pieces or not (clock != "auto" or self._decided or last):
@@ -218,7 +222,7 @@ class Follower:
         return block
 
     def open_ones(self) -> Block | None:
-        """What is in flight after the state was put back."""
+        """Return the transactions in flight, after a state was restored."""
         at = self.state.reached
         if not self.state.open:
             return None
@@ -227,7 +231,7 @@ class Follower:
         return self._accept(nothing, self._read(nothing, clock), clock)
 
     def drop(self) -> int:
-        """Leave out what was offered last; its size."""
+        """Drop the piece that was offered last; returns its size."""
         return self._pieces.pop().size
 
     def _number(self) -> int:
@@ -267,35 +271,35 @@ class Follower:
     def _accept(self, piece: Piece, read: Any, clock: str) -> Block:
         import numpy as np
 
-        columns, say, invoked, completed, when = read
+        columns, remarks, invoked, completed, when = read
         state = self.state
-        fresh = say["maps"] - len(state.open)
+        fresh = remarks["maps"] - len(state.open)
         if fresh:
-            self._index(say, clock)
-            if state.syntax not in {"", say["syntax"]}:
+            self._index(remarks, clock)
+            if state.syntax not in {"", remarks["syntax"]}:
                 raise HistoryError(
-                    f"{self._name}: {say['syntax']} after line {state.lines} (got {say['syntax']}, "
-                    f"expected {state.syntax} as before)"
+                    f"{self._name}: {remarks['syntax']} after line {state.lines} (got "
+                    f"{remarks['syntax']}, expected {state.syntax} as before)"
                 )
-            state.syntax = say["syntax"]
+            state.syntax = remarks["syntax"]
             state.clock = clock
-            state.timed = state.timed or bool(say["invocations"])
-            state.has_process = int(say["has_process"])
+            state.timed = state.timed or bool(remarks["invocations"])
+            state.has_process = int(remarks["has_process"])
         carried = len(state.open)
         n = columns.transactions()
         file = np.full(n, piece.file, np.int32)
         file[:carried] = [op.file for op in state.open]
         offset = np.where(invoked >= 0, invoked, completed)
         done_file = np.where(completed >= 0, np.int32(piece.file), np.int32(-1))
-        if "initial" in say:
-            if state.begun - carried + say["initial"] > 0:
+        if "initial" in remarks:
+            if state.begun - carried + remarks["initial"] > 0:
                 raise HistoryError(
-                    f"{self._name}: an :init after or beside other transactions (expected it "
-                    "before all of them)"
+                    f"{self._name}: an :init after other transactions, or together with them "
+                    "(expected it before all of them)"
                 )
-            declare_initial(columns, say["initial"], self._name, lowered=False)
-        self._count_unannounced(columns, say, invoked, completed)
-        sessions, names = self._sessions(piece, columns, say, completed, file, offset)
+            declare_initial(columns, remarks["initial"], self._name, lowered=False)
+        self._count_unannounced(columns, remarks, invoked, completed)
+        sessions, names = self._sessions(piece, columns, remarks, completed, file, offset)
         still: list[Open] = []
         for t in np.flatnonzero(completed < 0).tolist():
             if t < carried:
@@ -322,9 +326,9 @@ class Follower:
             file=piece.file, offset=piece.offset + piece.size, moment=piece.moment + piece.size
         )
         for kind in _COUNTED:
-            if say[kind] and not (clock == "index" and kind == "time_goes_back"):
-                state.counts[kind] = state.counts.get(kind, 0) + say[kind]
-        self._front(piece, say, clock)
+            if remarks[kind] and not (clock == "index" and kind == "time_goes_back"):
+                state.counts[kind] = state.counts.get(kind, 0) + remarks[kind]
+        self._front(piece, remarks, clock)
         return Block(
             columns=columns,
             sessions=sessions,
@@ -338,15 +342,15 @@ class Follower:
         )
 
     def _count_unannounced(
-        self, columns: Columns, say: dict[str, Any], invoked: Any, completed: Any
+        self, columns: Columns, remarks: dict[str, Any], invoked: Any, completed: Any
     ) -> None:
-        """Completions without an invocation that is before the log, as far as is known."""
+        """Count the completions whose invocation cannot be before the log."""
         import numpy as np
 
         state = self.state
         if not state.timed:
             return
-        processes = say["session_labels"]
+        processes = remarks["session_labels"]
         sessions = columns.txn_session
         for t in np.flatnonzero((invoked < 0) & (completed >= 0)).tolist():
             session = sessions[t]
@@ -354,14 +358,14 @@ class Follower:
             if not first or bool((sessions[:t] == session).any()):
                 state.unannounced += 1
 
-    def _front(self, piece: Piece, say: dict[str, Any], clock: str) -> None:
-        """How far the log has come: nothing that follows in it is earlier."""
+    def _front(self, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
+        """Advance the front, the latest time in the log, and note how far times go back."""
         state = self.state
         if clock == "bytes":
             state.front = piece.moment + piece.size
         elif clock == "index":
             ahead = set(state.ahead)
-            for index, process in zip(say["indices"], say["index_processes"], strict=True):
+            for index, process in zip(remarks["indices"], remarks["index_processes"], strict=True):
                 if process >= 0 and index < state.latest.get(process, -1):
                     raise UnsupportedError(
                         f"{self._name}: :index {index} of process {process} after a later one "
@@ -380,62 +384,66 @@ class Follower:
                 state.next_index += 1
             state.ahead = sorted(ahead)
             state.front = state.next_index
-        elif say["timed_maps"]:
-            most = say["time_most"]
+        elif remarks["timed_maps"]:
+            most = remarks["time_most"]
             state.front = most if state.front is None else max(state.front, most)
-            state.behind = max(state.behind, say["time_behind"])
+            state.behind = max(state.behind, remarks["time_behind"])
 
-    def _index(self, say: dict[str, Any], clock: str) -> None:
-        """Where all maps have :index, its order has to be that of the lines, unless times say it.
+    def _index(self, remarks: dict[str, Any], clock: str) -> None:
+        """Check that :index, if all maps have it, increases from line to line.
 
         Raises:
-            UnsupportedError: :index says another order.
+            UnsupportedError: :index has another order than the lines.
         """
         state = self.state
         if not state.indexed:
             return
-        if not say["all_indexed"]:
+        if not remarks["all_indexed"]:
             state.indexed = False
             return
         if clock == "index":
-            return  # threads that record may write their lines in another order than they began
+            return  # a recorder's threads write lines in another order than that of the events
         first, last = state.first_index, state.last_index
-        joins = last is None or say["index_first"] > last
-        if joins and say["index_increases"]:
+        joins = last is None or remarks["index_first"] > last
+        if joins and remarks["index_increases"]:
             state.contiguous = bool(
                 state.contiguous
-                and say["index_contiguous"]
-                and (last is None or say["index_first"] == last + 1)
+                and remarks["index_contiguous"]
+                and (last is None or remarks["index_first"] == last + 1)
             )
-            state.first_index = say["index_first"] if first is None else first
-            state.last_index = say["index_last"]
+            state.first_index = remarks["index_first"] if first is None else first
+            state.last_index = remarks["index_last"]
             return
-        # SOUND BECAUSE without gaps each number from the first to the last was there.
+        # SOUND BECAUSE without gaps each number from the first to the last was read.
         there = range(0)
         if state.contiguous and first is not None and last is not None:
             there = range(first, last + 1)
-        if say["index_repeats"] or say["index_first"] in there or say["index_last"] in there:
+        if (
+            remarks["index_repeats"]
+            or remarks["index_first"] in there
+            or remarks["index_last"] in there
+        ):
             state.indexed = False  # it repeats: the order of lines counts
             return
         raise UnsupportedError(
-            f"{self._name}: :index says another order than the lines, which cannot be followed "
+            f"{self._name}: :index has another order than the lines, which cannot be followed "
             "(expected it to increase); hint: isocheck check reads the file as a whole"
         )
 
-    def _sessions(  # noqa: PLR0917 — columns beside each other
+    def _sessions(  # noqa: PLR0917 — parallel columns
         self,
         piece: Piece,
         columns: Columns,
-        say: dict[str, Any],
+        remarks: dict[str, Any],
         completed: Any,
         file: Any,
         offset: Any,
     ) -> tuple[Any, list[str]]:
-        """The number in the stream of each session of a block, and its name."""
+        """Return the number in the stream of each session of a block, and its name."""
         import numpy as np
 
         state = self.state
-        processes = say["session_labels"]
+        processes = remarks["session_labels"]
         if not processes:  # each transaction is a session of its own, called by its place
             places = zip(file.tolist(), offset.tolist(), strict=True)
             carried = [op.session for op in state.open]
@@ -461,12 +469,12 @@ class Follower:
         return np.array(numbers, np.int64), names
 
     def session_name(self, process: int, which: int) -> str:
-        """The name in the stream of a session of a process, which is counted from 1."""
+        """Return the name in the stream of a session of a process; ``which`` counts from 1."""
         return f"{self._prefix}{process}" + (f".{which}" if which > 1 else "")
 
 
 def _first_map(data: bytes) -> bytes:
-    """The first line that is no comment; empty if there is none yet."""
+    """Return the first line with a map; empty if there is none yet."""
     for line in data.splitlines():
         if line.strip() and not line.lstrip().startswith(b";"):
             return line
@@ -474,9 +482,9 @@ def _first_map(data: bytes) -> bytes:
 
 
 def _is_recorded(line: bytes) -> bool:
-    """Whether a log begins as those of :class:`isolang.run.record.recorder.Recorder` do.
+    """Return whether a log begins like one of :class:`isolang.run.record.recorder.Recorder`.
 
-    Threads write its lines in another order than that of the events, which :index tells: one
-    counter for all, without gaps, so that it is known what is still missing.
+    Its threads write lines in another order than that of the events, which :index states: one
+    counter for all threads, without gaps, so that a missing line is noticed.
     """
     return line.startswith(b"{:index 0, :type :")

@@ -1,4 +1,4 @@
-"""Transactions of a batch as Python records, all at once."""
+"""The transactions of a batch as Python records."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ _LONG_AGO: Final = -(2**62)
 
 
 def transactions(history: History) -> list[Transaction]:
-    """Give all transactions of a history, as :meth:`History.transactions` does, but faster.
+    """Return the transactions of a history, as :meth:`History.transactions` does, but faster.
 
-    Keys and values are made once for each that there is, and no operation asks the native columns.
-
-    Where the history has real time, a begin that is not known is one before all others.
+    It decodes each key and each value once, and reads the native columns as whole arrays. If the
+    history has real time, an unknown begin is before all others.
 
     Args:
-        history: with reads that are matched by their values.
+        history: a history whose reads are matched by their values.
     """
     columns = history.columns
     plain = not len(columns.statement_start) and not columns.has_operation_times

@@ -1,8 +1,8 @@
-"""What a watermark releases from the logs of several clients, as one batch of columns.
+"""Releases the transactions before a watermark from the logs of several clients, as one batch.
 
-A batch is what one log of all clients, in the order of their times, would have up to the watermark:
-transactions that ended before it; and those that began before it and end later, in flight, whether
-their completion was read already or not.
+A batch has what one log of all clients, in the order of their times, has up to the watermark:
+transactions that ended before it; and, in flight, those that began before it and end later, even if
+their completion has been read already.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Released(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def whole_block(block: Block) -> Released:
-    """A block as it is, which is all that there is."""
+    """Return all transactions of a block."""
     import numpy as np
 
     n = block.columns.transactions()
@@ -54,38 +54,43 @@ def whole_block(block: Block) -> Released:
 
 
 class Releases:
-    """Releases blocks up to one watermark after the other."""
+    """Releases blocks up to one watermark after the other.
+
+    Attributes:
+        watermark: the last watermark.
+        handed: the places of the transactions that were in flight in the last batch.
+    """
 
     def __init__(self) -> None:
         self.watermark: int = c.UNKNOWN_BEGIN
-        self.handed: set[tuple[int, int]] = set()  # where those in flight in the last batch are
+        self.handed: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
-        """Take what ends before a time, and in flight what began before it.
+        """Return the transactions that ended before a time, and those in flight that began before.
 
         Args:
-            clients: with their waiting blocks; what is taken leaves them.
-            watermark: no earlier than the one before.
+            clients: the clients with their waiting blocks, which lose what ended before the time.
+            watermark: the time; it is not before the last one.
         """
         import numpy as np
 
         gathered = _Gathered()
         for client in clients:
             for one in client.waiting:
-                take = one.left & (one.ready < watermark)
+                take = one.pending & (one.ready < watermark)
                 gathered.add(one.block, np.flatnonzero(take), in_flight=False)
-                one.left &= ~take
-            for one in client.waiting:  # completed, but later than the watermark
+                one.pending &= ~take
+            for one in client.waiting:  # completed, but after the watermark
                 invoked = (one.block.done != one.block.offset) | (
                     one.block.done_file != one.block.file
                 )
-                open_ = one.left & invoked & (one.block.columns.txn_begin < watermark)
+                open_ = one.pending & invoked & (one.block.columns.txn_begin < watermark)
                 gathered.add(one.block, np.flatnonzero(open_), in_flight=True)
             if client.last is not None:
                 block = client.last
                 open_ = block.in_flight & (block.columns.txn_begin < watermark)
                 gathered.add(block, np.flatnonzero(open_), in_flight=True)
-            while client.waiting and not client.waiting[0].left.any():
+            while client.waiting and not client.waiting[0].pending.any():
                 client.waiting.popleft()
         found = gathered.released(self.watermark, self.handed)
         places = found.places
@@ -98,7 +103,7 @@ class Releases:
 
 
 class _Gathered:
-    """Columns that grow by transactions of blocks."""
+    """Columns to which transactions of blocks are appended."""
 
     def __init__(self) -> None:
         self.columns = _native.Columns()
@@ -134,7 +139,12 @@ class _Gathered:
         self.in_flight.append(np.full(len(txns), in_flight))
 
     def released(self, before: int, handed: set[tuple[int, int]]) -> Released:
-        """What was gathered, after a watermark and with what was in flight at it."""
+        """Return the gathered transactions.
+
+        Args:
+            before: the watermark of the last batch.
+            handed: the places of the transactions that were in flight in it.
+        """
         import numpy as np
 
         empty = np.zeros(0, np.int64)

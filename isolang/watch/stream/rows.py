@@ -1,4 +1,4 @@
-"""Transactions of a stream as rows of columns, as the log has them, with their places."""
+"""Transactions of a stream as rows of columns, with their places in the log."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
     from isolang._native import Columns
 
-#: Of each row: its number in the stream, and its place as :class:`LogPlace` has it.
+#: The width of :attr:`Rows.at`: the number in the stream, and the fields of :class:`LogPlace`.
 WIDTH = 5
 
 
 @dataclass(slots=True)
 class Rows:
-    """Some transactions.
+    """Transactions as the log has them.
 
     Attributes:
-        columns: what they did.
-        names: of the sessions of the columns, those of the whole stream.
+        columns: their operations.
+        names: the names of the sessions of the columns, which are those of the whole stream.
         at: int64[transactions, 5]: the number of each in the stream, from 0, and its place: file
-            and offset, of the completion, too.
+            and offset of the invocation, file and offset of the completion.
     """
 
     columns: Columns
@@ -36,7 +36,7 @@ class Rows:
 
     @classmethod
     def none(cls) -> Rows:
-        """No transactions."""
+        """Return no transactions."""
         import numpy as np
 
         return cls(columns=_native.Columns(), names=[], at=np.zeros((0, WIDTH), np.int64))
@@ -46,15 +46,15 @@ class Rows:
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """The number of each in the stream."""
+        """The number of each transaction in the stream."""
         return self.at[:, 0]
 
     def place(self, row: int) -> LogPlace:
-        """Where a transaction stands in the log."""
+        """Return the place of a transaction in the log."""
         return place_of(self.at[row].tolist())
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
-        """Some of the rows, in the order given."""
+        """Return some of the rows, in this order."""
         import numpy as np
 
         found = Rows.none()
@@ -62,11 +62,11 @@ class Rows:
         return found
 
     def extend(self, other: Rows, rows: NDArray[np.int32] | None = None) -> None:
-        """Append rows of others.
+        """Append rows of other transactions.
 
         Args:
-            other: whose rows.
-            rows: which of them; all if ``None``.
+            other: the other transactions.
+            rows: which of them; ``None``: all.
         """
         import numpy as np
 
@@ -85,13 +85,13 @@ def append(
     others: Sequence[str],
     rows: NDArray[np.int32],
 ) -> None:
-    """Append transactions of other columns; sessions are those of their names.
+    """Append transactions of other columns; sessions with the same name are the same.
 
     Args:
-        columns: where to.
-        names: of its sessions; new ones are added.
-        other: from where.
-        others: the names of its sessions.
+        columns: the columns to extend.
+        names: the names of their sessions, to which new ones are added.
+        other: the columns to copy from.
+        others: the names of their sessions.
         rows: which transactions.
     """
     import numpy as np
@@ -110,7 +110,7 @@ def append(
 
 
 def rows_of(batch: Batch, first: int) -> Rows:
-    """The rows of a batch: what is finished is numbered from ``first`` on, then what is open."""
+    """Return the rows of a batch: finished ones have numbers from ``first`` on, then open ones."""
     import numpy as np
 
     columns, places = batch.history.columns, batch.places
@@ -130,13 +130,13 @@ def rows_of(batch: Batch, first: int) -> Rows:
 
 
 def place_of(row: Sequence[int]) -> LogPlace:
-    """The place that a row of :attr:`Rows.at` has."""
+    """Return the place in a row of :attr:`Rows.at`."""
     _, file, offset, done_file, done = row
     return LogPlace(file=file, offset=offset, done_file=done_file, done=done)
 
 
 def saved(rows: Rows) -> tuple[Any, ...]:
-    """Rows as numbers and bytes, for a file."""
+    """Return rows as numbers and bytes, for a file."""
     state: Any = rows.columns
     return (
         state.__getstate__(),
@@ -145,15 +145,15 @@ def saved(rows: Rows) -> tuple[Any, ...]:
     )
 
 
-def restored(given: Sequence[Any]) -> Rows:
-    """The inverse of :func:`saved`.
+def restored(parts: Sequence[Any]) -> Rows:
+    """Return the rows that :func:`saved` has turned into numbers and bytes.
 
     Raises:
-        ValueError: it is no such thing.
+        ValueError: these are not saved rows.
     """
     import numpy as np
 
-    state, names, at = given
+    state, names, at = parts
     columns: Any = _native.Columns.__new__(_native.Columns)
     columns.__setstate__(_tuples(state))
     return Rows(

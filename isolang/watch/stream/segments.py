@@ -1,7 +1,7 @@
-"""The files of a log: one that grows, and those that it was rotated into before.
+"""The files of a log: one that grows, and its rotated ones.
 
-A rotated file is called ``name.1``, the one before it ``name.2``, perhaps compressed. Together they
-are one log, whose bytes count from the first: the *moment* of a byte is its number in all of them.
+A rotated file is called ``name.1``, an older one ``name.2``, perhaps compressed. Together they are
+one log; the *moment* of a byte is its number in the whole log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAGIC = (
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-HEAD = 256  # bytes by which a file is known again that was renamed and compressed
+HEAD = 256  # bytes that identify a file after it was renamed and compressed
 _ROTATED = re.compile(r"(?P<name>.+?)\.(?P<number>\d+)(?:\.(?:gz|xz|bz2|zst|zstd))?")
 _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError, ValueError)
 
@@ -36,14 +36,14 @@ class Segment(Struct, kw_only=True):
     """One file of a log.
 
     Attributes:
-        path: where it was last seen.
-        client: the log that it is a part of.
-        device: of its inode.
-        inode: by which it is known after it was renamed.
-        head: its first bytes, without compression, in hexadecimal: it is known by them after it was
-            compressed.
-        base: the moment of its first byte.
-        pipe: whether it can be read only once.
+        path: the path where the file was last seen.
+        client: the log to which the file belongs.
+        device: the device of the inode.
+        inode: the inode, which identifies the file after it was renamed.
+        head: the first bytes, without compression, in hexadecimal; they identify the file after it
+            was compressed.
+        base: the moment of the first byte.
+        pipe: whether the file can be read only once.
     """
 
     path: str
@@ -56,12 +56,12 @@ class Segment(Struct, kw_only=True):
 
 
 def compression(head: bytes) -> str:
-    """Name how a file that begins so is compressed; empty if it is not."""
+    """Return the name of the compression of a file, from its first bytes; empty if it has none."""
     return next((name for magic, name in _MAGIC if head.startswith(magic)), "")
 
 
 def open_bytes(path: Path) -> tuple[IO[bytes], str]:
-    """Open a file for its bytes without compression; and how it is compressed, if it is.
+    """Open a file for its bytes without compression; returns the name of the compression too.
 
     Raises:
         HistoryError: it cannot be read.
@@ -78,10 +78,10 @@ def open_bytes(path: Path) -> tuple[IO[bytes], str]:
 
 
 def read_some(file: IO[bytes], size: int, path: str) -> bytes:
-    """Read the next bytes of a file; none at its end.
+    """Return the next bytes of a file; none at its end.
 
     Raises:
-        HistoryError: it cannot be read, or its compressed data are damaged.
+        HistoryError: the file cannot be read, or its compressed data are damaged.
     """
     try:
         return file.read(size) or b""
@@ -90,7 +90,7 @@ def read_some(file: IO[bytes], size: int, path: str) -> bytes:
 
 
 def seek(file: IO[bytes], offset: int, path: str) -> None:
-    """Go on from a byte; a compressed file is read up to it.
+    """Move to a byte; a compressed file is read up to it.
 
     Raises:
         HistoryError: the file is shorter, or damaged.
@@ -106,14 +106,14 @@ def seek(file: IO[bytes], offset: int, path: str) -> None:
 
 
 def _skip(file: IO[bytes], size: int) -> int:
-    left = size
-    while left and (data := file.read(min(left, 1 << 20))):
-        left -= len(data)
-    return size - left
+    missing = size
+    while missing and (data := file.read(min(missing, 1 << 20))):
+        missing -= len(data)
+    return size - missing
 
 
 class _Zstd(io.RawIOBase):
-    """Frame after frame of a file; the package's own reader passes over a cut in silence."""
+    """Reads the frames of a file; the reader of zstandard ignores a truncated frame."""
 
     def __init__(self, path: Path) -> None:
         import zstandard
@@ -177,7 +177,7 @@ _OPEN: Final[dict[str, Callable[[Path], Any]]] = {
 
 
 def rotated(path: Path) -> list[tuple[int, Path]]:
-    """The files that a log was rotated into, with their numbers, the oldest first."""
+    """Return the rotated files of a log, with their numbers, the oldest first."""
     try:
         siblings = list(path.parent.iterdir())
     except FileNotFoundError:
@@ -191,23 +191,23 @@ def rotated(path: Path) -> list[tuple[int, Path]]:
 
 
 def log_of(path: Path, names: set[str]) -> str | None:
-    """The name of the log that a file is a rotated part of, among some names of its folder."""
+    """Return the name of the log of a rotated file, if it is one of these names, else ``None``."""
     match = _ROTATED.fullmatch(path.name)
     return match["name"] if match and match["name"] in names else None
 
 
 def head_of(path: Path) -> str:
-    """The first bytes of a file, without compression, in hexadecimal."""
+    """Return the first bytes of a file, without compression, in hexadecimal."""
     file, _ = open_bytes(path)
     with file:
         return read_some(file, HEAD, str(path)).hex()
 
 
 def locate(segment: Segment) -> Path:
-    """Find a file again that may have been renamed, or compressed, since.
+    """Return the path of a file that may have been renamed or compressed since it was read.
 
     Raises:
-        HistoryError: it is gone.
+        HistoryError: the file is gone.
     """
     path = Path(segment.path)
     log = path.with_name(match["name"]) if (match := _ROTATED.fullmatch(path.name)) else path
@@ -218,7 +218,7 @@ def locate(segment: Segment) -> Path:
         except FileNotFoundError:
             continue
         if (info.st_dev, info.st_ino) == (segment.device, segment.inode):
-            others.insert(0, candidate)  # but an inode may have been given to another file since
+            others.insert(0, candidate)  # but the inode may belong to another file now
         else:
             others.append(candidate)
     for candidate in others:
@@ -226,8 +226,8 @@ def locate(segment: Segment) -> Path:
             segment.path = str(candidate)
             return candidate
     raise HistoryError(
-        f"{segment.path}: a part of the log that is gone (expected it there, or beside "
-        "it); keep what was rotated while it is watched"
+        f"{segment.path}: a part of the log that is gone (expected it there, or next to "
+        "it); keep the rotated files while the log is watched"
     )
 
 

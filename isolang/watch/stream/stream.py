@@ -1,4 +1,4 @@
-"""The stream: one log or several, read as they grow, and yielded batch by batch."""
+"""A stream: one log or several, read as they grow, and yielded batch by batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Clock: TypeAlias = Literal["auto", "bytes", "time", "index"]
 
 _PAUSE: Final = 0.05  # seconds between looks at files that have nothing new
 _RESCAN: Final = 1.0  # seconds between looks for new clients
-_PIECE: Final = 1 << 20  # bytes of a block of one client among several
+_PIECE: Final = 1 << 20  # bytes of a block, if there are several clients
 _AHEAD: Final = 16 << 20  # bytes that a client may be read ahead of the watermark
 
 _REAL_TIME: Final = {
@@ -43,7 +43,7 @@ _REAL_TIME: Final = {
 
 
 class _Saved(Struct, kw_only=True):
-    """A place to go on from."""
+    """The position from which a stream resumes."""
 
     segments: list[Segment]
     clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
@@ -53,31 +53,31 @@ class _Saved(Struct, kw_only=True):
 
 
 class Stream:
-    """Transactions as they arrive.
+    """The transactions of logs that grow, as batches.
 
     Args:
         sources: files, folders with one file for each client, ``-`` for the standard input, or
-            binary streams. Several are several clients.
-        format: as ``--from`` takes it, or ``auto``: by content. ``Stream`` refuses what cannot be
-            followed.
-        follow: whether to wait for more at the end of what is there.
+            binary streams. Each source is a client.
+        format: as ``--from`` takes it, or ``auto``: detected from content. A stream refuses formats
+            that cannot be followed.
+        follow: whether to wait for more at the end of the logs.
         until_idle: seconds without anything new after which the stream has ended; ``None``: never.
         grace: seconds of silence after which a client no longer holds the watermark; ``None``:
             never.
-        clock: ``bytes``: real time is the order of the log; ``time``: :time, which the files of
-            several clients are merged by; ``index``: the order of :index, without gaps from 0;
-            ``auto``: by time for several clients, and where operations have times; by index for the
-            log of a :class:`isolang.Recorder`, whose lines are in no order.
+        clock: ``bytes``: real time is the order of the log; ``time``: it is :time, by which the
+            logs of several clients are merged; ``index``: it is the order of :index, without gaps
+            from 0; ``auto``: ``time`` for several clients and for operations with times, ``index``
+            for the log of a :class:`isolang.Recorder`, whose lines are in no order.
         clock_error: nanoseconds by which the clocks of two clients may differ: the watermark stays
-            so far behind. Where the times of one log go back, it also stays as far behind as they
+            so far behind. If the times of one log go back, it also stays as far behind as they
             ever went.
-        batch: how many bytes to read at most for a batch.
-        spool: where to copy what comes through a pipe, so that :attr:`log` can read it again.
-        resume: what :meth:`position` returned.
+        batch: bytes to read for a batch, at most.
+        spool: the file to which a pipe is copied, so that :attr:`log` can read it again.
+        resume: the bytes that :meth:`position` returned.
 
     Attributes:
         log: reads the same input again.
-        ended: whether the last batch was yielded.
+        ended: whether the stream has yielded its last batch.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Stream:
         if not sources:
             raise HistoryError("nothing to watch (expected a file, a folder or -)")
         self.ended = False
-        self._given = [Path(s) if isinstance(s, str) else s for s in sources]
+        self._sources = [Path(s) if isinstance(s, str) else s for s in sources]
         self._format = format
         self._follow = follow
         self._until_idle = until_idle
@@ -107,39 +107,39 @@ class Stream:
         self._spool = spool
         self._segments: list[Segment] = []
         self._clients: dict[str, LogClient] = {}  # by path or number
-        self._several = len(self._given) > 1 or any(
+        self._several = len(self._sources) > 1 or any(
             isinstance(s, Path) and s.is_dir() and len(logs_in(s)) != (0 if follow else 1)
-            for s in self._given
+            for s in self._sources
         )
         self._releases = Releases()
         self._scanned = -_RESCAN
         self._stopped = False
-        self._progress = False  # whether the last look found something, if not enough for a batch
+        self._progress = False  # whether the last look read something, but too little for a batch
         self.log = Log(self._segments, self._clients)
         if resume is not None:
             self._resume(resume)
         self._scan(time.monotonic())
 
-    # --- for those who use it ---
+    # --- the state of the stream ---
 
     @property
     def merged(self) -> bool:
-        """Whether there are several clients, whose files are merged by their times."""
+        """The stream has several clients, whose logs are merged by their times."""
         return self._several
 
     @property
     def can_resume(self) -> bool:
-        """Whether it can be read again from a position: what came through a pipe cannot."""
+        """The stream can be read again from a position: it has no pipe."""
         return not any(segment.pipe for segment in self._segments)
 
     @property
     def read_bytes(self) -> int:
-        """Bytes that were read, without compression."""
+        """The number of bytes that were read, without compression."""
         return sum(client.tail.reached.moment for client in self._clients.values())
 
     @property
     def behind(self) -> int:
-        """Bytes that are there and were not read yet."""
+        """The number of bytes in the files that were not read yet."""
         return sum(client.tail.behind for client in self._clients.values())
 
     @property
@@ -149,19 +149,19 @@ class Stream:
 
     @property
     def torn(self) -> int:
-        """Bytes of unfinished last lines."""
+        """The number of bytes of unfinished last lines."""
         clients = self._clients.values()
         return sum(client.torn if client.over else client.tail.torn for client in clients)
 
     @property
     def is_from_its_beginning(self) -> bool:
-        """Whether nothing was in flight where the logs begin, as the numbers of all say."""
+        """Every log begins with event 0, so that no transaction was in flight before it."""
         clients = self._clients.values()
         return bool(clients) and all(client.is_from_its_beginning for client in clients)
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was read and has no influence, by the names of the native reader's remarks."""
+        """The numbers of things that were ignored, by the names of the native reader's remarks."""
         found: dict[str, int] = {}
         for client in self._clients.values():
             for kind, count in client.follower.state.counts.items():
@@ -169,15 +169,15 @@ class Stream:
         return found
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield batches until the stream ends; empty ones while nothing comes, one a second."""
+        """Yield batches until the stream ends: one a second, even if nothing new has come."""
         while not self.ended:
             yield self.next(1.0)
 
     def next(self, timeout: float) -> Batch:
-        """Give the next batch; one without new transactions when the time is up.
+        """Return the next batch; after the timeout, a batch without new transactions.
 
         Args:
-            timeout: seconds to wait for something new.
+            timeout: seconds to wait for new transactions.
 
         Raises:
             HistoryError: the input cannot be read, or cannot be followed, with its place.
@@ -196,9 +196,9 @@ class Stream:
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep, but no longer than until something comes through a pipe.
+        """Sleep; if a pipe is the only client, until something comes through it.
 
-        One of several clients may have to wait for the others although its pipe has more.
+        With several clients a pipe that has more may have to wait for the others.
         """
         clients = list(self._clients.values())
         pipe = clients[0].tail.pipe if len(clients) == 1 else None
@@ -208,11 +208,11 @@ class Stream:
             time.sleep(seconds)
 
     def stop(self) -> None:
-        """End the stream with what is there: what can be read now still comes."""
+        """End the stream with what can be read now."""
         self._stopped = True
 
     def position(self) -> bytes:
-        """What to give as ``resume``, to go on after the last batch that was yielded."""
+        """Return the argument ``resume`` with which a stream goes on after the last batch."""
         return msgspec.msgpack.encode(
             _Saved(
                 segments=self._segments,
@@ -234,24 +234,26 @@ class Stream:
     # --- clients ---
 
     def _resume(self, saved: bytes) -> None:
-        was = msgspec.msgpack.decode(saved, type=_Saved)
-        self._segments += was.segments
-        self._several = self._several or len(was.clients) > 1
-        self._releases.watermark = was.watermark
-        self._releases.handed = was.handed
-        self.ended = was.ended
-        for where, name, state, read in was.clients:
+        position = msgspec.msgpack.decode(saved, type=_Saved)
+        self._segments += position.segments
+        self._several = self._several or len(position.clients) > 1
+        self._releases.watermark = position.watermark
+        self._releases.handed = position.handed
+        self.ended = position.ended
+        for where, name, state, read in position.clients:
             if where.isdigit():
-                raise HistoryError(f"{name}: a pipe cannot be read again from where it was left")
+                raise HistoryError(
+                    f"{name}: a pipe cannot be read again, so that its watch cannot resume"
+                )
             client = self._add(where, Path(where), name, time.monotonic())
-            client.resume(state, read, was.watermark)
+            client.resume(state, read, position.watermark)
 
     def _scan(self, now: float, *, at_once: bool = False) -> bool:
-        """Find the clients; whether there are new ones."""
+        """Find the clients; returns whether there are new ones."""
         if now - self._scanned < _RESCAN and not at_once:
             return False
         self._scanned, known = now, len(self._clients)
-        for number, source in enumerate(self._given):
+        for number, source in enumerate(self._sources):
             if not isinstance(source, Path):
                 where, name = str(number), getattr(source, "name", "<stream>")
                 if where not in self._clients:
@@ -287,7 +289,7 @@ class Stream:
         return client
 
     def _is_over(self, now: float) -> bool:
-        """Whether the stream ends now, whatever else may come."""
+        """Return whether the stream ends now, even if the logs grow later."""
         if self._stopped:
             return True
         if self._until_idle is None:
@@ -329,10 +331,10 @@ class Stream:
 
     def _merge(self, now: float) -> Batch | None:
         self._scan(now)
-        left = self._batch
+        budget = self._batch
         read = False
         stuck: set[str] = set()
-        while left > 0:
+        while budget > 0:
             slowest = self._fronts.slowest(self._clients.values(), now)
             ready = [
                 client
@@ -347,12 +349,14 @@ class Stream:
             block, before, moved = self._next_block(client, now)
             if block is not None:
                 client.hold(block, before)
-                left -= block.size
+                budget -= block.size
             elif not moved:
                 stuck.add(client.name)
             read = read or moved
         if not read and self._is_over(now):
-            if self._follow and self._scan(now, at_once=True):  # what is there now still comes
+            if self._follow and self._scan(
+                now, at_once=True
+            ):  # a log that is new at the end still comes
                 self._progress = True
                 return None
             for client in self._clients.values():
@@ -365,14 +369,14 @@ class Stream:
         return self._release(now, read=read)
 
     def _next_block(self, client: LogClient, now: float) -> tuple[Block | None, bytes, bool]:
-        """The next block of a client, the state before it, and whether anything happened."""
+        """Return the next block of a client, the state before it, and whether anything was read."""
         before, reached = client.snapshot(), client.tail.reached
         block = client.read(min(_PIECE, self._batch), now)
         moved = block is not None or client.over or client.tail.reached != reached
         return block, before, moved
 
     def _release(self, now: float, *, read: bool) -> Batch | None:
-        """What the watermark lets through; ``None`` if it stays where it is."""
+        """Return what the watermark releases; ``None`` if it has not moved."""
         clients = list(self._clients.values())
         if all(client.over for client in clients) and (not self._follow or not self._folders()):
             self.ended = True
@@ -390,7 +394,7 @@ class Stream:
         return self._fronts.watermark(self._clients.values(), before, now, ended=self.ended)
 
     def _folders(self) -> bool:
-        return any(isinstance(source, Path) and source.is_dir() for source in self._given)
+        return any(isinstance(source, Path) and source.is_dir() for source in self._sources)
 
     def _spans_wait(self) -> bool:
         return any(client.spans for client in self._clients.values())
@@ -398,7 +402,7 @@ class Stream:
     # --- batches ---
 
     def _quiet(self) -> Batch:
-        """A batch without anything new: what is in flight."""
+        """Return a batch without new transactions: those in flight."""
         clients = list(self._clients.values())
         if self._several or any(client.follower.state.clock in ORDERED for client in clients):
             watermark = self._watermark(time.monotonic())

@@ -1,4 +1,4 @@
-"""Complete lines of a log as it grows, through its rotated files to the one that is written."""
+"""Reads the complete lines of a log that grows: first its rotated files, then the live one."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from isolang.watch.stream.segments import (
 
 _PIPE: Final = 1 << 20  # bytes that a pipe may hold, so that its writer seldom waits
 _LONGEST: Final = 64 << 20  # bytes of a line
-_SEEN: Final = 64  # bytes before the place where reading goes on: other ones are another file
+_SEEN: Final = 64  # bytes before the current place; if they change, the file was replaced
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """Some complete lines.
+    """Complete lines of a log.
 
     Attributes:
         file: the segment where they begin.
-        offset: the byte of it.
-        moment: of that byte, in all segments.
+        offset: the byte in that segment.
+        moment: the moment of that byte.
         data: the lines. A line that goes on in the next segment is a piece by itself.
         size: how many bytes of the log they are.
         last: whether the log has ended here, so that the line may be torn.
@@ -52,12 +52,12 @@ class Piece(Struct, frozen=True, kw_only=True):
 
 
 class Reached(Struct, frozen=True, kw_only=True):
-    """How far a log was read.
+    """The first byte of a log that is in no piece yet.
 
     Attributes:
         file: the segment; -1 if none was opened yet.
-        offset: the first byte that no piece has had.
-        moment: of that byte, in all segments.
+        offset: the byte in that segment.
+        moment: the moment of that byte.
     """
 
     file: int = -1
@@ -71,9 +71,14 @@ class Tail:
     Args:
         source: a path, ``-``, or a binary stream.
         client: the name of the log.
-        segments: of all logs; this one adds its own.
-        spool: a copy of what comes through a pipe.
+        segments: the files of all logs; this one adds its own.
+        spool: the file to which a pipe is copied.
         follow: whether the log may grow.
+
+    Attributes:
+        client: the name of the log.
+        reached: how far it was read.
+        ended: whether it has ended.
     """
 
     def __init__(
@@ -96,20 +101,20 @@ class Tail:
         self._segment = Segment(path=client, client=client)
         self._number = -1
         self._compressed = self._pipe = False
-        self._position = 0  # the byte of the segment where reading goes on
-        self._rest = b""  # what no piece has had yet: the beginning of a line
-        self._searched = 0  # so much of it holds no end of a line
-        self._border = -1  # where in it the next segment begins, if it does
+        self._position = 0  # the next byte of the segment
+        self._rest = b""  # read, but in no piece: the beginning of a line
+        self._searched = 0  # bytes of it without the end of a line
+        self._border = -1  # where the next segment begins in it; -1: nowhere
         self._seen = b""
 
     @property
     def torn(self) -> int:
-        """Bytes of the last line that are there, while its end is not."""
+        """The number of bytes of a last line without an end."""
         return len(self._rest)
 
     @property
     def pipe(self) -> int | None:
-        """The descriptor of the pipe that is read, if it is one that can be waited for."""
+        """The descriptor of the pipe, if ``select`` can wait for it."""
         if not self._pipe or self.ended or self._file is None:
             return None
         try:
@@ -119,21 +124,23 @@ class Tail:
 
     @property
     def behind(self) -> int:
-        """Bytes of the file that were not read; 0 where that is not known."""
+        """The number of bytes of the file that were not read; 0 if it is not known."""
         if self._file is None or self._pipe or self._compressed or self._file.closed:
             return 0
         return max(0, os.fstat(self._file.fileno()).st_size - self._position)
 
     def resume(self, reached: Reached) -> None:
-        """Go on where an earlier reading ended.
+        """Resume at a place that was reached before.
 
         Raises:
-            HistoryError: the file is gone, or shorter than it was, or a pipe.
+            HistoryError: the file is gone, became shorter, or is a pipe.
         """
         if reached.file < 0:
             return
         if not isinstance(self._source, Path) or str(self._source) == "-":
-            raise HistoryError(f"{self.client}: a pipe cannot be read again from where it was left")
+            raise HistoryError(
+                f"{self.client}: a pipe cannot be read again, so that its watch cannot resume"
+            )
         self.reached = reached
         self._segment, self._number = self._segments[reached.file], reached.file
         self._file, kind = open_bytes(locate(self._segment))
@@ -142,7 +149,7 @@ class Tail:
         self._position = reached.offset
 
     def read(self, size: int) -> Piece | None:
-        """Give the next complete lines; ``None`` if there are none for now.
+        """Return the next complete lines; ``None`` if there are none for now.
 
         Raises:
             HistoryError: the file cannot be read, became shorter, or was replaced.
@@ -159,7 +166,7 @@ class Tail:
         return None
 
     def finish(self) -> Piece | None:
-        """End the log here: the line that has no end, if there is one."""
+        """End the log, and return the last line if it has no end."""
         self.ended = True
         return self._piece(len(self._rest), last=True) if self._rest else None
 
@@ -171,12 +178,12 @@ class Tail:
     # --- lines ---
 
     def _cut(self) -> Piece | None:
-        """Take the complete lines of what was read."""
+        """Return the complete lines of what was read, if there are any."""
         rest, border = self._rest, self._border
         if border < 0:
             end = rest.rfind(b"\n", self._searched) + 1
         elif rest[border : border + 1] in (b"{", b"#") and rest[:border].rstrip()[-1:] == b"}":
-            end = border  # the segment before has no end of a line where it ends, and needs none
+            end = border  # the segment before ends without a newline, and needs none
         else:
             end = rest.find(b"\n", max(border, self._searched)) + 1
         if not end:
@@ -231,7 +238,7 @@ class Tail:
             while size > 0 and select.select([number], [], [], 0)[0]:
                 piece = os.read(number, size)
                 if not piece:
-                    self.ended = not pieces  # else what came before the end is cut into lines first
+                    self.ended = not pieces  # else the pieces before the end come first
                     break
                 pieces.append(piece)
                 size -= len(piece)
@@ -249,7 +256,7 @@ class Tail:
         return data
 
     def _check_growth(self) -> None:
-        """A file that is followed only grows.
+        """Check that a file which is followed has only grown.
 
         Raises:
             HistoryError: it is shorter than what was read of it, or has other bytes there.
@@ -273,7 +280,7 @@ class Tail:
     # --- segments ---
 
     def _first(self) -> bool:
-        """Open the oldest segment, if there is one."""
+        """Open the oldest segment; returns whether there is one."""
         source = self._source
         if isinstance(source, Path) and str(source) == "-":
             self._enter(sys.stdin.buffer, pipe=True)
@@ -303,7 +310,7 @@ class Tail:
         pipe: bool = False,
         compressed: bool = False,
     ) -> None:
-        """Go on with a segment, of which nothing was read yet."""
+        """Begin a segment."""
         base = self.reached.moment + len(self._rest)
         name = str(path) if path is not None else self.client
         if pipe and self._spool is not None:
@@ -316,7 +323,7 @@ class Tail:
         self._go_on(self._segments[number], number, file, pipe=pipe, compressed=compressed)
 
     def _number_of(self, segment: Segment) -> int:
-        """The number of a segment, which may have been opened before the watch was resumed."""
+        """Return the number of a segment, which an earlier watch may have opened already."""
         same = (segment.client, segment.device, segment.inode, segment.base)
         for number, known in enumerate(self._segments):
             if (known.client, known.device, known.inode, known.base) == same and known.inode:
@@ -346,7 +353,7 @@ class Tail:
             self.reached = replace(self.reached, file=number, offset=0)
 
     def _next(self) -> bool:
-        """Leave a segment that was read to its end, if there is another one after it."""
+        """Go on with the next segment, if this one was read to its end; returns whether it does."""
         assert isinstance(self._source, Path)
         following = self._following()
         waits = following == self._source and not self._compressed and self._follow
@@ -363,17 +370,17 @@ class Tail:
         return self._segment.path == str(self._source)
 
     def _following(self) -> Path | None:
-        """The segment after this one."""
-        source, mine = self._source, self._segment
+        """Return the path of the segment after this one, if there is one."""
+        source, head = self._source, self._segment.head
         assert isinstance(source, Path)
-        files = [path for _, path in rotated(source)] if not self._is_mine(source) else []
+        files = [path for _, path in rotated(source)] if not self._is_current(source) else []
         if source.exists():
             files.append(source)
         for i, path in enumerate(files):
-            if self._is_mine(path):
+            if self._is_current(path):
                 return files[i + 1] if i + 1 < len(files) else None
-        for path in files:  # this one was compressed since, or is gone
-            if mine.head and head_of(path).startswith(mine.head):
+        for path in files:  # the segment was compressed, or is gone
+            if head and head_of(path).startswith(head):
                 after = files[files.index(path) + 1 :]
                 return after[0] if after else None
         return next((path for path in files if not self._was_read(path)), None)
@@ -383,11 +390,11 @@ class Tail:
         return any(
             (s.device, s.inode) == (info.st_dev, info.st_ino)
             and s.client == self.client
-            and head_of(path).startswith(s.head)  # an inode may be given to another file
+            and head_of(path).startswith(s.head)  # the inode may belong to another file now
             for s in self._segments
         )
 
-    def _is_mine(self, path: Path) -> bool:
+    def _is_current(self, path: Path) -> bool:
         try:
             info = path.stat()
         except FileNotFoundError:
@@ -396,7 +403,7 @@ class Tail:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Let a pipe hold more, where the system can do that and allows it."""
+    """Let a pipe hold more, if the system supports and allows that."""
     with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl
 
