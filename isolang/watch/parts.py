@@ -96,7 +96,7 @@ class Parts:
             self._initial.add(last.initial)
             self._initial.known = set(last.known)
             self._keys = set(last.touched)
-        except (ValueError, TypeError, IndexError) as error:
+        except (ValueError, TypeError, IndexError, RuntimeError) as error:
             raise HistoryError(f"the state of the watch cannot be read ({error})") from None
 
     # --- the log and the initial state ---

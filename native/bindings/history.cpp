@@ -150,7 +150,8 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
-  h.two_clocks = nb::cast<bool>(state[12]);
+  // A state of before this field: times of operations then bound no begin and no end.
+  h.two_clocks = nb::len(state) > 12 ? nb::cast<bool>(state[12]) : h.has_operation_times();
   // Numbers the keys anew, as they were: each atom of a key is there once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
