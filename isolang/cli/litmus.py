@@ -18,7 +18,7 @@ from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
     from isolang.comparison.normal import Normal
-    from isolang.run.litmus.litmus import Litmus, Observed, Ops, Outcome, Question
+    from isolang.run.litmus.litmus import Litmus, LitmusResult, Ops, PlayedSchedule, Question
 
 
 class OutcomeReport(Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ def litmus(
 
 
 def _script(
-    cases: Sequence[Case], rows: Sequence[Sequence[Observed]], playing: Playing, kind: str
+    cases: Sequence[Case], rows: Sequence[Sequence[LitmusResult]], playing: Playing, kind: str
 ) -> str:
     """Return the first program as a script, in the interleaving that produced the history."""
     from isolang.run.litmus.script import Kind, script_of
@@ -318,7 +318,7 @@ def _levels(playing: Playing, *, suite: bool, script: bool = False) -> list[str]
     return [one.name for one in target_named(playing.target).levels]
 
 
-def _report(case: Case, found: Observed | None) -> LitmusReport:
+def _report(case: Case, found: LitmusResult | None) -> LitmusReport:
     from isolang.run.litmus.litmus import possible
 
     if found is None:
@@ -344,7 +344,7 @@ def _report(case: Case, found: Observed | None) -> LitmusReport:
     )
 
 
-def _outcome(one: Outcome) -> OutcomeReport:
+def _outcome(one: PlayedSchedule) -> OutcomeReport:
     violation = one.violation
     return OutcomeReport(
         schedule=tuple(session + 1 for session in one.schedule),
@@ -383,12 +383,12 @@ def _program(case: Case) -> Iterator[str]:
         yield f"  transaction {j + 1} of session {i + 1} ends before {m + 1} of {k + 1} begins"
 
 
-def _count(found: Observed) -> str:
+def _count(found: LitmusResult) -> str:
     played = f"{len(found.outcomes):,}"
     return f"all {played}" if found.complete else f"{played} of {found.possible:,}"
 
 
-def _result_lines(case: Case, found: Observed) -> Iterator[str]:
+def _result_lines(case: Case, found: LitmusResult) -> Iterator[str]:
     where = f"{escaped(found.database)}, {escaped(found.level)}"
     if not found.possible:
         yield f"{where}: no interleaving is possible: a read comes before the write it returns"
@@ -407,7 +407,7 @@ def _result_lines(case: Case, found: Observed) -> Iterator[str]:
     yield from (f"    {line}" for line in _steps(litmus=case.question.litmus, one=first))
 
 
-def _steps(litmus: Litmus, one: Outcome) -> Iterator[str]:
+def _steps(litmus: Litmus, one: PlayedSchedule) -> Iterator[str]:
     """Yield the steps of an interleaving, with a column for each session."""
     steps = []
     for own, shown in zip(litmus.shown, one.shown, strict=True):
@@ -431,7 +431,9 @@ def _steps(litmus: Litmus, one: Outcome) -> Iterator[str]:
 
 
 def _table(
-    cases: Sequence[Case], rows: Sequence[Sequence[Observed]], skipped: Sequence[tuple[str, str]]
+    cases: Sequence[Case],
+    rows: Sequence[Sequence[LitmusResult]],
+    skipped: Sequence[tuple[str, str]],
 ) -> Iterator[str]:
     """Yield a line per edge with a column per level of the database, then what they prove."""
     yield escaped(rows[0][0].database)
@@ -453,7 +455,7 @@ def _table(
         yield f"  no run of one step after the other tells these apart: {pairs}"
 
 
-def _cell(found: Observed) -> str:
+def _cell(found: LitmusResult) -> str:
     if found.violations:
         return f"seen {len(found.violations)}/{len(found.outcomes)}"
     return f"- {_count(found)}"

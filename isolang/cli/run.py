@@ -35,8 +35,8 @@ from isolang.run.settings import DATABASE, Settings
 if TYPE_CHECKING:
     from isolang.run.judge.doubts import Doubt
     from isolang.run.judge.judge import Judged
-    from isolang.run.play.live import Look
-    from isolang.run.play.state import Run, State
+    from isolang.run.play.live import LiveVerdict
+    from isolang.run.play.state import Run, RunState
     from isolang.run.target import Target
 
 _LOST: Final = 5  # lost commits that the text names
@@ -292,7 +292,7 @@ def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) ->
         _print_whole(_as_it_counts(report), judged, form)
 
 
-def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int:
+def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool) -> int:
     """Print what the watch of a long run found, without reading the history again.
 
     Of a violation the watch has saved the few transactions that convict.
@@ -330,7 +330,13 @@ def _judge_watched(recorded: Run, found: Look, form: str, *, short: bool) -> int
 
 
 def _print_watched(
-    report: RunReport, recorded: Run, found: Look, judged: Judged | None, form: str, *, short: bool
+    report: RunReport,
+    recorded: Run,
+    found: LiveVerdict,
+    judged: Judged | None,
+    form: str,
+    *,
+    short: bool,
 ) -> None:
     if form == "text":
         from isolang.output.text import render
@@ -469,7 +475,7 @@ def _row(name: str, said: str) -> str:
     return f"  {name:<13}{escaped(said)}"
 
 
-def _how_it_goes(state: State) -> str:
+def _how_it_goes(state: RunState) -> str:
     """Return the status line of a run."""
     passed = time.monotonic() - state.began
     look = state.look

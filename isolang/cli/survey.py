@@ -13,7 +13,7 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.cli.progress import StatusLine
-    from isolang.run.play.state import State
+    from isolang.run.play.state import RunState
     from isolang.run.settings import Settings
     from isolang.run.survey.survey import Cell, Survey
 
@@ -21,7 +21,7 @@ _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
 
 def run_survey(
-    settings: Settings, *, page: str, output: str, line: StatusLine[[State]], against: str = ""
+    settings: Settings, *, page: str, output: str, line: StatusLine[[RunState]], against: str = ""
 ) -> int:
     """Run a survey, print it with what is new since an earlier one, and return the exit code."""
     from isolang.report import save_page
@@ -75,7 +75,7 @@ def run_survey(
 
 
 def run_trials(
-    settings: Settings, seconds: float, *, output: str, line: StatusLine[[State]]
+    settings: Settings, seconds: float, *, output: str, line: StatusLine[[RunState]]
 ) -> int:
     """Measure how effective the workloads are, print it, and return the exit code."""
     from isolang.run.play.phases import AUTO

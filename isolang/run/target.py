@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accounting",
-    "Asked",
     "Client",
     "Clustered",
     "Level",
@@ -32,6 +31,7 @@ __all__ = [
     "Owning",
     "Promoting",
     "Replicated",
+    "ReportsLevel",
     "Serving",
     "Swapping",
     "Target",
@@ -155,7 +155,7 @@ class Swapping(Protocol):
 
 
 @runtime_checkable
-class Asked(Protocol):
+class ReportsLevel(Protocol):
     """A client whose database says at which level the open transaction runs."""
 
     def isolation(self) -> str:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.drivers.postgres_log import Change, Log
+from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.outcome import RolledBack
 from isolang.run.record.database_log import Account, Installed, put_account
 from isolang.testing import rows, server
@@ -100,8 +100,8 @@ class DriverWatch:
         self._versions = WrittenVersions(all_known=versions)
         self._reads_log = versions
         self._database = (conninfo, parameters)
-        self._log: Log | None = None
-        self._logged: list[Change] = []
+        self._log: PostgresLog | None = None
+        self._logged: list[LoggedChange] = []
         self._open: dict[Any, _Open] = {}
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._sessions = count()
@@ -116,7 +116,7 @@ class DriverWatch:
         """
         self._where, self._versions.before = self._connect()
         if self._reads_log:
-            self._log = Log(self._connect_to_log, self.library.name)
+            self._log = PostgresLog(self._connect_to_log, self.library.name)
         self.library.hook(self._hooks, self)
         return self
 
@@ -493,7 +493,7 @@ class DriverWatch:
             self.unseen.note("former keys of rows whose primary key was set", text)
 
 
-def _versions_of(change: Change, table: rows.WatchedTable) -> Iterator[Installed]:
+def _versions_of(change: LoggedChange, table: rows.WatchedTable) -> Iterator[Installed]:
     """Yield the row versions that a change of the log installs, by their names in the history."""
     number = change.transaction % 2**32
 

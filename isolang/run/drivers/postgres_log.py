@@ -35,7 +35,7 @@ _COLUMN: Final = re.compile(
 _TOAST: Final = "unchanged-toast-datum"
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class LoggedChange(Struct, frozen=True, kw_only=True):
     """What a committed transaction did to a row.
 
     Attributes:
@@ -54,7 +54,7 @@ class Change(Struct, frozen=True, kw_only=True):
     old: Mapping[str, str | None]
 
 
-class Log:
+class PostgresLog:
     """The changes of one database from now on.
 
     Attributes:
@@ -99,7 +99,7 @@ class Log:
         (oldest,) = raw.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
         return int(oldest)
 
-    def changes(self) -> Iterator[Change]:
+    def changes(self) -> Iterator[LoggedChange]:
         """Give what was changed since the last call, in the order of the log.
 
         Raises:
@@ -131,7 +131,7 @@ class Log:
             self._connection.close()
 
 
-def change_of(transaction: int, text: str) -> Change:
+def change_of(transaction: int, text: str) -> LoggedChange:
     """What a line of ``test_decoding`` says of a row.
 
     Raises:
@@ -141,13 +141,15 @@ def change_of(transaction: int, text: str) -> Change:
     if found is None:
         if "TRUNCATE" in text:  # of several tables, with commas between
             table = text.removeprefix("table ").partition(": TRUNCATE")[0]
-            return Change(transaction=transaction, table=table, kind="TRUNCATE", row={}, old={})
+            return LoggedChange(
+                transaction=transaction, table=table, kind="TRUNCATE", row={}, old={}
+            )
         raise TargetError(f"postgres: not a change of the log (got {text[:200]!r})")
     rest, old = found["rest"], ""
     if rest.startswith("old-key: "):
         old, _, rest = rest.removeprefix("old-key: ").partition(" new-tuple: ")
     row = {} if rest.startswith("(no-") or found["kind"] == "TRUNCATE" else _columns(rest)
-    return Change(
+    return LoggedChange(
         transaction=transaction,
         table=found["table"].replace('"', ""),
         kind=found["kind"],

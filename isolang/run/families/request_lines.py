@@ -28,11 +28,11 @@ _GRACE: Final = 1.0  # seconds from SIGTERM to SIGKILL
 _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error", "value": …}'
 
 
-class Unclear(Exception):  # noqa: N818 - an answer
+class UnclearAnswer(Exception):  # noqa: N818 - an answer
     """The program does not know the outcome, or did not answer."""
 
 
-class Talk:
+class ClientProgram:
     """A running program: each answer has a deadline, and an end.
 
     Attributes:
@@ -81,7 +81,7 @@ class Talk:
             case "fail":
                 raise RolledBack(error or "the program says fail")
             case "info":
-                raise Unclear(error or "the program says info")
+                raise UnclearAnswer(error or "the program says info")
             case _:
                 raise TargetError(f"the program cannot {do}: {error or 'it says error'}")
 
@@ -102,7 +102,7 @@ class Talk:
             part = self._out.read(1 << 16)
             if not part:
                 self.ended = True
-                raise Unclear("the program ended without an answer")
+                raise UnclearAnswer("the program ended without an answer")
             self._said += part
         answer, _, self._said = self._said.partition(b"\n")
         if self._said:
@@ -117,7 +117,7 @@ class Talk:
 
     def _late(self, within: float) -> NoReturn:
         self.ended = True
-        raise Unclear(f"the program has not answered in {within:g} s")
+        raise UnclearAnswer(f"the program has not answered in {within:g} s")
 
     def usable(self) -> bool:
         """Whether something can be asked."""

@@ -23,7 +23,7 @@ _LAST: Final = "\U0010ffff"  # behind all keys
 _OF_BEGIN: Final = ("serializable", "snapshot")  # levels that read the versions of that moment
 
 
-class Versions:
+class VersionedStore:
     """The database: of each key the versions with the time of their COMMIT; one thread at a time.
 
     Attributes:
@@ -82,7 +82,7 @@ class Versions:
 class Changes:
     """One transaction: what it has read and written."""
 
-    def __init__(self, versions: Versions, level: str) -> None:
+    def __init__(self, versions: VersionedStore, level: str) -> None:
         self._versions, self._level, self._began = versions, level, versions.now
         self._of_begin = level in _OF_BEGIN
         self._looked, self._old = self._began, dict[str, Any]()  # see `_replaced`

@@ -18,7 +18,7 @@ from isolang.run.target import Target
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.run.play.live import Look
+    from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
 _LEVELS: Final = 60_000_000  # the work of all levels of the library: some ten seconds
@@ -121,7 +121,7 @@ def judge(
     return with_levels(judged) if levels else judged
 
 
-def judge_watched(recorded: Run, found: Look) -> tuple[tuple[Doubt, ...], Judged | None]:
+def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...], Judged | None]:
     """What there is to say of a run that was watched to its end, without its history.
 
     Returns:

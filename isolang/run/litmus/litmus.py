@@ -187,7 +187,7 @@ def _has_rows(litmus: Litmus) -> bool:
     )
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class PlayedSchedule(Struct, frozen=True, kw_only=True):
     """What came of one interleaving.
 
     Attributes:
@@ -203,7 +203,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     violation: Invalid | None
 
 
-class Observed(Struct, frozen=True, kw_only=True):
+class LitmusResult(Struct, frozen=True, kw_only=True):
     """What a database showed.
 
     Attributes:
@@ -218,17 +218,17 @@ class Observed(Struct, frozen=True, kw_only=True):
     litmus: Litmus
     database: str
     level: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[PlayedSchedule, ...]
     possible: int
     seconds: float
 
     @property
-    def violations(self) -> list[Outcome]:
+    def violations(self) -> list[PlayedSchedule]:
         """The outcomes that violate the specification."""
         return [one for one in self.outcomes if one.violation is not None]
 
     @property
-    def same(self) -> list[Outcome]:
+    def same(self) -> list[PlayedSchedule]:
         """The outcomes that are the one of the history."""
         return [one for one in self.outcomes if one.as_in_history]
 
@@ -324,7 +324,7 @@ def observe(
     level: str = "",
     *,
     progress: Callable[[str], object] = lambda phase: None,
-) -> list[Observed]:
+) -> list[LitmusResult]:
     """Play programs on a database in their interleavings.
 
     Args:
@@ -361,7 +361,7 @@ def observe(
             began = time.monotonic()
             outcomes = one.play(target, chosen.name, began + playing.seconds)
             found.append(
-                Observed(
+                LitmusResult(
                     litmus=one.question.litmus,
                     database=version,
                     level=chosen.name,
@@ -431,7 +431,7 @@ class _Plays:
         self.lists = [row + key for row in self._rows for key in lists]
         self._judged: dict[object, Invalid | None] = {}
 
-    def play(self, target: Target, level: str, until: float) -> Iterator[Outcome]:
+    def play(self, target: Target, level: str, until: float) -> Iterator[PlayedSchedule]:
         with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
             for schedule, row in zip(self.order, self._rows, strict=True):
                 if schedule is not self.order[0] and time.monotonic() > until:
@@ -442,7 +442,7 @@ class _Plays:
 
     def _one(
         self, schedule: tuple[int, ...], row: str, target: Target, level: str, recorder: Recorder
-    ) -> Outcome:
+    ) -> PlayedSchedule:
         litmus = self.question.litmus
         told: list[list[list[Result]]] = [[[] for _ in own] for own in litmus.sessions]
         programs = [
@@ -468,7 +468,7 @@ class _Plays:
         )
         # What waited did not happen in the order of the schedule.
         in_time = not litmus.before or not any(one.blocked for own in played for one in own)
-        return Outcome(
+        return PlayedSchedule(
             schedule=schedule,
             shown=shown,
             as_in_history=in_time and shown == litmus.shown,

@@ -24,7 +24,7 @@ NOISE: Final = "isocheck_noise"
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class ScriptStep(Struct, frozen=True, kw_only=True):
     """One step of an interleaving.
 
     Attributes:
@@ -42,7 +42,7 @@ class Step(Struct, frozen=True, kw_only=True):
     load: bool = False
 
 
-class Program(Struct, frozen=True, kw_only=True):
+class LitmusScript(Struct, frozen=True, kw_only=True):
     """What is written down.
 
     Attributes:
@@ -55,7 +55,7 @@ class Program(Struct, frozen=True, kw_only=True):
         module: of ``python``.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     names: tuple[str, ...]
     registers: tuple[str, ...]
     lists: tuple[str, ...]
@@ -100,7 +100,7 @@ def script_of(
         module: of ``python``: ``sqlite3`` or ``duckdb``.
     """
     registers, lists = litmus.keys()
-    program = Program(
+    program = LitmusScript(
         steps=tuple(_steps(litmus, schedule or litmus.recorded or in_turn(litmus))),
         names=_NAMES[: len(litmus.sessions)],
         registers=tuple(registers),
@@ -140,7 +140,7 @@ def _may_come(
     return all(count[i] > place for (i, place), later in rules if later == step)
 
 
-def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[Step]:
+def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[ScriptStep]:
     plans: list[list[tuple[Operation | None, bool, object]]] = []
     for own, shown in zip(litmus.sessions, litmus.shown, strict=True):
         plan: list[tuple[Operation | None, bool, object]] = []
@@ -153,7 +153,7 @@ def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[Step]:
     for session in schedule:
         operation, begins, shown_ = plans[session][at[session]]
         at[session] += 1
-        yield Step(
+        yield ScriptStep(
             session=_NAMES[session],
             operation=operation,
             begins=begins,
@@ -172,7 +172,7 @@ def overlapped(
     )
 
 
-def _psycopg(p: Program) -> Iterator[str]:
+def _psycopg(p: LitmusScript) -> Iterator[str]:
     made = ", ".join([TABLE, NOISE] if p.loads else [TABLE])
     yield f'"""python FILE "host=… dbname=…": needs psycopg 3; creates and drops {made}."""'
     yield "import atexit, sys, psycopg\n\ndef connect():"
@@ -193,7 +193,7 @@ def _psycopg(p: Program) -> Iterator[str]:
     yield from _statements(p, begin="")
 
 
-def _python(p: Program) -> Iterator[str]:
+def _python(p: LitmusScript) -> Iterator[str]:
     yield f'"""python FILE: needs {p.module}; makes a database of its own."""'
     if p.module == "duckdb":
         yield "import duckdb\n\ndatabase = duckdb.connect()\nconnect = database.cursor\n"
@@ -209,7 +209,7 @@ def _python(p: Program) -> Iterator[str]:
     yield from _statements(p, begin="BEGIN")
 
 
-def _helpers(mark: str, p: Program) -> Iterator[str]:
+def _helpers(mark: str, p: LitmusScript) -> Iterator[str]:
     has = {type(step.operation) for step in p.steps}
     yield "def read(c, key):"
     found = f'c.execute("SELECT v FROM {TABLE} WHERE k = {mark}", [key]).fetchone()'
@@ -233,18 +233,18 @@ def _helpers(mark: str, p: Program) -> Iterator[str]:
         )
 
 
-def _connections(p: Program) -> Iterator[str]:
+def _connections(p: LitmusScript) -> Iterator[str]:
     yield f"{', '.join(p.connections)} = {', '.join(['connect()'] * len(p.connections))}"
 
 
-def _table(p: Program, key: str, text: str) -> Iterator[str]:
+def _table(p: LitmusScript, key: str, text: str) -> Iterator[str]:
     yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else "INT"})")'
     if p.loads:
         yield f'a.execute("CREATE TABLE {NOISE} (n INT)")'
     yield f'a.execute("INSERT INTO {TABLE} VALUES {p.rows()}")'
 
 
-def _statements(p: Program, *, begin: str) -> Iterator[str]:
+def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
     for step in p.steps:
         if step.begins and begin:
             yield f'{step.session}.execute("{begin}")'
@@ -269,7 +269,7 @@ def _statements(p: Program, *, begin: str) -> Iterator[str]:
     yield f'print("all committed:", a.execute("SELECT * FROM {TABLE}").fetchall())'
 
 
-def _sql(p: Program) -> Iterator[str]:
+def _sql(p: LitmusScript) -> Iterator[str]:
     yield f"-- A terminal for each of {', '.join(p.names)}; type the lines in this order."
     yield f"-- If {TABLE} is there already, leave it alone, and write another name in all of them."
     kind = "TEXT" if p.lists else "INT"

@@ -15,14 +15,14 @@ from msgspec import Struct
 from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
 from isolang.run.outcome import BadAnswer, Outcome
 from isolang.run.play.blame import MISTAKES, calls_of
-from isolang.run.play.level_mix import At, Mix
-from isolang.run.play.phases import Plan, Turns
-from isolang.run.play.state import State
+from isolang.run.play.level_mix import Mix, TransactionLevel
+from isolang.run.play.phases import RunPlan, Turns
+from isolang.run.play.state import RunState
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.target import Client, Replicated, Target, TargetError
-from isolang.run.workloads import Source
+from isolang.run.workloads import ProgramSource
 
 ENDING: Final = 4.0  # seconds for the last transactions, when the clients are to end
 _RECONNECTING: Final = 30.0  # seconds, of those who read back
@@ -47,10 +47,10 @@ class Clients:
     """
 
     def __init__(
-        self, settings: Settings, plan: Plan, target: Target, mix: Mix, recorder: Recorder
+        self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
     ) -> None:
         """Prepare; no thread is started."""
-        self.state = State(level=mix.level.name, workload=plan.workload(0.0))
+        self.state = RunState(level=mix.level.name, workload=plan.workload(0.0))
         self.stopped = threading.Event()
         self._settings, self._plan, self._target = settings, plan, target
         self._mix, self._recorder = mix, recorder
@@ -144,7 +144,7 @@ class Clients:
             self.fail(error)
 
     def _play(self, number: int) -> None:
-        settings, source = self._settings, Source(self._settings.seed, number, self._values)
+        settings, source = self._settings, ProgramSource(self._settings.seed, number, self._values)
         workloads = {phase.workload.name: phase.workload for phase in self._plan.phases}
         standby = number >= settings.sessions
         client: Client | None = None
@@ -187,7 +187,7 @@ class Clients:
         program: Program,
         client: Client,
         session: tuple[object, int],
-        at: At,
+        at: TransactionLevel,
         *,
         rows: bool = False,
         workload: str = "",

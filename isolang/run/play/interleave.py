@@ -21,7 +21,7 @@ from msgspec import Struct
 from isolang.errors import IsolangError
 from isolang.run.operation import Program
 from isolang.run.outcome import Outcome
-from isolang.run.play.level_mix import At
+from isolang.run.play.level_mix import TransactionLevel
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
@@ -50,7 +50,7 @@ def interleave(
     schedule: Sequence[int],
     *,
     target: Target,
-    level: str | Sequence[At],
+    level: str | Sequence[TransactionLevel],
     recorder: Recorder,
     session: Hashable = "interleaved",
 ) -> tuple[Played, ...]:
@@ -83,7 +83,7 @@ def interleave_sessions(
     schedule: Sequence[int],
     *,
     target: Target,
-    level: str | Sequence[At],
+    level: str | Sequence[TransactionLevel],
     recorder: Recorder,
     session: Hashable = "interleaved",
     settled: Callable[[int], None] = lambda place: None,
@@ -103,7 +103,7 @@ def interleave_sessions(
     Raises:
         IsolangError: the target cannot do this at all.
     """
-    levels = [At(level)] * len(sessions) if isinstance(level, str) else level
+    levels = [TransactionLevel(level)] * len(sessions) if isinstance(level, str) else level
     actors = [
         _Actor(programs, target=target, at=at, recorder=recorder, session=(session, i))
         for i, (programs, at) in enumerate(zip(sessions, levels, strict=True))
@@ -161,7 +161,7 @@ class _Actor:
         programs: Sequence[Program],
         *,
         target: Target,
-        at: At,
+        at: TransactionLevel,
         recorder: Recorder,
         session: Hashable,
     ) -> None:

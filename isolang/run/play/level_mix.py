@@ -25,7 +25,7 @@ _OF_SNAPSHOTS: Final = frozenset({"pl-2", "rc", "si", "ser"})
 _EXPECTED: Final = "expected LEVEL:SHARE,LEVEL:SHARE"
 
 
-class At(Struct, frozen=True):
+class TransactionLevel(Struct, frozen=True):
     """What a transaction is asked to run at.
 
     Attributes:
@@ -51,13 +51,13 @@ class Mix(Struct, frozen=True, kw_only=True):
     parts: tuple[Level, ...]
     sums: tuple[float, ...]
 
-    def draw(self, random: Random) -> At:
+    def draw(self, random: Random) -> TransactionLevel:
         """Choose the level of a transaction; nothing is drawn where there is one."""
         if len(self.parts) == 1:
-            return At(self.level.name)
+            return TransactionLevel(self.level.name)
         place = bisect(self.sums, random.random() * self.sums[-1])
         chosen = self.parts[min(place, len(self.parts) - 1)]
-        return At(chosen.name, recorded(chosen))
+        return TransactionLevel(chosen.name, recorded(chosen))
 
     def says(self, name: str | None) -> str:
         """What the adapter did to get a level, by its name in the history."""

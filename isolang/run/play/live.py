@@ -37,7 +37,7 @@ LONG: Final = 1 << 25  # bytes of a file whose verdict is that of its watch
 _ROUND: Final = 2_000  # transactions between two looks at a longer one that is watched
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class LiveVerdict(Struct, frozen=True, kw_only=True):
     """What a look at a prefix found.
 
     Attributes:
@@ -80,7 +80,7 @@ class Watcher:
             spec: by what to judge it.
             seconds: for one look.
         """
-        self.last: Look | None = None
+        self.last: LiveVerdict | None = None
         self.refuted = threading.Event()
         self._path, self._spec, self._seconds = path, spec, seconds
         self._little = ""
@@ -103,7 +103,7 @@ class Watcher:
         if self.last is None or not self.last.watched:
             self._child.kill()
 
-    def finish(self) -> Look | None:
+    def finish(self) -> LiveVerdict | None:
         """The verdict on the whole file, once nothing is written any more.
 
         Returns:
@@ -147,7 +147,7 @@ class Watcher:
                 self.refuted.set()
                 return
 
-    def _look(self, size: int, *, last: bool = False) -> Look | None:
+    def _look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
         """Have the child judge this many bytes; one that was ended has a successor."""
         if self._child.poll() is not None:
             self._child = self._start()
@@ -157,7 +157,7 @@ class Watcher:
         try:
             child.stdin.write(b"%d%s\n" % (size, b" last" if last else b""))
             child.stdin.flush()
-            return msgspec.json.decode(child.stdout.readline(), type=Look)
+            return msgspec.json.decode(child.stdout.readline(), type=LiveVerdict)
         except (BrokenPipeError, msgspec.DecodeError):
             child.kill()  # it cannot judge this: the whole file will tell
             return None
@@ -212,7 +212,7 @@ class _Growing:
         self._folder = folder
         self._refused = False
 
-    def look(self, size: int, *, last: bool = False) -> Look | None:
+    def look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
         """Judge what is new of so many bytes; ``None`` if it cannot be watched.
 
         Args:
@@ -228,7 +228,7 @@ class _Growing:
             shutil.rmtree(self._folder, ignore_errors=True)
             return None
 
-    def _look(self, size: int, *, last: bool) -> Look:
+    def _look(self, size: int, *, last: bool) -> LiveVerdict:
         from isolang.verdict import Invalid
 
         watch, stream = self._begin()
@@ -250,14 +250,14 @@ class _Growing:
             verdict = watch.report.verdict
         if last and watch.report is not None:
             return self._whole(watch.report)
-        return Look(
+        return LiveVerdict(
             outcome=outcome if outcome in {"valid", "invalid"} else "unknown",
             transactions=seen,
             anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
             watched=True,
         )
 
-    def _whole(self, report: WatchReport) -> Look:
+    def _whole(self, report: WatchReport) -> LiveVerdict:
         """The verdict on the whole; a violation is saved beside the chain."""
         from isolang.watch.violation import save_violation
 
@@ -265,7 +265,7 @@ class _Growing:
         with contextlib.suppress(OSError):
             saved = save_violation(report, self._folder)
         certain = report.outcome == "valid" or saved is not None
-        return Look(
+        return LiveVerdict(
             outcome=report.outcome if certain and report.outcome != "suspected" else "unknown",
             transactions=report.seen,
             watched=True,
@@ -293,7 +293,7 @@ class _Growing:
         return self._watch, self._stream
 
 
-def judge(data: bytes, spec: str, seconds: float) -> Look:
+def judge(data: bytes, spec: str, seconds: float) -> LiveVerdict:
     """Judge a prefix.
 
     Args:
@@ -313,7 +313,7 @@ def judge(data: bytes, spec: str, seconds: float) -> Look:
     if isinstance(verdict, Valid) and len(data) < _SMALL:
         little = why_vacuous(history, verdict.spec)
     certain = isinstance(verdict, Invalid) and verdict.certified
-    return Look(
+    return LiveVerdict(
         outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,
         transactions=history.counts()["transactions"],
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",

@@ -48,7 +48,7 @@ class Phase(Struct, frozen=True, kw_only=True):
     share: float
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class RunPlan(Struct, frozen=True, kw_only=True):
     """What a run plays.
 
     Attributes:
@@ -91,7 +91,7 @@ class Turns:
         ends: when a short turn is over at the latest; infinite where it is none.
     """
 
-    def __init__(self, plan: Plan, *, began: float, until: float) -> None:
+    def __init__(self, plan: RunPlan, *, began: float, until: float) -> None:
         """Begin.
 
         Args:
@@ -132,7 +132,7 @@ class Turns:
         return self._plan.workload(passed)
 
 
-def plan_of(settings: Settings, target: Target) -> Plan:
+def plan_of(settings: Settings, target: Target) -> RunPlan:
     """What a run plays.
 
     Raises:
@@ -142,7 +142,7 @@ def plan_of(settings: Settings, target: Target) -> Plan:
     if settings.workload == "scripted":
         if not scripts:
             raise TargetError(f"{target.name}: scripts need steps, which this target lacks")
-        return Plan(scripts=scripts)
+        return RunPlan(scripts=scripts)
     if settings.workload != "auto":
         workload = workload_named(settings.workload, settings.shape)
         lacking = workload.needs & target.lacks
@@ -151,10 +151,10 @@ def plan_of(settings: Settings, target: Target) -> Plan:
             raise TargetError(
                 f"{target.name}: {what}, which this target lacks; try --workload mini"
             )
-        return Plan(phases=(Phase(workload=workload, share=1.0),))
+        return RunPlan(phases=(Phase(workload=workload, share=1.0),))
     able = [(workload_named(name), share) for name, share in AUTO]
     chosen = [(one, share) for one, share in able if not one.needs & target.lacks]
     total = sum(share for _, share in chosen)
     phases = tuple(Phase(workload=one, share=share / total) for one, share in chosen)
     known = tuple(one for one in scripts if one.name in AUTO_SCRIPTS)
-    return Plan(scripts=known, phases=phases)
+    return RunPlan(scripts=known, phases=phases)

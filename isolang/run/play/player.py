@@ -34,8 +34,8 @@ from isolang.run.play.blame import blamed, hung_process
 from isolang.run.play.child import Child
 from isolang.run.play.clients import ENDING
 from isolang.run.play.runner import Runner
-from isolang.run.play.selftest import LISTS, SECONDS, Checked, selftest_of
-from isolang.run.play.state import Run, State
+from isolang.run.play.selftest import LISTS, SECONDS, AdapterCheck, selftest_of
+from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import cut_torn_line
 from isolang.run.settings import Settings
 from isolang.run.target import Owning, Serving, Target, TargetError
@@ -56,7 +56,7 @@ _WATCHED: Final = 5_000  # transactions that a watch judges in a second, at leas
 _TICK: Final = 0.1
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class RunStep(Struct, frozen=True, kw_only=True):
     """What the child does next, and how long it may take.
 
     Attributes:
@@ -81,7 +81,7 @@ class Failed(Struct, frozen=True, kw_only=True):
     """
 
     why: str
-    ours: bool = False
+    internal: bool = False
 
 
 class Ready(Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class Player:
         self._owner = new_owner()  # also of what is left when the child is killed
         self.left = ""
 
-    def play(self, settings: Settings, show: Callable[[State], None]) -> Run:
+    def play(self, settings: Settings, show: Callable[[RunState], None]) -> Run:
         """Play a run; its end is at most ``LATE`` after its time.
 
         Args:
@@ -169,11 +169,11 @@ class Player:
         self,
         child: Child,
         runner: Runner,
-        show: Callable[[State], None],
+        show: Callable[[RunState], None],
         interrupts: _Interrupts,
     ) -> Run:
-        step, until = Step(doing="to begin", seconds=_LOADING), time.monotonic() + _LOADING
-        state: State | None = None
+        step, until = RunStep(doing="to begin", seconds=_LOADING), time.monotonic() + _LOADING
+        state: RunState | None = None
         path: Path | None = None
         stopped = ended = False
         while True:
@@ -187,21 +187,21 @@ class Player:
                 until = min(until, now + (LATE if state else 0.0))
                 with contextlib.suppress(OSError):
                     child.pipe.send("stop")
-            if isinstance(what, Step):
+            if isinstance(what, RunStep):
                 ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
                 step, until = what, min(until, now) if ends else now + what.seconds
                 # Tables of that name are ours only once ours could be made.
                 self._made = self._made or what.doing == PLAYING
             elif isinstance(what, Path):
                 path = what
-            elif isinstance(what, State):
+            elif isinstance(what, RunState):
                 state = what
             elif isinstance(what, Run):
                 self._cleaning = True
                 return what if not what.state.hung else self._ended_by_force(what)
             elif isinstance(what, Failed):
                 self._cleaning = True
-                raise RuntimeError(what.why) if what.ours else TargetError(what.why)
+                raise RuntimeError(what.why) if what.internal else TargetError(what.why)
             if state is not None:
                 state.hear(now)
                 show(state)
@@ -318,7 +318,7 @@ class Player:
         self._kill()
 
 
-def play(settings: Settings, show: Callable[[State], None] = lambda state: None) -> Run:
+def play(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
     """Play one run in a process of its own; see :class:`Player`."""
     player = Player(settings.target, settings.prefix)
     try:
@@ -327,7 +327,7 @@ def play(settings: Settings, show: Callable[[State], None] = lambda state: None)
         player.close()
 
 
-def _run(runner: Runner, step: Step, path: Path, state: State, *, stopped: bool) -> Run:
+def _run(runner: Runner, step: RunStep, path: Path, state: RunState, *, stopped: bool) -> Run:
     return Run(
         settings=runner.settings,
         version=step.version,
@@ -342,7 +342,7 @@ def _run(runner: Runner, step: Step, path: Path, state: State, *, stopped: bool)
     )
 
 
-def _count(path: Path, state: State) -> State:
+def _count(path: Path, state: RunState) -> RunState:
     """Count what is in the file: the last that the child has said may be less."""
     data = path.read_bytes()
     kinds = {"committed": rb"ok", "aborted": rb"fail", "maybe": rb"info"}
@@ -372,7 +372,7 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
     return _in_a_process(_cleaned, target, prefix, owner, seconds=seconds)
 
 
-def test_adapter(settings: Settings) -> tuple[Checked, ...]:
+def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a target, in a process of its own.
 
     Args:
@@ -444,18 +444,18 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
                 runner = Runner(settings, target)
                 if not started:
                     own = isinstance(target, Serving) and not target.address.host
-                    pipe.send(Step(doing="connect", seconds=_STARTING if own else _REACHING))
+                    pipe.send(RunStep(doing="connect", seconds=_STARTING if own else _REACHING))
                     target.start()
                     started = True
                 if runner.tests_adapter:
-                    pipe.send(Step(doing="test the adapter", seconds=SECONDS))
+                    pipe.send(RunStep(doing="test the adapter", seconds=SECONDS))
                     runner.test_adapter()
                 keys = len(runner.plan.registers()) + len(runner.plan.lists())
                 most = _REACHING + SILENCE + keys / _KEYS
-                pipe.send(Step(doing="make the tables", seconds=most))
+                pipe.send(RunStep(doing="make the tables", seconds=most))
                 runner.start()
                 pipe.send(
-                    Step(
+                    RunStep(
                         doing=PLAYING,
                         seconds=settings.length + LATE,
                         version=runner.version,
@@ -464,11 +464,11 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
                 )
                 run = runner.run(_Showing(pipe, parent), began=pipe.send)
                 behind = _REACHING + settings.timeout + run.state.total() / _WATCHED
-                pipe.send(Step(doing=JUDGING, seconds=behind, version=runner.version))
+                pipe.send(RunStep(doing=JUDGING, seconds=behind, version=runner.version))
                 run = runner.watched(run)
                 if settings.versions:
                     most = _REACHING + run.state.total() / _ACCOUNTED
-                    pipe.send(Step(doing=ACCOUNTING, seconds=most, version=runner.version))
+                    pipe.send(RunStep(doing=ACCOUNTING, seconds=most, version=runner.version))
                     run = runner.account(run)
                 pipe.send(run)
             except IsolangError as error:
@@ -478,7 +478,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
                     traceback.print_exc()
                 known = blamed(error, target)
                 pipe.send(
-                    Failed(why=str(known or f"{type(error).__name__}: {error}"), ours=not known)
+                    Failed(why=str(known or f"{type(error).__name__}: {error}"), internal=not known)
                 )
             pipe.send(Ready(left=_removed(runner)))
     finally:
@@ -508,7 +508,7 @@ def _owned(target: Target, owner: str) -> Target:
     return target
 
 
-def _tested(settings: Settings) -> tuple[Checked, ...]:
+def _tested(settings: Settings) -> tuple[AdapterCheck, ...]:
     runner = Runner(settings)
     target = runner.target
     target.lists = frozenset(LISTS)
@@ -545,7 +545,7 @@ class _Showing:
     def __init__(self, pipe: Connection, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
 
-    def __call__(self, state: State) -> None:
+    def __call__(self, state: RunState) -> None:
         if os.getppid() != self._parent:
             raise KeyboardInterrupt
         self._pipe.send(state)

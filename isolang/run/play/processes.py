@@ -15,14 +15,14 @@ from multiprocessing.synchronize import Event
 from typing import Final
 
 from isolang.run.play.clients import ENDING, Clients, Share
-from isolang.run.play.state import State
+from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
 
 _TELLING: Final = 0.1  # seconds between two reports of a child
 _ENDING: Final = ENDING + 1.0  # seconds for a child to end its last transactions
 
 
-class Children:
+class ClientProcesses:
     """The processes of a run."""
 
     def __init__(self, clients: Clients, count: int) -> None:
@@ -44,9 +44,9 @@ class Children:
             saying.close()
             self._said.append(said)
             self._children.append(child)
-        self._states: dict[int, State] = {}
+        self._states: dict[int, RunState] = {}
 
-    def listen(self) -> list[State]:
+    def listen(self) -> list[RunState]:
         """Take what they have said: how it goes in each of them.
 
         Raises:
@@ -60,7 +60,7 @@ class Children:
                 continue
         return list(self._states.values())
 
-    def end(self) -> list[State]:
+    def end(self) -> list[RunState]:
         """End them, and take the last they say.
 
         Raises:
@@ -77,11 +77,11 @@ class Children:
             child.join(max(0.0, until - time.monotonic()))
             if child.is_alive():
                 child.kill()
-                state = self._states.setdefault(number, State())
+                state = self._states.setdefault(number, RunState())
                 state.hung += (f"process {number + 1} of the clients, which does not answer",)
         return list(self._states.values())
 
-    def _take(self, number: int, what: State | str) -> None:
+    def _take(self, number: int, what: RunState | str) -> None:
         if isinstance(what, str):
             raise TargetError(what)
         self._states[number] = what

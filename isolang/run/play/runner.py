@@ -20,12 +20,12 @@ from isolang.run.play.blame import blamed
 from isolang.run.play.clients import ENDING, Clients
 from isolang.run.play.faults import Nemesis, check_faults
 from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import At, mix_of
+from isolang.run.play.level_mix import TransactionLevel, mix_of
 from isolang.run.play.live import Watcher
 from isolang.run.play.phases import plan_of
-from isolang.run.play.processes import Children
+from isolang.run.play.processes import ClientProcesses
 from isolang.run.play.selftest import LISTS, require, selftest_of
-from isolang.run.play.state import Run, State
+from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
@@ -62,7 +62,9 @@ class Runner:
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
         self._watcher: Watcher | None = None
-        self._left: list[tuple[Script, list[At]]] = []  # for which there was no time at first
+        self._left: list[
+            tuple[Script, list[TransactionLevel]]
+        ] = []  # for which there was no time at first
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
@@ -111,7 +113,7 @@ class Runner:
 
     def run(
         self,
-        show: Callable[[State], None] = lambda state: None,
+        show: Callable[[RunState], None] = lambda state: None,
         *,
         began: Callable[[Path], None] = lambda path: None,
     ) -> Run:
@@ -220,7 +222,7 @@ class Runner:
         clients: Clients,
         recorder: Recorder,
         watcher: Watcher,
-        show: Callable[[State], None],
+        show: Callable[[RunState], None],
     ) -> None:
         try:
             self._play_scripts(clients, recorder, show)
@@ -231,7 +233,7 @@ class Runner:
             return
         children, nemesis, beside = None, None, None
         if self.settings.processes > 1:
-            children = Children(clients, self.settings.processes)
+            children = ClientProcesses(clients, self.settings.processes)
         else:
             clients.start()
             nemesis = self._nemesis(clients, recorder)
@@ -258,7 +260,7 @@ class Runner:
                 beside.join(ENDING)
 
     def _play_scripts(
-        self, clients: Clients, recorder: Recorder, show: Callable[[State], None]
+        self, clients: Clients, recorder: Recorder, show: Callable[[RunState], None]
     ) -> None:
         """Play the scripts one after the other; where others follow, until a part of the time."""
         random = Random(f"{self.settings.seed}/scripts")
@@ -274,7 +276,11 @@ class Runner:
         state.unplayed = tuple(script.name for script, _ in self._left)
 
     def _play_script(
-        self, clients: Clients, recorder: Recorder, script: Script, levels: Sequence[At]
+        self,
+        clients: Clients,
+        recorder: Recorder,
+        script: Script,
+        levels: Sequence[TransactionLevel],
     ) -> None:
         played = interleave(
             script.on_its_keys(),
@@ -302,8 +308,8 @@ class Runner:
         self,
         clients: Clients,
         watcher: Watcher,
-        show: Callable[[State], None],
-        children: Children | None,
+        show: Callable[[RunState], None],
+        children: ClientProcesses | None,
         nemesis: Nemesis | None,
     ) -> None:
         settings, state = self.settings, clients.state
@@ -373,7 +379,7 @@ class Runner:
         )
 
 
-def run(settings: Settings, show: Callable[[State], None] = lambda state: None) -> Run:
+def run(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
     """Run a workload on a database, and give what was recorded.
 
     Args:

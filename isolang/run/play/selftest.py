@@ -45,7 +45,7 @@ from isolang.run.play.interleave import interleave
 from isolang.run.play.level_mix import Mix
 from isolang.run.play.transaction import as_written, driver_for, play
 from isolang.run.record.recorder import Recorder
-from isolang.run.target import Asked, Client, Level, Swapping, Target, TargetError
+from isolang.run.target import Client, Level, ReportsLevel, Swapping, Target, TargetError
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -59,7 +59,7 @@ _VISIBLE: Final = 5.0  # seconds until a commit is visible to everybody
 _STEPS: Final = frozenset({"conversations"})
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class AdapterCheck(Struct, frozen=True, kw_only=True):
     """What one check found.
 
     Attributes:
@@ -86,7 +86,7 @@ class SelfTest(Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     target: str
     level: str
-    checks: tuple[Checked, ...]
+    checks: tuple[AdapterCheck, ...]
 
 
 class Failing(Exception):  # noqa: N818 - a finding
@@ -101,7 +101,7 @@ class NotPlayed(Exception):  # noqa: N818 - no fault
     """The target lacks what the check needs."""
 
 
-def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[Checked, ...]:
+def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a database at the level of a run; of a mix, at each of its levels.
 
     Args:
@@ -131,7 +131,7 @@ def selftest(
     *,
     beside: Sequence[Level] = (),
     only: str = "",
-) -> tuple[Checked, ...]:
+) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a database at one of its levels.
 
     Args:
@@ -158,7 +158,7 @@ def selftest(
     return tuple(found)
 
 
-def require(found: Sequence[Checked], target: Target) -> tuple[str, ...]:
+def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
     """Raise if a check failed; give what is doubtful, a sentence each.
 
     Raises:
@@ -174,23 +174,23 @@ def require(found: Sequence[Checked], target: Target) -> tuple[str, ...]:
     return tuple(f"self-test: {one.name}: {one.why}" for one in found if one.outcome == "doubtful")
 
 
-def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Checked:
+def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> AdapterCheck:
     try:
         check(bench)
     except Failing as failing:
-        return Checked(name=name, outcome="failed", why=str(failing))
+        return AdapterCheck(name=name, outcome="failed", why=str(failing))
     except Doubtful as doubtful:
-        return Checked(name=name, outcome="doubtful", why=str(doubtful))
+        return AdapterCheck(name=name, outcome="doubtful", why=str(doubtful))
     except NotPlayed as lacking:
-        return Checked(name=name, outcome="not played", why=str(lacking))
+        return AdapterCheck(name=name, outcome="not played", why=str(lacking))
     except Exception as error:
         said = error if isinstance(error, IsolangError) else blamed(error, bench.target) or error
         what = " ".join(str(said).split()) or type(error).__name__
-        return Checked(name=name, outcome="failed", why=what)
-    return Checked(name=name, outcome="passed")
+        return AdapterCheck(name=name, outcome="failed", why=what)
+    return AdapterCheck(name=name, outcome="passed")
 
 
-class Seen(Struct, frozen=True):
+class PlayedTransaction(Struct, frozen=True):
     """What was recorded of a transaction."""
 
     outcome: Outcome
@@ -260,7 +260,9 @@ class Bench:
             if one in self.target.lacks:
                 raise NotPlayed(f"the target lacks {one}")
 
-    def play(self, *program: Operation, by: str = "first", client: Client | None = None) -> Seen:
+    def play(
+        self, *program: Operation, by: str = "first", client: Client | None = None
+    ) -> PlayedTransaction:
         """Play one transaction, by the client of a name or a given one."""
         with self.recorder() as recorder:
             outcome, error = play(
@@ -321,7 +323,9 @@ class Bench:
         one = " or ".join(_plain(value) for value in expected)
         raise Failing(f"another client reads {found}, expected {one}")
 
-    def together(self, programs: Sequence[Program], schedule: Sequence[int]) -> tuple[Seen, ...]:
+    def together(
+        self, programs: Sequence[Program], schedule: Sequence[int]
+    ) -> tuple[PlayedTransaction, ...]:
         """Play transactions step by step, each by a client of its own.
 
         Raises:
@@ -343,7 +347,7 @@ class Bench:
                 raise Failing(f"without a conflict the outcome is unknown: {one.error}")
         self._judge(history)
         return tuple(
-            Seen(one.outcome, tuple(map(tuple, ops[session].ops)), one.error)
+            PlayedTransaction(one.outcome, tuple(map(tuple, ops[session].ops)), one.error)
             for session, one in zip(sorted(ops), played, strict=True)
         )
 
@@ -366,9 +370,9 @@ class Bench:
 _ROWS: Final = ": does the adapter count the rows that a statement changed?"
 
 
-def _seen(history: History, outcome: Outcome, error: Exception | None) -> Seen:
+def _seen(history: History, outcome: Outcome, error: Exception | None) -> PlayedTransaction:
     ops = tuple(tuple(op) for one in history.transactions() for op in one.ops)
-    return Seen(outcome, ops, "" if error is None else " ".join(str(error).split()))
+    return PlayedTransaction(outcome, ops, "" if error is None else " ".join(str(error).split()))
 
 
 def _value(op: Sequence[Any]) -> object:
@@ -511,7 +515,7 @@ def _swap(b: Bench) -> None:
 def _level(b: Bench) -> None:
     b.needs("conversations")
     client = b.client()
-    if not isinstance(client, Asked):
+    if not isinstance(client, ReportsLevel):
         raise NotPlayed("the database cannot be asked")
     for level in (b.level, *b.beside, b.level):
         client.begin(level.name)

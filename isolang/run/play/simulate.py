@@ -14,7 +14,7 @@ from isolang.run.outcome import RolledBack
 from isolang.run.play.transaction import perform, told
 from isolang.run.target import TargetError
 from isolang.run.targets.memory import Memory, MemoryClient
-from isolang.run.workloads import Shape, Source, Workload, workload_named
+from isolang.run.workloads import ProgramSource, Shape, Workload, workload_named
 
 RULES: Final = {
     "strict-serializable": "serializable",
@@ -55,7 +55,7 @@ def simulate(
     target.setup(workload.registers, workload.lists)
     draw, values, clock = Random(f"{seed}/order").random, count(1), count()
     clients = [
-        _Client(number, target.connect(), Source(seed, number, values))
+        _Client(number, target.connect(), ProgramSource(seed, number, values))
         for number in range(sessions)
     ]
     ended: list[Transaction] = []
@@ -77,7 +77,7 @@ def simulate(
 class _Client:
     """A client, and its open transaction; it notes what the transaction does, as a recorder."""
 
-    def __init__(self, number: int, client: MemoryClient, source: Source) -> None:
+    def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
         self.until = 0  # it goes on when this many transactions have ended
         self._number, self._client, self._source = number, client, source

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from isolang.run.outcome import BadAnswer, Outcome
 from isolang.run.play.level_mix import Mix
-from isolang.run.play.live import Look
+from isolang.run.play.live import LiveVerdict
 from isolang.run.settings import Settings
 from isolang.run.target import Level
 
@@ -20,7 +20,7 @@ SHORT: Final = 1.0  # seconds of silence where connections were refused besides
 LONG: Final = 5.0  # and where not
 
 
-class State(Struct, kw_only=True):
+class RunState(Struct, kw_only=True):
     """How a run goes.
 
     Attributes:
@@ -58,7 +58,7 @@ class State(Struct, kw_only=True):
     workload: str = ""
     errors: Counter[str] = field(default_factory=Counter)
     faults: dict[str, int] = field(default_factory=dict)
-    look: Look | None = None
+    look: LiveVerdict | None = None
     played: Counter[str] = field(default_factory=Counter)
     ran_at: Counter[str] = field(default_factory=Counter)
     bad: Counter[str] = field(default_factory=Counter)
@@ -122,7 +122,7 @@ class State(Struct, kw_only=True):
         gone = self.refused > max(self.answered, self.began)
         return gone or self.silent >= (SHORT if self.refused else LONG)
 
-    def add_up(self, parts: Sequence[State]) -> None:
+    def add_up(self, parts: Sequence[RunState]) -> None:
         """Count what was counted in parts, by processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
@@ -160,13 +160,13 @@ class Run(Struct, frozen=True, kw_only=True):
     mix: Mix
     claims: str
     path: Path
-    state: State
+    state: RunState
     seconds: float
     interrupted: bool = False
     planned: tuple[str, ...] = ()
     left: str = ""
     notes: tuple[str, ...] = ()
-    watched: Look | None = None
+    watched: LiveVerdict | None = None
 
     @property
     def level(self) -> Level:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from isolang.run.judge.judge import judge
 from isolang.run.play.level_mix import mix_of
 from isolang.run.play.player import Player
-from isolang.run.play.state import State
+from isolang.run.play.state import RunState
 from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.targets import target_named
@@ -22,7 +22,7 @@ from isolang.run.targets import target_named
 TRANSACTIONS: Final = 2000  # of a trial, where no other number is asked for
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class WorkloadResult(Struct, frozen=True, kw_only=True):
     """What one workload found.
 
     Attributes:
@@ -76,7 +76,7 @@ class Effectiveness(Struct, frozen=True, kw_only=True):
     transactions: int
     sessions: int
     seed: int
-    rows: tuple[Row, ...]
+    rows: tuple[WorkloadResult, ...]
 
 
 def effectiveness(
@@ -84,7 +84,7 @@ def effectiveness(
     workloads: Sequence[str],
     seconds: float,
     *,
-    show: Callable[[State], None] = lambda state: None,
+    show: Callable[[RunState], None] = lambda state: None,
 ) -> Effectiveness:
     """Play trials of each workload for equal shares of the time.
 
@@ -133,8 +133,8 @@ def _trials(
     player: Player,
     target: Target,
     seconds: float,
-    show: Callable[[State], None],
-) -> tuple[Row, str]:
+    show: Callable[[RunState], None],
+) -> tuple[WorkloadResult, str]:
     trials, committed, total, aborted = 0, 0, 0, 0
     playing = judging = 0.0
     first: list[int] = []
@@ -156,7 +156,7 @@ def _trials(
         if judged.first and judged.verdict.certified:
             first.append(judged.first)
             anomalies[judged.anomaly] += 1
-    row = Row(
+    row = WorkloadResult(
         workload=settings.workload,
         trials=trials,
         violations=len(first),

@@ -16,7 +16,7 @@ from isolang.run.judge.judge import Judged, judge
 from isolang.run.play.level_mix import mix_of
 from isolang.run.play.player import Player
 from isolang.run.play.runner import Runner
-from isolang.run.play.state import Run, State, nothing_committed
+from isolang.run.play.state import Run, RunState, nothing_committed
 from isolang.run.settings import Settings
 from isolang.run.target import Target, TargetError
 from isolang.run.targets import target_named
@@ -117,7 +117,7 @@ def survey(
     workloads: Sequence[str] = ALL,
     *,
     pages: bool = False,
-    show: Callable[[State], None] = lambda state: None,
+    show: Callable[[RunState], None] = lambda state: None,
     done: Callable[[Cell, Survey], None] = lambda cell, so_far: None,
 ) -> Survey:
     """Play workloads at the levels of a database, and judge each run.
@@ -195,7 +195,7 @@ def _unplayed(
 
 
 def _cell(
-    settings: Settings, player: Player, *, pages: bool, show: Callable[[State], None]
+    settings: Settings, player: Player, *, pages: bool, show: Callable[[RunState], None]
 ) -> tuple[Cell, Run | None]:
     """Play and judge one cell; also gives the run, if there was one."""
     target = target_named(settings.target, prefix=settings.prefix)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 from msgspec import Struct
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.families.request_lines import Talk, Unclear
+from isolang.run.families.request_lines import ClientProgram, UnclearAnswer
 from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
@@ -53,10 +53,10 @@ class Hello(Struct, frozen=True, kw_only=True):
 @cache
 def hello_of(command: str) -> Hello:
     """Start a program, and ask it what it can do; what it says is remembered."""
-    talk = Talk(command)
+    talk = ClientProgram(command)
     try:
         return _hello(talk.ask("hello", within=_HELLO))
-    except (Unclear, BadAnswer, RolledBack, TargetError, OSError) as error:
+    except (UnclearAnswer, BadAnswer, RolledBack, TargetError, OSError) as error:
         return Hello(problem=" ".join(str(error).split()))
     finally:
         talk.close()
@@ -100,7 +100,7 @@ class Exec(BaseTarget):
     """A program."""
 
     name: ClassVar = "exec"
-    _admin: Talk | None = None
+    _admin: ClientProgram | None = None
 
     @property
     def _hello(self) -> Hello:
@@ -126,7 +126,7 @@ class Exec(BaseTarget):
             raise TargetError("exec: no program (expected one); isocheck run exec:'./my-client'")
         if self._hello.problem:
             raise TargetError(f"{self.address}: no answer to hello: {self._hello.problem}")
-        self._admin = Talk(self.address.database)
+        self._admin = ClientProgram(self.address.database)
 
     def version(self) -> str:
         return self._hello.name or str(self.address)
@@ -143,11 +143,11 @@ class Exec(BaseTarget):
         assert self._admin is not None
         try:
             self._admin.ask(do, within=_MAKING, **keys)
-        except (Unclear, RolledBack, BadAnswer) as error:
+        except (UnclearAnswer, RolledBack, BadAnswer) as error:
             raise TargetError(f"{self.address}: {do}: {error}") from None
 
     def connect(self) -> WholeClient | StepClient:
-        talk = Talk(self.address.database)
+        talk = ClientProgram(self.address.database)
         kind = StepClient if self._hello.steps else WholeClient
         return kind(talk, self.lists)
 
@@ -182,7 +182,7 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
 class _ExecClient(BaseClient):
     """A running program."""
 
-    def __init__(self, talk: Talk, lists: Container[str]) -> None:
+    def __init__(self, talk: ClientProgram, lists: Container[str]) -> None:
         self.talk, self.lists = talk, lists
 
     def usable(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.families.versioned_store import Changes, Versions
+from isolang.run.families.versioned_store import Changes, VersionedStore
 from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
@@ -32,7 +32,7 @@ class Memory(BaseTarget):
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         first = dict.fromkeys(registers) | {key: [] for key in lists}
-        self.versions = Versions(first)
+        self.versions = VersionedStore(first)
 
     def connect(self) -> MemoryClient:
         return MemoryClient(self)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from isolang.run.adapter import Served, package
 from isolang.run.drivers.postgres import DRIVER, outcome_of
-from isolang.run.drivers.postgres_log import Log
+from isolang.run.drivers.postgres_log import PostgresLog
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
 from isolang.run.record.database_log import Installed, put_account, said_of
@@ -103,7 +103,7 @@ class Postgres(Served, SqlTarget):
     spoken_by: ClassVar = ("psycopg", "postgres")
 
     ordered: ClassVar = False  # the log tells the order, afterwards
-    log: Log | None = None
+    log: PostgresLog | None = None
 
     def _compile(self) -> None:
         if self.tells_versions:
@@ -176,7 +176,7 @@ class Postgres(Served, SqlTarget):
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
         if self.tells_versions:
-            self.log = Log(self._connect_to_log, self.name)
+            self.log = PostgresLog(self._connect_to_log, self.name)
 
     def _connect_to_log(self) -> Any:
         connection = self.open(direct=True)

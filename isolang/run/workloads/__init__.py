@@ -12,9 +12,9 @@ from typing import Final
 
 from isolang.errors import TargetError, none_of
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import Source, Workload
+from isolang.run.workloads.workload import ProgramSource, Workload
 
-__all__ = ["NAMES", "Shape", "Source", "Workload", "workload_named"]
+__all__ = ["NAMES", "ProgramSource", "Shape", "Workload", "workload_named"]
 
 _HOME: Final = {
     "pairs": "pairs:Pairs",

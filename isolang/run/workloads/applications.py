@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from isolang.run.operation import Operation, Program, Read, Write
 from isolang.run.settings import Shape
 from isolang.run.workloads.invariants import OPENING
-from isolang.run.workloads.workload import CONVERSATIONS, Source, Workload
+from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload
 
 Steps = Generator[Operation, Any, None]
 
@@ -33,7 +33,7 @@ class SmallBank(Workload):
             f"{table}/{i}/balance" for table in ("checking", "savings") for i in range(self.keys)
         )
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         one, other = self.keys_of(source, 2)
         checking, savings = f"checking/{one}/balance", f"savings/{one}/balance"
         amount = source.random.randint(1, 20)
@@ -89,7 +89,7 @@ class Twitter(Workload):
             *(f"follow/{i}/{j}" for i in users for j in range(self.followed)),
         )
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         user, share = self.key(source), source.random.random()
         if share < 0.3:
             return self._tweet(user, source.value())
@@ -126,7 +126,7 @@ class Rubis(Workload):
               for column in ("price", "bids", "quantity")),
         )  # fmt: skip
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         item, share = self.key(source), source.random.random()
         user = source.random.randrange(self._users)
         price, bids = f"item/{item}/price", f"item/{item}/bids"
@@ -166,7 +166,7 @@ class Tpcc(Workload):
               for c in ("customer", "carrier")),
         )  # fmt: skip
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         random = source.random
         share, district = random.random(), random.randrange(self.districts)
         number = random.randrange(self.keys // 10)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED, Abort, Operation, Program, Read, Swap, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import CONVERSATIONS, Source, Workload, numbered
+from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload, numbered
 
 OPENING = 100  # the balance that an account has which nobody has written
 
@@ -22,7 +22,7 @@ class LongFork(Workload):
         super().__init__(shape)
         self.registers = self._names = numbered("f", self.keys)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         key = self.key(source)
         if source.random.random() < 0.5:
             return (Write(self._names[key], source.value()),)
@@ -42,7 +42,7 @@ class Bank(Workload):
         super().__init__(shape)
         self.registers = self._names = numbered("account", self.keys)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         if source.random.random() < 0.3:
             return tuple(Read(name) for name in self._names)
         one, other = (self._names[key] for key in self.keys_of(source, 2))
@@ -69,7 +69,7 @@ class Counter(Workload):
         super().__init__(shape)
         self.registers = self._names = numbered("n", self.keys)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         return self._increment(self._names[self.key(source)])
 
     def _increment(self, key: str) -> Generator[Operation, Any, None]:
@@ -91,7 +91,7 @@ class CompareAndSet(Workload):
         super().__init__(shape)
         self.registers = self._names = numbered("r", self.keys)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         name, random = self._names[self.key(source)], source.random
         kind = random.random()
         if kind < 0.25:

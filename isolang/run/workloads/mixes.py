@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from isolang.run.operation import Append, Operation, Program, Read, Scan, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import Source, Workload, chooser, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, chooser, numbered
 
 
 class ListAppend(Workload):
@@ -25,7 +25,7 @@ class ListAppend(Workload):
         self.lists = self._lists = numbered("list", self.keys * self.lives)
         self._appends = [0] * self.keys
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         random, found = source.random, list[Operation]()
         for _ in range(random.randint(1, self.operations)):
             key = self.key(source)
@@ -49,16 +49,16 @@ class Registers(Workload):
         super().__init__(shape)
         self.registers = self._names = numbered("x", self.keys)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         return tuple(
             self._operation(source) for _ in range(source.random.randint(1, self.operations))
         )
 
-    def _operation(self, source: Source) -> Operation:
+    def _operation(self, source: ProgramSource) -> Operation:
         name = self._names[self.key(source)]
         return self.of(source, name, reads=source.random.random() < self.reads)
 
-    def of(self, source: Source, name: str, *, reads: bool) -> Operation:
+    def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
         """A read or a write of a key."""
         return Read(name) if reads else Write(name, source.value())
 
@@ -69,7 +69,7 @@ class ReadModifyWrite(Registers):
     name: ClassVar = "rmw"
     default: ClassVar = Shape(keys=30, operations=4, distribution="zipfian")
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         found: list[Operation] = []
         for key in self.keys_of(source, source.random.randint(1, max(1, self.operations // 2))):
             found.append(Read(self._names[key]))
@@ -84,7 +84,7 @@ class Mini(Registers):
     name: ClassVar = "mini"
     default: ClassVar = Shape(keys=100)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         random = source.random
         names = [self._names[key] for key in self.keys_of(source, random.choice((1, 2, 2)))]
         reads: list[Operation] = [Read(name) for name in names]
@@ -98,7 +98,7 @@ class General(Registers):
     name: ClassVar = "general"
     default: ClassVar = Shape(keys=100, operations=20)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         share = source.random.random()
         names = [self._names[self.key(source)] for _ in range(self.operations)]
         if share < 0.2:
@@ -115,7 +115,7 @@ class _Blind(Registers):
     default: ClassVar = Shape(keys=2000, operations=8)
     readers: ClassVar = 0.5
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         reads = source.random.random() < self.readers
         keys = self.keys_of(source, self.operations)
         return tuple(self.of(source, self._names[key], reads=reads) for key in keys)
@@ -168,7 +168,7 @@ class BlindRanges(_Blind):
     name: ClassVar = "blindw-rw+"
     needs: ClassVar = frozenset({"range reads"})
 
-    def of(self, source: Source, name: str, *, reads: bool) -> Operation:
+    def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
         if reads and source.random.random() < 0.5:
             start = source.random.randrange(max(1, self.keys - 9))
             return Scan(self._names[start : start + 10])
@@ -186,7 +186,7 @@ class Ycsb(Registers):
         super().__init__(shape)
         self._value = chooser("zipfian", 100, 0.5)
 
-    def of(self, source: Source, name: str, *, reads: bool) -> Operation:
+    def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
         number = int(name[1:])
         if not reads and number < self.repeated * self.keys:
             return Write(name, 1 + self._value(source.random))

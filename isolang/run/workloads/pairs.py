@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from isolang.run.operation import Program, Read, Wait, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import Source, Workload, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 
 class Pairs(Workload):
@@ -27,7 +27,7 @@ class Pairs(Workload):
         self._a, self._b = numbered("a", self.keys), numbered("b", self.keys)
         self.registers = (*self._a, *self._b)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         pair = self.key(source)
         one, other = self._a[pair], self._b[pair]
         # Of ten clients and a share of 0.4 the third, fifth, eighth and tenth.

@@ -20,7 +20,7 @@ from isolang.run.operation import (
     Write,
 )
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import Source, Workload, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 _WIDTH: Final = 1_000_000_000  # values of a group
 _ROWS: Final = 10  # of a pair of groups
@@ -43,17 +43,17 @@ class _Groups(Workload):
             Select(group * _WIDTH, (group + 1) * _WIDTH - 1) for group in range(2 * self.pairs)
         ]
 
-    def groups(self, source: Source) -> tuple[int, int]:
+    def groups(self, source: ProgramSource) -> tuple[int, int]:
         """The groups of a pair, either first."""
         first = 2 * (self.key(source) % self.pairs)
         return (first, first + 1) if source.random.random() < 0.5 else (first + 1, first)
 
-    def row(self, source: Source, group: int) -> str:
+    def row(self, source: ProgramSource, group: int) -> str:
         """A row that belongs to the pair of a group."""
         rows = self._rows[group // 2]
         return rows[int(source.random.random() * len(rows))]
 
-    def value(self, source: Source, group: int) -> int:
+    def value(self, source: ProgramSource, group: int) -> int:
         """A value of a group that nobody else writes."""
         return group * _WIDTH + source.value()
 
@@ -67,7 +67,7 @@ class PairsPred(_Groups):
 
     name: ClassVar = "pairs-pred"
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         one, other = self.groups(source)
         return (self.select(one), Write(self.row(source, one), self.value(source, other)))
 
@@ -77,13 +77,13 @@ class BlindPred(_Groups):
 
     name: ClassVar = "blindw-pred"
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         count = source.random.randint(1, self.operations)
         if source.random.random() < self.reads:
             return tuple(self.select(self.groups(source)[0]) for _ in range(count))
         return self._write(source, count)
 
-    def _write(self, source: Source, count: int) -> Generator[Operation, Any, None]:
+    def _write(self, source: ProgramSource, count: int) -> Generator[Operation, Any, None]:
         for _ in range(count):
             one, other = self.groups(source)
             if source.random.random() < 0.5:
@@ -102,10 +102,10 @@ class InsertDeletePred(_Groups):
         super().__init__(shape)
         self.registers = ()
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         return self._touch(source)
 
-    def _touch(self, source: Source) -> Generator[Operation, Any, None]:
+    def _touch(self, source: ProgramSource) -> Generator[Operation, Any, None]:
         group, other = self.groups(source)
         found = yield self.select(group)
         if found and source.random.random() < 0.5:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED, Delete, Insert, Operation, Program, Read, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import Source, Workload, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 
 class InsertDelete(Workload):
@@ -25,11 +25,11 @@ class InsertDelete(Workload):
         super().__init__(shape)
         self.registers = self._rows = numbered("row", self.keys)
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         keys = [self._rows[key] for key in self.keys_of(source, self.operations)]
         return self._touch(source, keys[: source.random.randint(1, len(keys))])
 
-    def _touch(self, source: Source, keys: list[str]) -> Generator[Operation, Any, None]:
+    def _touch(self, source: ProgramSource, keys: list[str]) -> Generator[Operation, Any, None]:
         for key in keys:
             found = yield Read(key)
             if found == DELETED:

@@ -15,7 +15,7 @@ from isolang.run.settings import Distribution, Shape
 CONVERSATIONS: Final = frozenset({"conversations"})
 
 
-class Source:
+class ProgramSource:
     """The random choices of one client.
 
     Attributes:
@@ -74,18 +74,18 @@ class Workload:
         self.registers: tuple[str, ...] = ()
         self.lists: tuple[str, ...] = ()
 
-    def program(self, source: Source) -> Program:
+    def program(self, source: ProgramSource) -> Program:
         """Make a client's next transaction."""
         raise NotImplementedError
 
-    def key(self, source: Source) -> int:
+    def key(self, source: ProgramSource) -> int:
         """Choose the number of a key."""
         chosen = self._choose(source.random)
         if self.rotate:
             chosen += source.made // self.rotate * 7919
         return chosen % self.keys
 
-    def keys_of(self, source: Source, count: int) -> list[int]:
+    def keys_of(self, source: ProgramSource, count: int) -> list[int]:
         """Choose this many different keys; all, if there are fewer."""
         found: dict[int, None] = {}
         count = min(count, self.keys)

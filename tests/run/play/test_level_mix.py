@@ -16,7 +16,7 @@ import isolang
 from isolang.run.judge.judge import judge
 from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import At, mix_of
+from isolang.run.play.level_mix import TransactionLevel, mix_of
 from isolang.run.play.runner import Runner
 from isolang.run.play.selftest import selftest
 from isolang.run.record.recorder import Recorder
@@ -82,7 +82,7 @@ def test_shares_are_kept():
         return [mix.draw(random) for _ in range(4000)]
 
     assert drawn() == drawn()
-    assert 0.22 < Counter(drawn())[At("serializable", "ser")] / 4000 < 0.28
+    assert 0.22 < Counter(drawn())[TransactionLevel("serializable", "ser")] / 4000 < 0.28
 
 
 def test_a_run_at_two_levels(tmp_path):
@@ -174,7 +174,7 @@ def between(last, schedule, target, path):
             schedule,
             target=target,
             level=[
-                At("serializable", "ser"), At("read committed", "pl-2"), At("serializable", "ser"),
+                TransactionLevel("serializable", "ser"), TransactionLevel("read committed", "pl-2"), TransactionLevel("serializable", "ser"),
             ],
             recorder=recorder,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from isolang.run.play.runner import Runner
 from isolang.run.settings import Settings
 from isolang.run.target import TargetError
 from isolang.run.targets import target_named
-from isolang.run.workloads import NAMES, Shape, Source, workload_named
+from isolang.run.workloads import NAMES, ProgramSource, Shape, workload_named
 
 
 @pytest.mark.parametrize("workload", NAMES)
@@ -53,7 +53,7 @@ def test_equal_seeds_give_equal_transactions(workload):
 
     def made():
         one = workload_named(workload, Shape(keys=30))
-        source = Source(7, 3, iter(range(10**9)))
+        source = ProgramSource(7, 3, iter(range(10**9)))
         programs = [one.program(source) for _ in range(20)]
         return [p if isinstance(p, tuple) else next(p) for p in programs]
 

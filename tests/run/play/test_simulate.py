@@ -9,13 +9,13 @@ import pytest
 from support.cli import run_here
 
 import isolang
-from isolang.run.families.versioned_store import Changes, Versions
+from isolang.run.families.versioned_store import Changes, VersionedStore
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.play.simulate import simulate
 from isolang.run.target import TargetError
 from isolang.run.workloads import NAMES, Shape, workload_named
-from isolang.run.workloads.workload import Source
+from isolang.run.workloads.workload import ProgramSource
 
 
 @pytest.mark.parametrize("workload", NAMES)
@@ -45,7 +45,7 @@ def test_a_weaker_rule_gives_its_level_and_no_more(rule, level, stronger):
 def test_a_row_that_is_new_in_what_was_scanned(read):
     """COMMIT refuses at serializable who scanned without it, and at snapshot isolation does not."""
     for level, refused in (("serializable", True), ("snapshot", False)):
-        versions = Versions({"a": 1, "b": None})
+        versions = VersionedStore({"a": 1, "b": None})
         reader, writer = Changes(versions, level), Changes(versions, level)
         assert read(reader)["a"] == 1
         writer.write("m", 5)
@@ -59,7 +59,7 @@ def test_a_row_that_is_new_in_what_was_scanned(read):
 
 def test_rows_by_their_values():
     """Newest ones, those of a moment, and own ones; gone ones never."""
-    versions = Versions({"a": 1, "b": 2, "c": None})
+    versions = VersionedStore({"a": 1, "b": 2, "c": None})
     old = Changes(versions, "snapshot")
     new = Changes(versions, "read committed")
     other = Changes(versions, "snapshot")
@@ -110,7 +110,7 @@ def test_two_accounts_are_two_however_few_there_are(workload, keys):
 def test_as_many_keys_are_chosen_as_were_asked_for(distribution):
     """All of them, if there are fewer."""
     workload = workload_named("smallbank", Shape(keys=40, distribution=distribution))
-    source = Source(1, 0, count())
+    source = ProgramSource(1, 0, count())
     for wanted in (1, 2, 39, 40, 50):
         chosen = workload.keys_of(source, wanted)
         assert len(set(chosen)) == len(chosen) == min(wanted, 40)

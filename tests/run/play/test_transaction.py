@@ -13,7 +13,7 @@ from isolang.run.outcome import Driver, RolledBack, classify
 from isolang.run.play.transaction import perform, planned, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.workloads.invariants import Bank, Counter
-from isolang.run.workloads.workload import Source
+from isolang.run.workloads.workload import ProgramSource
 
 
 class Registers:
@@ -122,7 +122,7 @@ def test_a_row_that_reads_as_deleted_ends_the_transaction(tmp_path, workload):
     """A dirty read may find a row deleted in mid-update: nothing is reckoned with, and no error."""
     made = workload(workload.default)
     client = Registers(dict.fromkeys(made.registers, DELETED))
-    source = Source(0, 0, count(1))
+    source = ProgramSource(0, 0, count(1))
     driver = Driver(
         commit=lambda client: client.commit(),
         rollback=lambda client: client.rollback(),

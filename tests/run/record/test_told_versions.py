@@ -8,7 +8,7 @@ import pytest
 from support.servers import started
 
 import isolang
-from isolang.run.drivers.postgres_log import Log, change_of
+from isolang.run.drivers.postgres_log import PostgresLog, change_of
 from isolang.run.operation import DELETED, Delete, Insert, Read, Undone, Write
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
@@ -44,7 +44,7 @@ def target(server):
 @pytest.fixture
 def log(server):
     """Its log, from here on."""
-    log = Log(server._connect_to_log, "test")
+    log = PostgresLog(server._connect_to_log, "test")
     yield log
     log.close()
 
@@ -133,11 +133,11 @@ def gone(server):
 
 def test_the_slot_goes_with_its_connection(server):
     """Whether it is closed or killed: a slot that stayed would fill the disk."""
-    log = Log(server._connect_to_log, "test")
+    log = PostgresLog(server._connect_to_log, "test")
     assert slots(server) == [(log._slot,)]
     log.close()
     assert gone(server)
-    log = Log(server._connect_to_log, "test")
+    log = PostgresLog(server._connect_to_log, "test")
     sql(server, "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots")
     with pytest.raises(TargetError, match="the log cannot be read"):
         list(log.changes())
@@ -154,7 +154,7 @@ def test_a_role_that_may_not_is_told_what_to_grant(server):
         return connection
 
     with pytest.raises(TargetError, match="ALTER ROLE … REPLICATION"):
-        Log(connect, "test")
+        PostgresLog(connect, "test")
     assert gone(server)
 
 
@@ -163,7 +163,7 @@ def test_a_server_without_such_a_log_is_told_from_one():
     target = started("postgres")
     try:
         with pytest.raises(TargetError, match="got wal_level = replica, expected logical"):
-            Log(target._connect_to_log, "postgres")
+            PostgresLog(target._connect_to_log, "postgres")
     finally:
         target.close()
 
