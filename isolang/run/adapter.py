@@ -1,4 +1,4 @@
-"""What adapters share: the answers of a database that has nothing special to say."""
+"""Base classes of adapters: the defaults for a database without special features."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def package(name: str, extra: str) -> Any:
-    """Import the package that a database is spoken to with.
+    """Import the client package of a database.
 
     Args:
         name: its name.
-        extra: of ours, that installs it.
+        extra: the extra of isolang that installs it.
 
     Raises:
         NoDriverError: it is not installed.
@@ -37,10 +37,10 @@ def package(name: str, extra: str) -> Any:
 
 @contextmanager
 def connecting(address: Address) -> Iterator[None]:
-    """Say in a line why there is no connection.
+    """Turn whatever a connection attempt raises into one line that says why it failed.
 
     Raises:
-        TargetError: whatever was raised.
+        TargetError: the attempt failed.
     """
     try:
         yield
@@ -53,10 +53,10 @@ def connecting(address: Address) -> Iterator[None]:
 
 
 class BaseTarget:
-    """A database that needs no start and leaves nothing behind.
+    """A database that isocheck does not start, and that keeps nothing of a run.
 
     Attributes:
-        alone: whether no other process can be in its database, whatever its address is.
+        alone: whether no other process can use its database, whatever its address is.
     """
 
     alone: ClassVar[bool] = False
@@ -71,19 +71,19 @@ class BaseTarget:
         self._turns = count()
 
     def place(self, *, direct: bool) -> Address:
-        """Where to connect: clients are spread over the nodes, others come to the first."""
+        """Return the address to connect to: the nodes in turn for clients, else the first."""
         return self.address.node(0 if direct else next(self._turns))
 
     @property
     def shared(self) -> bool:
-        """Whether others may be in the database: it is no server and no file of our own."""
+        """Return whether other processes may use the database: isocheck did not create it."""
         return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
         """Start nothing."""
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Say that COMMIT was refused only where its answer said so."""
+        """Return ``aborted`` for an error before COMMIT, and for a COMMIT that rolled back."""
         refused = isinstance(error, RolledBack)
         return "aborted" if phase == "statement" or refused else "maybe"
 
@@ -91,19 +91,19 @@ class BaseTarget:
         """Remove nothing."""
 
     def clean(self) -> list[str]:
-        """Remove nothing, as no run can have left anything."""
+        """Remove nothing: no run can have left anything."""
         return []
 
     def hang_up(self) -> None:
-        """End no connection of our own, as there is none."""
+        """Close no connection: the target holds none."""
 
     def close(self) -> None:
-        """Remove what was made."""
+        """Remove what ``setup`` created."""
         self.remove()
 
 
 class Marked(BaseTarget):
-    """A database in which a run leaves a mark, where others may be in it.
+    """A database in which a run leaves a mark if other processes may use it.
 
     Attributes:
         owner: the run's name in the mark; empty until ``setup`` chooses one.
@@ -113,47 +113,47 @@ class Marked(BaseTarget):
     _owned: Ownership | None = None
 
     def own(self, connect: Callable[[], Marks]) -> None:
-        """Keep a sign of life in the mark that this run has left.
+        """Start a thread that keeps a sign of life in the mark of this run.
 
         Args:
-            connect: opens a connection to the mark that nobody else uses.
+            connect: opens a connection to the mark, for that thread alone.
         """
         self._owned = Ownership(self.owner, connect)
 
     def ownership(self, *, now: bool = False) -> Owned:
-        """Return whether what was made is still our own; of what nobody else can reach, it is."""
+        """Return whether the tables are still those of this run; without a mark they are."""
         if self._owned is None:
             return "ours"
         known = not now or self._owned.check()
         return "lost" if self._owned.lost else "ours" if known else "unknown"
 
     def disown(self) -> bool:
-        """Give no sign of life any more; false if what was made is not ours to remove.
+        """End the sign of life; return whether the tables are still this run's to remove.
 
         Raises:
-            Exception: nobody knows.
+            Exception: the mark cannot be read.
         """
         owned, self._owned = self._owned, None
         return owned is None or owned.end_with_a_look()
 
     def forsake(self) -> None:
-        """Give no sign of life any more, and ask for nothing."""
+        """End the sign of life, without a look at the mark."""
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.end()
 
 
 class Served(BaseTarget):
-    """A database whose server is started here if the address names no host.
+    """A database whose server isocheck starts if the address names no host.
 
     Attributes:
-        server: of our own, or ``None``.
-        cluster: of our own, whose first node is the server; or ``None``.
+        server: the server that isocheck started, or ``None``.
+        cluster: the started cluster, whose first node is the server; or ``None``.
         partitions: whether its network can be cut.
         proxied: whether clients connect through a proxy.
-        runs_as: the user of our own server, if we are root and there is such a user.
-        spoken_by: the package that its clients need, and the extra that installs it; empty for
-            none.
+        runs_as: the user that runs the started server, if we are root and that user exists.
+        spoken_by: the package that its clients need, and the extra that installs it; empty if
+            they need none.
     """
 
     name: ClassVar[str]
@@ -166,15 +166,15 @@ class Served(BaseTarget):
 
     @property
     def shared(self) -> bool:
-        """Whether others may be in the database: its server is not our own."""
+        """Return whether other processes may use the database: isocheck has not started it."""
         return bool(self.address.host)
 
     def start(self) -> None:
-        """Start the server if there is to be one, and connect once."""
+        """Start the server if the address names no host, and connect once."""
         if not self.address.host:
             self._require_no_name()
             if self.spoken_by:
-                package(*self.spoken_by)  # before a server is started that nobody can speak to
+                package(*self.spoken_by)  # before a server starts in vain
             from isolang.run.servers.server import Server
 
             self.server = Server(self.name, self.runs_as)
@@ -184,26 +184,26 @@ class Served(BaseTarget):
         super().start()
 
     def _require_no_name(self) -> None:
-        """Refuse to start a server of our own where the user means one that runs.
+        """Refuse to start a server if the address names something in a running one.
 
         Raises:
-            TargetError: a database or a user is named.
+            TargetError: the address names a database or a user.
         """
         a = self.address
         if a.database or a.user:
             what = f"the database {a.database!r}" if a.database else f"the user {a.user!r}"
             name = f"{a.user}@" if a.user else ""
             raise TargetError(
-                f"{a}: no host, so that a server of our own would be started, which does not have "
+                f"{a}: no host, so isocheck would start a server, which does not have "
                 f"{what}; hint: {a.kind}://{name}localhost/{a.database}, or {a.kind} alone"
             )
 
     def start_server(self, server: Server) -> None:
-        """Start a server of our own, by :mod:`isolang.run.servers`."""
+        """Start the server, by :mod:`isolang.run.servers`."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop the server, with all that is in it; else remove what was made."""
+        """Stop a started server and discard its data; else remove what ``setup`` created."""
         if self.server is None:
             super().close()
             return
@@ -214,13 +214,13 @@ class Served(BaseTarget):
 
 
 class BaseClient:
-    """A connection that is always usable, knows nothing of the others, and cannot be asked.
+    """A connection that is always usable and has no optional feature.
 
     Attributes:
-        row_version: what the database calls the version that was read or written last, where it
-            tells.
-        installed: likewise of the versions that the last COMMIT has made, by key.
-        transaction_name: what the database calls the transaction that has committed.
+        row_version: the database's name of the version that was read or written last, if it
+            reports one.
+        installed: the database's names of the versions that the last COMMIT created, by key.
+        transaction_name: the database's name of the committed transaction.
     """
 
     row_version: Any = None
@@ -228,21 +228,21 @@ class BaseClient:
     transaction_name: Any = None
 
     def resolve(self) -> Outcome:
-        """Say that nobody knows what became of a transaction."""
+        """Return ``maybe``: the outcome of the transaction cannot be found out."""
         return "maybe"
 
     def waits(self) -> bool | None:
-        """Say that nobody knows whether a statement waits for another transaction."""
+        """Return ``None``: whether a statement waits for another transaction is unknown."""
         return None
 
     def usable(self) -> bool:
-        """Say that the connection can begin another transaction."""
+        """Return true: the connection can begin another transaction."""
         return True
 
     def close(self) -> None:
         """Close nothing."""
 
-    # What the target ``lacks``: no workload that needs it is played.
+    # Features that the target ``lacks``: isocheck plays no workload that needs them.
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Refuse range reads."""

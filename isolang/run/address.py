@@ -1,4 +1,4 @@
-"""How a database is named on the command line: ``postgres``, or a URL in SQLAlchemy's syntax.
+"""Addresses of databases on the command line: ``postgres``, or a URL in SQLAlchemy's syntax.
 
 ``my_adapter.py:MyDatabase`` names a class in a file; a URL's rest may follow it:
 ``my_adapter.py:MyDatabase://me@host/db?size=3``.
@@ -23,12 +23,12 @@ class Address(Struct, frozen=True, kw_only=True):
     Attributes:
         kind: the part before ``:``, without a driver's name (``mysql+pymysql``); of an adapter in a
             file, the file and the class: ``my_adapter.py:MyDatabase``.
-        user: of the URL; likewise the next ones, empty or ``None`` if not there.
-        password: never shown.
+        user: of the URL; empty if it has none.
+        password: of the URL; never shown.
         host: a name or an address; or, with ``/`` before it, where the socket of a server is:
             ``postgresql:///db?host=/run/postgresql``, ``mysql:///db?unix_socket=/run/mysqld.sock``.
-        port: a number.
-        nodes: where there are several, with commas between: host and port of each; ``host`` and
+        port: of the URL; ``None`` if it has none.
+        nodes: host and port of each if the URL has several, with commas between; ``host`` and
             ``port`` are then those of the first one.
         database: a name; of a file, its path; of ``exec``, the command; of ``sqlalchemy``, the
             whole URL, with its password.
@@ -46,10 +46,10 @@ class Address(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read what the user wrote.
+        """Parse an address.
 
         Raises:
-            TargetError: it is no name and no URL.
+            TargetError: the text is neither a name nor a URL.
         """
         kind, colon, rest = text.partition(":")
         if kind.endswith(".py"):
@@ -71,7 +71,7 @@ class Address(Struct, frozen=True, kw_only=True):
             raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
         options = dict(parse_qsl(parts.query))
         host = parts.hostname or ""
-        if "%" in host:  # a path, whose letters urlsplit has made small
+        if "%" in host:  # a path: urlsplit lowered its case
             host = unquote(parts.netloc.rpartition("@")[2].partition(":")[0])
         named = _SOCKETS.get(kind, "")
         if (named == "host" and not host) or options.get(named, "").startswith("/"):
@@ -88,14 +88,14 @@ class Address(Struct, frozen=True, kw_only=True):
         )
 
     def node(self, number: int) -> Address:
-        """The address of one of the nodes, counted round and round."""
+        """Return the address of a node; numbers past the last begin again with the first."""
         if not self.nodes:
             return self
         host, port = self.nodes[number % len(self.nodes)]
         return replace(self, host=host, port=port, nodes=())
 
     def __str__(self) -> str:
-        """The address without what is secret."""
+        """Return the address without its secrets."""
         socket = self.host if self.host.startswith("/") else ""
         every = self.nodes or (("" if socket else self.host, self.port),)
         where = ",".join(host + ("" if port is None else f":{port}") for host, port in every)
@@ -103,10 +103,10 @@ class Address(Struct, frozen=True, kw_only=True):
             return f"exec:{self.database}"
         if self.kind == "sqlalchemy":
             return f"sqlalchemy:{_OPTION.sub('', _PASSWORD.sub('', self.database))}"
-        said = {name: one for name, one in self.options.items() if not _SECRET.search(name)}
+        shown = {name: one for name, one in self.options.items() if not _SECRET.search(name)}
         if socket:
-            said = {_SOCKETS.get(self.kind, "host"): socket, **said}
-        options = f"?{urlencode(said, safe='/:,')}" if said else ""
+            shown = {_SOCKETS.get(self.kind, "host"): socket, **shown}
+        options = f"?{urlencode(shown, safe='/:,')}" if shown else ""
         if not (where or self.database or options):
             return self.kind
         user = f"{self.user}@" if self.user else ""
@@ -118,19 +118,19 @@ _SOCKETS: Final = {
     "postgres": "host", "postgresql": "host", "mariadb": "unix_socket", "mysql": "unix_socket",
     "redis": "unix_socket",
 }  # fmt: skip
-"""The options that name the socket of a server that runs; SQLAlchemy has them, too."""
+"""The options that name the socket of a running server, as in SQLAlchemy."""
 
-_WHOLE: Final = ("exec", "sqlalchemy")  # whose rest is no URL of ours
+_WHOLE: Final = ("exec", "sqlalchemy")  # kinds whose rest is not parsed
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # names of options
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # in names of options
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 
 def _nodes(rest: str) -> tuple[str, tuple[tuple[str, int | None], ...]]:
-    """A URL with the first of several hosts alone, and all of them.
+    """Return the URL with only the first of several hosts, and all hosts with their ports.
 
     Raises:
-        ValueError: a port is no number.
+        ValueError: a port is not a number.
     """
     found = _HOSTS.match(rest)
     if found is None:

@@ -1,8 +1,8 @@
-"""What a transaction of a workload asks a database to do, one step at a time.
+"""The operations of a workload's transactions, independent of any database.
 
-A *program* is one transaction: a tuple of operations where they are known before, or a generator
-that is sent the result of each operation before it gives the next one (what an operation wrote may
-then depend on what an earlier one read). Programs know nothing of databases.
+A *program* is one transaction: a tuple of operations if all are known in advance, or else a
+*conversation*: a generator that receives the result of each operation before it yields the next
+one, so that writes can depend on earlier reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from isolang.history.values import Keyword, Literal
 
 DELETED: Final = Keyword("deleted")
-"""What a read of an absent row returns, and what a delete writes."""
+"""The value of a row that does not exist: a delete writes it, a read returns it."""
 
 
 class Read(Struct, frozen=True):
@@ -28,13 +28,13 @@ class Read(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """What a read of a key returns that has several rows: a read of each, one after the other."""
+    """The result of a read of a key that has several rows; recorded as a read of each in turn."""
 
     values: tuple[Any, ...]
 
 
 class Write(Struct, frozen=True):
-    """Update a row; the result is whether it was there."""
+    """Update a row; the result is whether it exists."""
 
     key: str
     value: int
@@ -48,17 +48,17 @@ class Append(Struct, frozen=True):
 
 
 class Insert(Struct, frozen=True):
-    """Insert a row; one that is there already makes the transaction fail."""
+    """Insert a row; the transaction fails if it exists already."""
 
     key: str
     value: int
 
 
 class Swap(Struct, frozen=True):
-    """Write if the value is the expected one, by one statement where the database has one.
+    """Write if the value is the expected one, by one statement if the database has one.
 
-    The result is whether it was. It stands alone in its transaction: what it writes is there at
-    once.
+    The result is whether it wrote. A transaction with it has no other operation, as the write takes
+    effect at once.
     """
 
     key: str
@@ -67,7 +67,7 @@ class Swap(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete a row; the result is whether it was there."""
+    """Delete a row; the result is whether it existed."""
 
     key: str
 
@@ -81,7 +81,7 @@ class Scan(Struct, frozen=True):
 class Select(Struct, frozen=True):
     """Read the rows whose value lies in a range, by one statement; the result maps keys to values.
 
-    Workloads with it have no rows as loaded, and record that there is none as that.
+    Workloads with it load no rows, and record a missing row as such, not as a value.
     """
 
     low: int
@@ -91,8 +91,8 @@ class Select(Struct, frozen=True):
 class Change(Struct, frozen=True):
     """Update the rows whose value lies in a range, by one statement; the result is their keys.
 
-    What is written is not known before, so it stands in conversations only. What the predicate of
-    the update did not match is not recorded.
+    Its writes are not known in advance, so only conversations have it. The history does not say
+    which rows its predicate did not match.
     """
 
     low: int
@@ -111,7 +111,7 @@ class Abort(Struct, frozen=True):
 
 
 class Undone(Struct, frozen=True):
-    """Write, and undo it by rolling back to a savepoint: nobody may ever see it."""
+    """Write, and undo the write by rolling back to a savepoint: no transaction may ever read it."""
 
     operation: Write | Append | Insert | Delete
 
@@ -129,12 +129,12 @@ _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 
 
 def between(low: int, high: int) -> Literal:
-    """The predicate that a row's value lies in a range, in the place of a key."""
+    """Return the predicate that a row's value is in a range; it takes the place of a key."""
     return Literal(f"[:between :value {low} {high}]")
 
 
 def bounds_of(predicate: str) -> tuple[int, int]:
-    """The range that a recorded predicate of ``between`` is about."""
+    """Return the range of a predicate that :func:`between` made."""
     low, high = _BOUND.findall(predicate)
     return int(low), int(high)
 
@@ -143,11 +143,11 @@ def conversation(
     program: Generator[Operation, Any, None],
     change: Callable[[Operation], tuple[Operation, ...]],
 ) -> Generator[Operation, Any, None]:
-    """A conversation with other operations in place of its own.
+    """Return a conversation that replaces each operation of another one.
 
     Args:
-        program: is told the result of the last one in place of its operation.
-        change: gives them; none ends the conversation.
+        program: receives the result of the last replacement as that of its operation.
+        change: returns the replacements of an operation; none ends the conversation.
     """
     result: Any = None
     while True:
@@ -165,13 +165,13 @@ def conversation(
 def with_savepoints(
     program: Program, random: Random, share: float, value: Iterator[int]
 ) -> Program:
-    """Before a share of the updates and appends of a program, put one that is undone.
+    """Return the program with an undone write before a share of its updates and appends.
 
     Args:
         program: any.
-        random: chooses them.
-        share: how many.
-        value: what the undone ones write.
+        random: chooses the updates and appends.
+        share: from 0 to 1.
+        value: yields the values of the undone writes.
     """
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
@@ -183,7 +183,7 @@ def with_savepoints(
 
 
 def only_reads(program: Program) -> Program:
-    """The program of a client that may not write: it reads where another one would write."""
+    """Return the program for a client that may not write: a read replaces each write."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
         match operation:

@@ -1,9 +1,9 @@
-"""What an error says about the transaction: whether the server may have applied it.
+"""Outcomes of transactions: whether the server may have applied one that raised an error.
 
-A *driver* of a database tells the recorder how to commit so that a COMMIT that rolled back is
-noticed, how to roll back for certain, and what an error means: :mod:`isolang.run.drivers`. A
-connection that none of them knows is committed by its own ``commit``, and every error from there on
-leaves the outcome unknown.
+A *driver* (:mod:`isolang.run.drivers`) knows how to commit so that a COMMIT that rolled back
+raises, how to roll back for certain, and what an error means. The recorder commits a connection
+without a driver by the connection's own ``commit``; every error from there on leaves the outcome
+unknown.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
 """How a transaction ended, as far as its client knows."""
 
 Failure: TypeAlias = Literal["aborted", "maybe"]
-"""How a transaction ended that raised: certainly not applied, or not known."""
+"""The outcome of a transaction that raised: certainly not applied, or unknown."""
 
 Phase: TypeAlias = Literal["statement", "commit"]
-"""When an error came: before COMMIT was sent, in an explicit transaction; or later."""
+"""When an error occurred: before COMMIT was sent, in an explicit transaction; or later."""
 
 
 class Connection(Protocol):
-    """What DB-API connections have."""
+    """The methods that every DB-API connection has."""
 
     def commit(self) -> Any:
         """Commit the open transaction."""
         ...
 
     def rollback(self) -> Any:
-        """Roll it back."""
+        """Roll back the open transaction."""
         ...
 
 
@@ -44,7 +44,7 @@ class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a faul
 
 
 class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
-    """What came back is no answer to what was asked, or a value that cannot be recorded."""
+    """The response does not answer the request, or its value cannot be recorded."""
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
@@ -52,16 +52,16 @@ class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fa
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """How a database's connections commit and roll back, and what their errors mean.
+    """The way in which a database's connections commit and roll back, and what their errors mean.
 
     Attributes:
         commit: commits, or raises and leaves no transaction open; raises :class:`RolledBack` if the
             server rolled back and raised nothing.
-        rollback: makes sure that the open transaction is never applied; raises if it cannot, as
-            where there is no explicit transaction.
-        classify: what an error means.
-        resolve: asks the server, after COMMIT ended in an error that leaves the outcome unknown,
-            what became of the transaction; ``None`` if it cannot be asked.
+        rollback: makes sure that the open transaction is never applied; raises if it cannot, for
+            example because the connection has an implicit transaction.
+        classify: returns what an error means.
+        resolve: finds out from the server the outcome of a transaction whose COMMIT ended in an
+            unclear error; ``None`` if the server cannot tell.
     """
 
     commit: Callable[[Any], object]
@@ -71,12 +71,12 @@ class Driver(Struct, frozen=True, kw_only=True):
 
 
 def commit(connection: Connection) -> None:
-    """Commit a connection by its own method."""
+    """Commit by the connection's own method."""
     connection.commit()
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back a connection; where that fails, close it.
+    """Roll back a connection; if that fails, close it.
 
     SOUND BECAUSE: PEP 249 has connections begin with autocommit off, and the transaction of a
     connection that is closed or lost before COMMIT was sent is rolled back by the server.
@@ -90,7 +90,7 @@ def roll_back(connection: Any) -> None:
 
 
 def roll_back_or_close(connection: Any) -> None:
-    """Roll back; where that fails, close the connection, so that the server does it."""
+    """Roll back; if that fails, close the connection, so that the server rolls back."""
     try:
         connection.rollback()
     except Exception:
@@ -98,17 +98,17 @@ def roll_back_or_close(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means of a database of which nothing is known."""
+    """Return what an error means if the database is unknown."""
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
 async def commit_later(connection: Any) -> None:
-    """Commit an asynchronous connection by its own method."""
+    """Commit by the asynchronous connection's own method."""
     await connection.commit()
 
 
 async def roll_back_later(connection: Any) -> None:
-    """The same as :func:`roll_back`, of an asynchronous connection.
+    """Roll back an asynchronous connection as :func:`roll_back` does.
 
     Raises:
         Autocommit: the connection is in autocommit mode.
@@ -119,7 +119,7 @@ async def roll_back_later(connection: Any) -> None:
 
 
 async def roll_back_or_close_later(connection: Any) -> None:
-    """Roll back; where that fails, close the connection, so that the server does it."""
+    """Roll back; if that fails, close the connection, so that the server rolls back."""
     try:
         await connection.rollback()
     except Exception:
@@ -141,10 +141,10 @@ _HOMES: Final = {
 
 
 def driver_of(connection: object) -> Driver:
-    """Find the driver of a connection by the package that its type comes from.
+    """Return the driver of a connection, chosen by the package of its type.
 
     Raises:
-        IsolangError: it is no connection that can be committed.
+        IsolangError: the connection has no ``commit``.
     """
     if connection is not None and not hasattr(connection, "commit"):
         refuse(connection, "without commit", "give none, and let the block commit for itself")
@@ -158,13 +158,13 @@ def driver_of(connection: object) -> Driver:
 
 
 def commits_later(connection: object) -> bool:
-    """Whether what commits or rolls back is a coroutine, which does nothing until it is awaited."""
+    """Return whether ``commit`` or ``rollback`` is a coroutine, which must be awaited."""
     methods = (getattr(connection, name, None) for name in ("commit", "rollback"))
     return any(iscoroutinefunction(method) for method in methods)
 
 
 def refuse(connection: object, how: str, hint: str) -> NoReturn:
-    """Raise that a connection cannot be committed as it is used.
+    """Raise the error that a connection cannot be committed as it is used.
 
     Raises:
         IsolangError: always.

@@ -1,4 +1,4 @@
-"""What to run: all that can be asked of a run, each option declared once."""
+"""The options of runs and litmus tests, each declared once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from isolang.declared import COUNT, NUMBER, SEED, SHARE, About, CheckedOptions
 from isolang.options import LIMITS, LONGEST
 
 DATABASE: Final = "The database"
-"""The panel of help that shows what is asked of the database."""
+"""The panel of the help that has the options of the database."""
 SIZE: Final = "Size"
-"""The panel of help that shows how large a run is."""
+"""The panel of the help that has the size of a run."""
 
 RandomSeed: TypeAlias = Annotated[int, About("Of all random choices.", "N", bounds=SEED)]
 TablePrefix: TypeAlias = Annotated[
@@ -20,22 +20,22 @@ TablePrefix: TypeAlias = Annotated[
 ]
 Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
 Access: TypeAlias = Literal["index", "scan"]
-"""How rows are found: by the primary key, or by a column without an index."""
+"""The way rows are found: by the primary key, or by a column without an index."""
 
 Update: TypeAlias = Literal["update", "upsert", "insert"]
-"""How rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
-where there is no row."""
+"""The way rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
+if the row does not exist."""
 
 
 class Shape(CheckedOptions, frozen=True, kw_only=True):
-    """The sizes of a workload; what is ``None`` is the workload's own.
+    """The sizes of a workload; the workload chooses those that are ``None``.
 
     Attributes:
-        keys: how many keys, pairs, accounts, users: what the workload counts.
-        distribution: how keys are chosen: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
+        keys: the number of keys, pairs, accounts or users, whichever the workload counts.
+        distribution: of the chosen keys: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
             % of the operations on 20 % of the keys; ``exponential``: 95 % on the first 6/7.
         theta: the exponent of ``zipfian``.
-        span: while a long transaction is open, this many others commit.
+        span: the number of transactions that commit while a long one is open.
     """
 
     keys: Annotated[int | None, About("Of the workload.", "N", SIZE, bounds=COUNT)] = None
@@ -55,10 +55,10 @@ class Shape(CheckedOptions, frozen=True, kw_only=True):
 
 
 class Settings(CheckedOptions, frozen=True, kw_only=True):
-    """What to run.
+    """The options of a run.
 
     Attributes:
-        watched: judge growing prefixes while the clients run.
+        watched: whether to judge growing prefixes while the clients run.
 
     Raises:
         OptionError: a value is out of bounds.
@@ -185,15 +185,15 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
 
     @property
     def length(self) -> float:
-        """How many seconds a run lasts."""
+        """Return the length of the run in seconds."""
         return 30.0 if self.seconds is None else self.seconds
 
 
 class Playing(CheckedOptions, frozen=True, kw_only=True):
-    """Where and how programs are played.
+    """The options of litmus tests.
 
     Attributes:
-        seconds: after which no further interleaving of a program is begun.
+        seconds: the time after which no further interleaving of a program begins.
 
     Raises:
         OptionError: a value is out of bounds.

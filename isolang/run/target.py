@@ -1,6 +1,6 @@
-"""What a database has to offer to be tested: the two protocols of an adapter, and their extras.
+"""The interface of an adapter: the protocols of targets and clients, and optional extras.
 
-``docs/adding-a-database.md`` leads through writing one.
+``docs/adding-a-database.md`` shows how to write one.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ __all__ = [
 
 
 Owned: TypeAlias = Literal["ours", "lost", "unknown"]
-"""Whether tables are still those of the run that has made them."""
+"""Whether tables still belong to the run that created them."""
 
 
 class Level(Struct, frozen=True, kw_only=True):
     """An isolation level of a database.
 
     Attributes:
-        name: what the database calls it, in lower case.
+        name: the database's name of it, in lower case.
         claims: the specification that the database claims to satisfy with it.
-        says: what the adapter does to get it: the SQL, the mode of the connection.
-        promise: the sentence of the documentation that is judged, quoted; empty if the name of the
-            level says it all.
-        source: where the sentence is.
+        says: what the adapter does to select it: the SQL, the mode of the connection.
+        promise: the sentence of the documentation that ``claims`` formalizes, quoted; empty if the
+            level's name is enough.
+        source: where the documentation has that sentence.
     """
 
     name: str
@@ -75,15 +75,15 @@ class Client(Protocol):
         ...
 
     def read(self, key: str) -> Any:
-        """Give the value of a row, ``None`` as loaded, a list, or ``DELETED`` if there is none."""
+        """Return the value of a row: ``None`` as loaded, a list, or ``DELETED`` without a row."""
         ...
 
     def write(self, key: str, value: int) -> bool:
-        """Update a row; false if there is none."""
+        """Update a row; return false if it does not exist."""
         ...
 
     def append(self, key: str, value: int) -> bool:
-        """Append to the list of a row; false if there is none."""
+        """Append to the list of a row; return false if it does not exist."""
         ...
 
     def insert(self, key: str, value: int) -> None:
@@ -91,19 +91,19 @@ class Client(Protocol):
         ...
 
     def delete(self, key: str) -> bool:
-        """Delete a row; false if there is none."""
+        """Delete a row; return false if it does not exist."""
         ...
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Give the rows with keys from ``low`` to ``high`` by one statement."""
+        """Return the rows with keys from ``low`` to ``high``, read by one statement."""
         ...
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Give the rows with values from ``low`` to ``high`` by one statement."""
+        """Return the rows with values from ``low`` to ``high``, read by one statement."""
         ...
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows with values from ``low`` to ``high`` at once; give their keys."""
+        """Update the rows with values from ``low`` to ``high`` at once; return their keys."""
         ...
 
     def savepoint(self) -> None:
@@ -111,7 +111,7 @@ class Client(Protocol):
         ...
 
     def rollback_to_savepoint(self) -> None:
-        """Undo what was done since the savepoint; the transaction goes on."""
+        """Undo all changes since the savepoint; the transaction goes on."""
         ...
 
     def commit(self) -> None:
@@ -119,22 +119,22 @@ class Client(Protocol):
         ...
 
     def rollback(self) -> None:
-        """Make sure that the transaction is never applied; raise if that is not certain."""
+        """Make sure that the transaction is never applied, or raise."""
         ...
 
     def resolve(self) -> Outcome:
-        """Find out what became of a transaction whose COMMIT ended in an unclear error."""
+        """Return the outcome of a transaction whose COMMIT ended in an unclear error."""
         ...
 
     def waits(self) -> bool | None:
-        """Whether the statement that was sent waits for a transaction; ``None`` if nobody knows.
+        """Return whether the running statement waits for a transaction; ``None`` if unknown.
 
-        Called by another thread than the one that has sent it.
+        Another thread than the one that sent the statement calls this.
         """
         ...
 
     def usable(self) -> bool:
-        """Whether the connection can begin another transaction."""
+        """Return whether the connection can begin another transaction."""
         ...
 
     def close(self) -> None:
@@ -144,61 +144,61 @@ class Client(Protocol):
 
 @runtime_checkable
 class Swapping(Protocol):
-    """A client whose database compares and sets by one statement."""
+    """A client whose database can compare and set by one statement."""
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Write if the value is the expected one; false if it is not.
+        """Write if the value is the expected one; return false if it is not.
 
-        It is in effect at once. From when it is sent until it is answered, ``rollback`` raises.
+        The write takes effect at once. From request to response, ``rollback`` raises.
         """
         ...
 
 
 @runtime_checkable
 class ReportsLevel(Protocol):
-    """A client whose database says at which level the open transaction runs."""
+    """A client whose database reports the level of the open transaction."""
 
     def isolation(self) -> str:
-        """Give the level, as the target names it; empty if the database does not say."""
+        """Return the level by the target's name; empty if the database does not report it."""
         ...
 
 
 @runtime_checkable
 class Transacting(Protocol):
-    """A client that is given whole transactions, and no single operations."""
+    """A client that runs whole transactions, not single operations."""
 
     def transact(self, level: str, operations: Sequence[Recorded]) -> list[Any]:
-        """Run a transaction; give the result of each operation, of writes anything.
+        """Run a transaction; return the result of each operation, of writes anything.
 
         Raises:
-            Exception: it has not committed, or nobody knows; ``classify`` tells.
+            Exception: it aborted, or its outcome is unknown; ``classify`` tells which.
         """
         ...
 
 
 @runtime_checkable
 class Accounting(Protocol):
-    """A target whose database tells which versions were read and written, and in which order.
+    """A target whose database reports the versions that were read and written, and their order.
 
     Attributes:
-        tells_versions: whether it is to tell; it is set before anything is started.
-        ordered: whether the versions that its clients state are ordered as they are.
+        tells_versions: whether to report them; to be set before ``start``.
+        ordered: whether the versions that its clients report are integers in version order.
     """
 
     tells_versions: bool
     ordered: ClassVar[bool]
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Put into a recorded history what the database knows besides, once no client is left.
+        """Add to a recorded history what the database knows, after all clients have ended.
 
         Args:
-            path: of the history.
+            path: the file of the history.
 
         Returns:
-            What is worth knowing of that, one phrase each.
+            Remarks for the user, one phrase each.
 
         Raises:
-            TargetError: the database does not tell any more.
+            TargetError: the database has lost this information.
         """
         ...
 
@@ -208,17 +208,17 @@ class Target(Protocol):
 
     Attributes:
         name: of the database, for reports.
-        address: as the user named it.
-        tokens: whether transactions that write also write a token of their own, by which
-            ``resolve`` finds out what became of them. Whoever writes it first decides: the
-            transaction, or the client that asks, so that it can never commit.
-        lists: the keys that hold lists; it is set before anything is started.
+        address: as the user wrote it.
+        tokens: whether a transaction that writes also writes a token of its own, by which
+            ``resolve`` finds its outcome. The first writer of the token decides: the transaction,
+            or the client that resolves it, after which the transaction can never commit.
+        lists: the keys that hold lists; to be set before ``start``.
         levels: its isolation levels, the default first.
-        mixes: the specification that judges its transactions where each is given a level of its
-            own; empty where the library's do, ``None`` where they cannot choose.
-        lacks: what it cannot do: ``range reads``, of keys and of values; ``savepoints``; clients in
-            several ``processes``; ``rows`` that are inserted and deleted; ``conversations``, in
-            which what is written depends on what was read.
+        mixes: the specification by which to judge a run whose transactions have different levels;
+            empty if a library level does, ``None`` if a transaction cannot choose its level.
+        lacks: the missing features: ``range reads``, of keys and of values; ``savepoints``; clients
+            in several ``processes``; ``rows`` that are inserted and deleted; ``conversations``,
+            whose writes depend on what they read.
     """
 
     name: ClassVar[str]
@@ -230,22 +230,22 @@ class Target(Protocol):
     lists: frozenset[str]
 
     def start(self) -> None:
-        """Start a server, where the target has one of its own, or connect once.
+        """Start a server if the address names none; else connect once.
 
         Raises:
-            TargetError: it cannot be reached; the message says what to do.
+            TargetError: the database cannot be reached; the message says what to do.
         """
         ...
 
     def version(self) -> str:
-        """Name the database and its version, as it says itself."""
+        """Return the database's name and version, as it reports them."""
         ...
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Create the tables, and a row for each key: registers with nothing, lists empty.
+        """Create the tables, and a row for each key: NULL in a register, an empty list.
 
         Raises:
-            TargetError: a table is there already, or may not be created.
+            TargetError: a table exists already, or may not be created.
         """
         ...
 
@@ -254,19 +254,19 @@ class Target(Protocol):
         ...
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Say what an error of a client means for its transaction."""
+        """Return what an error of a client means for its transaction."""
         ...
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Give the statement that was sent for a recorded operation, for people."""
+        """Return the statement that the client sent for a recorded operation, to be shown."""
         ...
 
     def remove(self) -> None:
-        """Remove what ``setup`` created; it may then be called again."""
+        """Remove what ``setup`` created, so that ``setup`` can be called again."""
         ...
 
     def clean(self) -> list[str]:
-        """Remove what the ``setup`` of a killed run has left; it is not started. Give the names."""
+        """Remove what killed runs have left, without ``start``; return the removed names."""
         ...
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ class Target(Protocol):
 
 @runtime_checkable
 class Owning(Protocol):
-    """A target that marks what it makes where others may remove it, and notices if they did.
+    """A target that marks its tables if others may remove them, and notices if they do.
 
     Attributes:
         owner: the run's name in the mark; empty until ``setup`` chooses one.
@@ -286,24 +286,24 @@ class Owning(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Whether others may be in the database."""
+        """Return whether other processes may use the database."""
         ...
 
     def ownership(self, *, now: bool = False) -> Owned:
-        """Return whether what ``setup`` made is still the target's own.
+        """Return whether the tables that ``setup`` created still belong to this run.
 
         Args:
-            now: ask the database, instead of giving what is known.
+            now: read the mark again, instead of returning the last state.
         """
         ...
 
 
 @runtime_checkable
 class Serving(Protocol):
-    """A target that starts a server of its own where the address names no host.
+    """A target that starts a server if the address names no host.
 
     Attributes:
-        server: of its own; ``None`` before ``start``.
+        server: the started one; ``None`` before ``start``.
         proxied: whether its clients connect through a proxy; to be set before ``start``.
     """
 
@@ -316,7 +316,7 @@ class Clustered(Protocol):
     """A target that may start several servers.
 
     Attributes:
-        cluster: of its own; ``None`` before ``start``, and where there is one server.
+        cluster: the started servers; ``None`` before ``start``, and if there is only one.
         partitions: whether the network between its nodes can be cut.
     """
 
@@ -326,29 +326,29 @@ class Clustered(Protocol):
 
 @runtime_checkable
 class Promoting(Protocol):
-    """A target whose standby can take the place of its server.
+    """A target whose standby can replace its primary server.
 
     Attributes:
-        standby: whether there is to be one; to be set before ``start``.
+        standby: whether to start one; to be set before ``start``.
     """
 
     standby: bool
 
     def promote(self, lag: Callable[[], object]) -> None:
-        """Cut the standby off, kill the server when ``lag`` returns, and promote the standby."""
+        """Disconnect the standby, kill the server when ``lag`` returns, and promote the standby."""
         ...
 
 
 @runtime_checkable
 class Replicated(Protocol):
-    """A target that can start a standby beside its own server.
+    """A target that can start a standby of its server.
 
     Attributes:
-        standby: whether to; to be set before ``start``.
+        standby: whether to start one; to be set before ``start``.
     """
 
     standby: bool
 
     def connect_standby(self) -> Client:
-        """Open a connection to the standby, over which everything but writing works."""
+        """Open a connection to the standby, which supports everything except writes."""
         ...

@@ -174,7 +174,9 @@ def between(last, schedule, target, path):
             schedule,
             target=target,
             level=[
-                TransactionLevel("serializable", "ser"), TransactionLevel("read committed", "pl-2"), TransactionLevel("serializable", "ser"),
+                TransactionLevel("serializable", "ser"),
+                TransactionLevel("read committed", "pl-2"),
+                TransactionLevel("serializable", "ser"),
             ],
             recorder=recorder,
         )  # fmt: skip
