@@ -1,4 +1,4 @@
-"""What keeps the verdict on a run from meaning what it seems to mean."""
+"""Doubts: reasons to trust the verdict on a run less than it seems to deserve."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from isolang.run.play.phases import ENOUGH
+from isolang.run.play.phases import PLAYED
 
 if TYPE_CHECKING:
     from isolang.run.play.state import Run
     from isolang.verdict import Verdict
 
-_FEW: Final = 3  # hung calls, and bad answers, that are named
+_FEW: Final = 3  # hung calls, and bad responses, that a doubt names
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
     """A reason to trust a verdict less.
 
     Attributes:
-        text: a sentence.
-        grave: whether a valid verdict means nothing because of it, so that the exit code is 3.
+        text: the reason, a sentence.
+        grave: whether it makes a valid verdict meaningless, so that the exit code is 3.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
 
 def doubts_of(run: Run) -> tuple[Doubt, ...]:
-    """What went wrong while a run was played."""
+    """Return the doubts that the course of a run raises."""
     state = run.state
     found: list[Doubt] = []
 
@@ -40,10 +40,10 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
     if state.unreachable():
         gone = state.refused > max(state.answered, state.began)
         since = max(state.answered - state.began, 0.0) if gone else state.silent_from
-        said = f" ({state.refusal})" if state.refusal else ""
+        refusal = f" ({state.refusal})" if state.refusal else ""
         how = "the server could not be reached" if state.refused else "nothing was answered"
         how_long = "to the end" if gone else f"for {state.silent:.1f} s"
-        doubt(f"{how} from {since:.1f} s on, {how_long}{said}")
+        doubt(f"{how} from {since:.1f} s on, {how_long}{refusal}")
     if state.hung:
         kinds = list(dict.fromkeys(state.hung))
         more = f", and {len(kinds) - _FEW} more" if len(kinds) > _FEW else ""
@@ -63,17 +63,17 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
     idle = [
         name + (f" ({state.played[name]} committed)" if state.played[name] else "")
         for name in run.planned
-        if state.played[name] < ENOUGH
+        if state.played[name] < PLAYED
     ]
     if idle:
         doubt(f"not played in {run.seconds:.1f} s: {', '.join(idle)}; --seconds more")
     if state.unplayed:
         doubt(f"no time for the scripts {', '.join(state.unplayed)}; --seconds more", grave=False)
-    if run.left:
+    if run.leftover:
         hint = (
             f"isocheck run {run.settings.target.partition('@')[2] or run.settings.target} --clean"
         )
-        doubt(f"tables may be left behind ({run.left}); {hint} removes them", grave=False)
+        doubt(f"tables may be left behind ({run.leftover}); {hint} removes them", grave=False)
     for note in run.notes:
         doubt(note, grave=False)
     beyond = stronger_than_claimed(run)
@@ -83,7 +83,7 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
 
 
 def stronger_than_claimed(run: Run) -> str:
-    """Say that what is judged by was not promised; empty if it was, or nobody knows."""
+    """Return the doubt that ``--claims`` exceeds what the level promises; empty if it does not."""
     from isolang.language.hierarchy import IMPLIES, implied_by
 
     claims, level = run.claims, run.level
@@ -98,7 +98,7 @@ def stronger_than_claimed(run: Run) -> str:
 
 
 def too_little_of(verdict: Verdict) -> Doubt | None:
-    """Whether what was recorded could have violated the level at all, where it did not."""
+    """Return the doubt that a valid history could not have violated the level at all."""
     from isolang.comparison.vacuity import why_vacuous
 
     if verdict.outcome != "valid":

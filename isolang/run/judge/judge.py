@@ -1,4 +1,4 @@
-"""The verdict on a recorded run: on the whole saved file, with its evidence beside it."""
+"""The verdict on a recorded run: on the whole saved file, with the evidence saved next to it."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
-_LEVELS: Final = 60_000_000  # the work of all levels of the library: some ten seconds
-_SHOWN: Final = 12  # statements of a transaction
+_LEVELS: Final = 60_000_000  # work for all levels of the library: some ten seconds
+_SHOWN: Final = 12  # statements shown of a transaction
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """A run and what is to be said about it.
+    """A run, and its verdict.
 
     Attributes:
         recorded: the run.
-        verdict: by what the level claims.
-        certificate: where it was saved; ``None`` if there is none.
-        minimal: where the smallest part that is still invalid was saved; ``None`` also where it has
-            a part of a predicate read, which no file can say.
-        smallest: of that part, how many transactions it has, and its anomaly, explained afresh: it
-            need not be that of the whole.
+        verdict: the verdict by the specification that the level claims.
+        certificate: the file of the certificate; ``None`` if there is none.
+        minimal: the file of the smallest part that is still invalid; ``None`` also if it has a part
+            of a predicate read, which no file can express.
+        smallest: the number of transactions of that part, and its anomaly, which may differ from
+            that of the whole history.
         strongest: the strongest levels of the library that the history satisfies.
-        statements: of each transaction of the counterexample, what was sent, by its name.
-        anomaly: of a violation, its name.
-        first: the place of the counterexample's first transaction in the history, from 1; 0 if
+        statements: the sent statements of the counterexample's transactions, by their names.
+        anomaly: the name of the violation's anomaly.
+        first: the position of the counterexample's first transaction in the history, from 1; 0 if
             there is none.
-        doubts: what keeps the verdict from meaning what it seems to.
+        doubts: reasons to trust the verdict less.
         lost: the commits that a kill lost.
-        unsaved: what could not be saved beside the history, and why.
-        all_levels: whether each level of the library was decided, where they were asked for.
+        unsaved: the files that could not be saved, and why.
+        all_levels: whether each requested level of the library was decided.
     """
 
     recorded: Run
@@ -70,17 +70,17 @@ def judge(
     smallest: bool = True,
     little: bool = True,
 ) -> Judged:
-    """Judge a run, and save the certificate and the smallest part beside the history.
+    """Judge a run, and save the certificate and the smallest part next to the history.
 
     Args:
         recorded: the run.
-        target: its database, which says what was sent; it may be closed.
-        levels: also find the strongest levels that held.
-        smallest: also look for the smallest part that is still invalid.
-        little: also ask whether what was recorded could have violated the level.
+        target: its database, which knows the sent statements; it may be closed.
+        levels: whether to find the strongest satisfied levels.
+        smallest: whether to search for the smallest part that is still invalid.
+        little: whether to compute whether the history can violate the level at all.
 
     Raises:
-        IsolangError: nothing was recorded, or the level cannot be judged.
+        IsolangError: the history is empty, or the level cannot be judged.
     """
     from isolang.api import check, load_history
     from isolang.language.classify.route import route
@@ -113,23 +113,23 @@ def judge(
         lost=lost_commits(recorded.path) if recorded.may_lose_commits else (),
     )
     if isinstance(verdict, Invalid) and smallest:
-        minimal, said, unsaved = _save_smallest(verdict, recorded)
+        minimal, description, unsaved = _save_smallest(verdict, recorded)
         more = (*judged.unsaved, *unsaved)
-        judged = replace(judged, minimal=minimal, smallest=said, unsaved=more)
+        judged = replace(judged, minimal=minimal, smallest=description, unsaved=more)
     if little:
         judged = with_little(judged)
     return with_levels(judged) if levels else judged
 
 
 def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...], Judged | None]:
-    """What there is to say of a run that was watched to its end, without its history.
+    """Judge a run that was watched to its end, without a check of its whole history.
 
     Returns:
-        What keeps the verdict from meaning what it seems to; and of a violation what is said of the
-        transactions that convict, which the watch has saved.
+        The doubts; and for a violation the judged part that the watch has saved: the transactions
+        that convict.
 
     Raises:
-        IsolangError: these cannot be read.
+        IsolangError: that part cannot be read.
     """
     from isolang.api import check, load_history
     from isolang.errors import HistoryError
@@ -156,7 +156,7 @@ def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...],
 
 
 def with_little(judged: Judged) -> Judged:
-    """Ask whether the level could have been violated at all, with a limited amount of work."""
+    """Add a doubt if the history cannot violate the level at all, with limited work."""
     doubt = too_little_of(judged.verdict)
     return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
@@ -164,7 +164,7 @@ def with_little(judged: Judged) -> Judged:
 def with_levels(
     judged: Judged, *, progress: Callable[[str], object] = lambda phase: None
 ) -> Judged:
-    """Find the strongest levels of the library that held, with a limited amount of work.
+    """Add the strongest satisfied levels of the library, with limited work.
 
     Args:
         judged: a run.
@@ -177,7 +177,7 @@ def with_levels(
 def _save_certificate(
     verdict: Valid | Invalid, folder: Path
 ) -> tuple[Path | None, tuple[str, ...]]:
-    """Save a certificate; also gives why that was not possible: the verdict is not lost by it."""
+    """Save a certificate; return its file, and why it could not be saved."""
     from isolang.errors import IsolangError
 
     try:
@@ -187,7 +187,7 @@ def _save_certificate(
 
 
 def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
-    """Save the smallest part; also gives what it is, in a few words, and why it is not saved."""
+    """Save the smallest part; return its file, a short description, and why it is not saved."""
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -211,9 +211,9 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
 def _strongest(
     verdict: Verdict, claims: str, progress: Callable[[str], object]
 ) -> tuple[tuple[str, ...], bool]:
-    """The strongest levels that held, and whether all were decided.
+    """Return the strongest satisfied levels, and whether all levels were decided.
 
-    What the level claims was found out already.
+    The verdict on the claimed level is known already.
     """
     from isolang.language.hierarchy import IMPLIES, implied_by
     from isolang.limits import Work
@@ -222,8 +222,8 @@ def _strongest(
 
     levels = levels_of(verdict.history, progress=progress, simplest=False, work=Work(_LEVELS))
     found = levels.strongest()
-    held = isinstance(verdict, Valid) and claims in IMPLIES
-    if held and not any(claims in implied_by(name) for name in found):
+    satisfied = isinstance(verdict, Valid) and claims in IMPLIES
+    if satisfied and not any(claims in implied_by(name) for name in found):
         weaker = implied_by(claims)
         found = tuple(dict.fromkeys((*(x for x in found if x not in weaker), claims)))
     known = all(one.standing != "unknown" for one in levels.levels.values())
@@ -233,7 +233,7 @@ def _strongest(
 def _statements(
     verdict: Invalid, history: History, recorded: Run, target: Target
 ) -> dict[str, tuple[str, ...]]:
-    """What was sent in the transactions of a counterexample."""
+    """Return the sent statements of a counterexample's transactions, by their names."""
     found = {}
     for view in verdict.violation.transactions:
         shown = []
@@ -241,17 +241,17 @@ def _statements(
         for operation in one.ops:
             name, key, value = (*operation, None)[:3]  # a delete has no value
             try:
-                said = target.statement(name, key, value)
-            except Exception as error:  # of somebody's adapter; the verdict does not need it
-                said = f"{name} {key} (its statement is not known: {type(error).__name__})"
+                sent = target.statement(name, key, value)
+            except Exception as error:  # of a custom adapter; the verdict does not need it
+                sent = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
-                said += f"  -- {_result(value)}"
+                sent += f"  -- {_result(value)}"
             if name == "scan":
-                said += f"  -- {', '.join(f'{k}: {v}' for k, v in value.items()) or 'no row'}"
-            shown.append(said)
+                sent += f"  -- {', '.join(f'{k}: {v}' for k, v in value.items()) or 'no row'}"
+            shown.append(sent)
         if len(shown) > _SHOWN:
             shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
-        found[view.name] = (f"-- {recorded.mix.says(one.level)}", *shown)
+        found[view.name] = (f"-- {recorded.mix.how_set(one.level)}", *shown)
     return found
 
 

@@ -1,9 +1,8 @@
-"""Commits that a kill or a promotion has lost: acknowledged before, and not there after it.
+"""Lost commits: acknowledged before a kill or promotion, and not there after it.
 
-A write is lost if a transaction that began after the kill read an older version of its key. Older
-for certain is what was loaded, and what was written by transactions that had all ended before the
-one that is lost began; a list without the element is older in any case. So no other writer explains
-the read.
+A write is lost if a transaction that began after the kill read an older version of its key.
+Certainly older are the loaded value, a value whose writers had all ended before the lost
+transaction began, and a list without the lost element. So no other writer explains the read.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :ti
 
 
 class _Written(Struct, kw_only=True):
-    """A write of a transaction that did not abort; index and time of begin and end."""
+    """A write of a transaction that did not abort, with the index and time of its begin and end."""
 
     name: str
     value: Any
@@ -36,15 +35,15 @@ class _Written(Struct, kw_only=True):
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:
-    """Name the commits that kills have lost, in the order of their acknowledgements.
+    """Return the commits that kills have lost, in the order of their acknowledgements.
 
     Args:
-        path: the history that a recorder wrote.
+        path: the file of the recorded history.
     """
     from isolang.history import load_history
 
     kills: list[tuple[int, int]] = []
-    promoted: set[int] = set()  # when
+    promoted: set[int] = set()  # times of promotions
     times: dict[int, int] = {}
     with path.open("rb") as lines:
         for line in lines:
@@ -91,16 +90,16 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 continue
             first = next(at for place, at in before if one.ended <= place)
             by = f"the {'promotion' if first in promoted else 'kill'} at {_s(first)}"
-            if first != kill[1]:  # nothing read between says by which
+            if first != kill[1]:  # no read between them tells which
                 what = "a kill or promotion" if promoted else "a kill"
                 by = f"{what} between {_s(first)} and {_s(kill[1])}"
-            said = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
-            found.setdefault(one.name, (one.at, said))
-    return tuple(said for _, said in sorted(found.values()))
+            message = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
+            found.setdefault(one.name, (one.at, message))
+    return tuple(message for _, message in sorted(found.values()))
 
 
 def _older(value: Any, lost: _Written, writes: list[_Written]) -> bool:
-    """Whether what was read is certainly older than a write."""
+    """Return whether a read value is certainly older than a write."""
     if lost.appended:
         return isinstance(value, list | tuple | type(None)) and lost.value not in (value or ())
     return value is None or _before(value, lost, writes)
@@ -112,7 +111,7 @@ def _before(value: Any, lost: _Written, writes: list[_Written]) -> bool:
 
 
 def _index(place: object) -> int | None:
-    """A time, or a place in the order of events: by what the history was read."""
+    """Return a time, or an index of events, whichever the history has."""
     return place if isinstance(place, int) else None
 
 

@@ -1,4 +1,4 @@
-"""How clients play workloads on a database.
+"""Playing: clients run workloads on a database.
 
 ``transaction`` plays one transaction, ``clients`` play many, in ``processes`` where one interpreter
 is too slow. ``phases`` says which workloads a run plays, ``level_mix`` at which levels; ``runner``

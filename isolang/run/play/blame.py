@@ -1,4 +1,4 @@
-"""Where an error or a call that hangs comes from: the package of an adapter, and its line."""
+"""The origin of an error or of a hanging call: the package of an adapter, and the line."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from typing import Final
 from isolang.run.target import Target, TargetError
 
 MISTAKES: Final = (AttributeError, LookupError, NameError, TypeError)
-"""What a program raises that is wrong: no answer of a database."""
+"""Errors that mean a mistake in a program, not a response of a database."""
 
-_OURS: Final = str(Path(__file__).parents[2])
-_PYTHONS: Final = sysconfig.get_paths()["stdlib"]
+_ISOLANG: Final = str(Path(__file__).parents[2])
+_STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 
 
 def blamed(error: BaseException, target: Target) -> TargetError | None:
-    """An error inside somebody's adapter or driver, as a message with its package and line.
+    """Return an error of an adapter or driver as a message with its package and line.
 
     Args:
-        error: what nobody expected.
-        target: whose adapter it is.
+        error: any unexpected error.
+        target: the target whose adapter was called.
 
     Returns:
-        ``None`` if no line of another package has to do with it.
+        ``None`` if no line of another package is involved.
     """
     frames = traceback.extract_tb(error.__traceback__)
     places = [(frame.filename, frame.lineno or 0) for frame in frames]
-    others = [place for place in places if not _is_ours(place[0]) and not _is_pythons(place[0])]
+    others = [(file, line) for file, line in places if _is_foreign(file)]
     home = type(target).__module__
     if not others and home.split(".", maxsplit=1)[0] == "isolang":
         return None
@@ -44,7 +44,7 @@ def blamed(error: BaseException, target: Target) -> TargetError | None:
 
 
 def calls_of(threads: Iterable[threading.Thread]) -> Iterator[str]:
-    """What threads that hang are in: the call of ours, and the line of the driver below it."""
+    """Yield for each hanging thread our innermost call, and the line of the driver below it."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
@@ -56,29 +56,31 @@ def _call(frame: FrameType | None) -> str:
     driver = ""
     while frame is not None:
         code, line = frame.f_code, frame.f_lineno
-        if _is_ours(code.co_filename):
+        if _is_isolang(code.co_filename):
             call = f"{code.co_qualname} ({_place(code.co_filename, line)})"
             return f"{call}, in {driver}" if driver else call
-        if not driver and not _is_pythons(code.co_filename):
+        if not driver and not _is_standard_library(code.co_filename):
             driver = f"{code.co_name} ({_place(code.co_filename, line)})"
         frame = frame.f_back
     return driver or "a call"
 
 
 def hung_process(dump: str) -> tuple[str, ...]:
-    """What the clients of a process were in that no longer runs any Python.
+    """Return the calls that the clients of a process were in when it stopped running Python.
 
     Args:
-        dump: of ``faulthandler``, the innermost call of each thread first, the main one last.
+        dump: the text of ``faulthandler``: innermost calls first, the main thread last.
     """
     found, last = [], ""
     for stack in dump.split("\n\n"):
         lines = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]
         if not lines:
             continue
-        inside = next((one for one in lines if not _is_pythons(one.split('"')[1])), lines[0])
+        inside = next(
+            (one for one in lines if not _is_standard_library(one.split('"')[1])), lines[0]
+        )
         _, file, rest = inside.split('"', 2)
-        line = rest.split()[2]  # "???" where the interpreter is between two of them
+        line = rest.split()[2]  # "???" between two lines
         last = f"{rest.rpartition(' in ')[2]} ({_place(file, line)})"
         if any(_CLIENTS in line for line in lines):
             found.append(last)
@@ -88,19 +90,23 @@ def hung_process(dump: str) -> tuple[str, ...]:
 _CLIENTS: Final = "isolang/run/play/clients.py"
 
 
-def _is_ours(file: str) -> bool:
-    return file.startswith(_OURS)
+def _is_isolang(file: str) -> bool:
+    return file.startswith(_ISOLANG)
 
 
-def _is_pythons(file: str) -> bool:
-    return (file.startswith(_PYTHONS) and "-packages" not in file) or file.startswith("<")
+def _is_foreign(file: str) -> bool:
+    return not (_is_isolang(file) or _is_standard_library(file))
+
+
+def _is_standard_library(file: str) -> bool:
+    return (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file) or file.startswith("<")
 
 
 def _place(file: str, line: int | str) -> str:
-    """A file as its package has it, and a line."""
+    """Return the path of a file from its package on, and the line."""
     parts = Path(file).parts
     roots = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
-    if _is_ours(file):
-        roots = [len(Path(_OURS).parts) - 2]
+    if _is_isolang(file):
+        roots = [len(Path(_ISOLANG).parts) - 2]
     start = roots[-1] + 1 if roots else max(0, len(parts) - 2)
     return f"{'/'.join(parts[start:])}, line {line}"

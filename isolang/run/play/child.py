@@ -1,7 +1,7 @@
-"""A process of its own: a new interpreter, which shares no memory with this one.
+"""A child process with a new interpreter, which shares no memory with this one.
 
 A fork would copy the locks that other threads of this process hold (numpy's, a driver's, those of
-the program that calls us), and none of the threads that would let go of them.
+the calling program), but not the threads that would release them.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ _BEGIN: Final = (
 
 
 class Child:
-    """A process that leads a process group, and does one thing.
+    """A process that leads a process group and runs one function.
 
     Attributes:
-        pid: its number, and that of its group.
-        pipe: to it and from it.
+        pid: its process id, which is also that of its group.
+        pipe: a connection to it, in both directions.
     """
 
     def __init__(
         self, work: Callable[..., None], /, *, files: tuple[int, ...] = (), **arguments: object
     ) -> None:
-        """Start it.
+        """Start the process.
 
         Args:
-            work: a function of a module; called there with its end of the pipe and the arguments.
-            files: descriptors that are open there, too, under the same numbers.
-            **arguments: what can be pickled.
+            work: a module's function; the child calls it with its pipe and ``arguments``.
+            files: file descriptors that the child inherits under the same numbers.
+            **arguments: pickled for the child.
         """
         self.pipe, theirs = Pipe()
         with theirs:
             paths = [os.path.abspath(one) for one in sys.path]
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BEGIN, str(theirs.fileno()), *paths],
-                stdout=2,  # what drivers and engines print is no report
+                stdout=2,  # reports do not mix with what drivers and engines print
                 pass_fds=(theirs.fileno(), *files),
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        with contextlib.suppress(OSError):  # it has ended; who listens hears that
+        with contextlib.suppress(OSError):  # it has ended; the reader of the pipe notices
             self.pipe.send((work, arguments))
 
     def ended(self) -> bool:
-        """Whether it has ended."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """Kill it, if it still runs, with all that it has started; its pipe is closed."""
+        """Kill the process with all that it has started, if it still runs, and close the pipe."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -68,7 +68,7 @@ class Child:
 
 
 def _begin(file: int) -> None:
-    """Do what the parent says; the new interpreter's part."""
+    """Run the function that the parent sends, in the new interpreter."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The clients of a run that live in this process, a thread each."""
+"""The clients of a run in this process, a thread each."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from isolang.run.settings import Settings
 from isolang.run.target import Client, Replicated, Target, TargetError
 from isolang.run.workloads import ProgramSource
 
-ENDING: Final = 4.0  # seconds for the last transactions, when the clients are to end
-_RECONNECTING: Final = 30.0  # seconds, of those who read back
-_READ_BACK: Final = 100  # keys of a transaction
-_TRIES: Final = 20  # to read them
+ENDING: Final = 4.0  # seconds for the last transactions after the time is up
+_RECONNECTING: Final = 30.0  # seconds, when keys are read back
+_READ_BACK: Final = 100  # keys that one transaction reads back
+_TRIES: Final = 20  # transactions that try to read back
 
 
 class Share(Struct, frozen=True):
-    """Which part of the clients a process has: one of several, counted from 0."""
+    """The clients of one process: every ``of``-th one, from ``number`` on."""
 
     number: int = 0
     of: int = 1
 
 
 class Clients:
-    """Play what it is time for, until they are told to end.
+    """The clients of a run, which play the workload of the moment until the run ends.
 
     Attributes:
-        state: how it goes.
-        fatal: why one of them could not go on; ``None`` if all could.
-        stopped: they are to end, or one of them cannot go on.
+        state: the progress of the run.
+        fatal: the error that ended the run; ``None`` if there was none.
+        stopped: set when the run ends, or a client cannot go on.
     """
 
     def __init__(
         self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
     ) -> None:
-        """Prepare; no thread is started."""
+        """Prepare the clients, without starting a thread."""
         self.state = RunState(level=mix.level.name, workload=plan.workload(0.0))
         self.stopped = threading.Event()
         self._settings, self._plan, self._target = settings, plan, target
@@ -64,10 +64,10 @@ class Clients:
         self.fatal: BaseException | None = None
 
     def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
-        """Start a share of them.
+        """Start a share of the clients.
 
         Args:
-            share: of this process; the recorder is then one of several, too.
+            share: that of this process; the recorder then shares the file with other processes.
         """
         if share.of > 1:
             self._share = share
@@ -81,23 +81,23 @@ class Clients:
             thread.start()
 
     def choose(self) -> None:
-        """Have them play what it is time for."""
+        """Choose the workload of the moment."""
         with self._lock:
             self._choose()
 
     def _choose(self, client: int = 0) -> str:
-        """What it is time for, of a client; what the first one plays is what is shown."""
+        """Return the workload whose turn it is for a client; the first client's is shown."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or Turns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
         return self._turns.choose(now, self.state.played, client)
 
     def alive(self) -> bool:
-        """Whether one of them still plays."""
+        """Return whether any client still plays."""
         return any(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
-        """Have them end their last transactions; those that hang are left alone, and named."""
+        """Let the clients finish their last transactions; the state names those that hang."""
         self.stopped.set()
         until = time.monotonic() + ENDING
         for thread in self._threads:
@@ -106,18 +106,18 @@ class Clients:
         self._threads = []
 
     def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
-        """Count a transaction that somebody else has played beside them."""
+        """Count a transaction that another thread than a client's has played."""
         with self._lock:
             self.state.count(outcome, level=level, workload=workload)
             self.state.answered = time.monotonic()
 
     def fail(self, error: BaseException) -> None:
-        """End all of them because of an error."""
+        """End all clients because of an error."""
         self.fatal = self.fatal or error
         self.stopped.set()
 
     def read_back(self, keys: Sequence[str]) -> None:
-        """Read every key by sessions of its own: what was acknowledged before must be there."""
+        """Read every key in separate sessions: acknowledged writes must be visible there."""
         client, tries = None, 0
         for start in range(0, len(keys), _READ_BACK):
             program = tuple(Read(key) for key in keys[start : start + _READ_BACK])
@@ -175,7 +175,7 @@ class Clients:
             _close(client)
 
     def _due(self) -> bool:
-        """Wait until a transaction is to begin; false if the run ends before."""
+        """Wait until the next transaction is due; return false if the run ends first."""
         rate = self._settings.rate
         if rate is None:
             return True
@@ -215,7 +215,7 @@ class Clients:
         return outcome
 
     def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
-        """Connect, as soon as the server can be reached; ``None`` if the run ends before."""
+        """Connect as soon as the server can be reached; return ``None`` if the run ends first."""
         until = time.monotonic() + _RECONNECTING
         while True:
             try:
@@ -237,7 +237,7 @@ class Clients:
                 return made
 
     def _wait(self, operation: Wait) -> None:
-        # Aborted ones count: what is held open here may be what makes the others abort.
+        # Aborted transactions count: this open one may be what makes the others abort.
         enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self._settings.length / 4
         if self._turns is not None:

@@ -1,4 +1,4 @@
-"""What goes wrong while the clients run: faults of servers of our own, at random times."""
+"""Faults that isocheck injects into the servers that it has started, at random times."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 _OF_ONE: Final = ("kill", "pause", "disconnect", "slow")
 _OF_NETWORKS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
 FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote")
-"""``kill``: SIGKILL to the server and all its processes, and a new start; ``pause``: SIGSTOP for
-a while; ``disconnect``: all connections end; ``slow``: all that is sent arrives late; of a cluster
-one node, chosen at random. ``partition-…``: nodes do not hear each other for a while; ``promote``:
-the standby is cut off, the primary killed, and the standby promoted. ``exec:COMMAND`` is one, too.
+"""``kill``: SIGKILL to the server and all its processes, then a restart; ``pause``: SIGSTOP for a
+while; ``disconnect``: all connections end; ``slow``: all messages arrive late; of a cluster, a
+random node. ``partition-…``: nodes cannot reach each other for a while; ``promote``: the standby is
+disconnected, the primary killed, and the standby promoted. ``exec:COMMAND`` is a fault, too.
 """
 
 _EXEC: Final = "exec:"
-_BETWEEN: Final = (0.5, 3.0)  # seconds from one fault to the next
-_LASTS: Final = (0.1, 1.5)  # seconds of a pause and of slowness
-_PARTED: Final = (1.5, 4.0)  # seconds of a partition: nodes are to notice
-_LAGS: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
-_ENDING: Final = 6.0  # seconds to undo the last one
+_INTERVAL: Final = (0.5, 3.0)  # seconds from one fault to the next
+_DURATION: Final = (0.1, 1.5)  # seconds of a pause and of slowness
+_PARTITIONED: Final = (1.5, 4.0)  # seconds of a partition: long enough for nodes to notice
+_LAG: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
+_UNDOING: Final = 6.0  # seconds to undo the last fault
 _DELAY: Final = (0.005, 0.1)  # seconds
-_COMMAND: Final = 20.0  # seconds of a command
+_COMMAND: Final = 20.0  # seconds for a command
 
 
 class Nemesis:
-    """A thread that does one fault after the other; each is in the history when it begins and ends.
+    """A thread that injects one fault after the other, and records when each begins and ends.
 
     Attributes:
-        done: how often each was.
-        busy: whether one is being done, or undone.
+        done: how often it has injected each fault.
+        busy: whether a fault lasts or is being undone.
     """
 
     def __init__(
@@ -53,35 +53,35 @@ class Nemesis:
         restarted: Callable[[], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        """Begin.
+        """Start the thread.
 
         Args:
-            faults: of ``FAULTS``, or commands.
-            target: whose servers are our own.
-            recorder: where to say what was done.
-            seed: of the times and of the choice.
-            every: seconds from the end of one fault to the next; by default 0.5 to 3.
-            restarted: called when a server runs again after it was killed.
-            failed: called if a server does not come back.
+            faults: from ``FAULTS``, or commands.
+            target: the target, whose servers isocheck has started.
+            recorder: records the faults.
+            seed: of the times and the choice of faults.
+            every: the seconds between two faults; by default 0.5 to 3.
+            restarted: called when a killed server runs again.
+            failed: called if a server does not restart.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
         self.busy = False
         self._target, self._recorder = target, recorder
         self._random = Random(f"{seed}/nemesis")
-        self._between = _BETWEEN if every is None else (every, every)
+        self._interval = _INTERVAL if every is None else (every, every)
         self._restarted, self._failed = restarted, failed
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Do no more faults, and undo what was done."""
+        """Inject no more faults, and undo the last one."""
         self._end.set()
-        self._thread.join(_ENDING)
+        self._thread.join(_UNDOING)
 
     def _run(self) -> None:
         try:
-            while not self._end.wait(self._random.uniform(*self._between)):
+            while not self._end.wait(self._random.uniform(*self._interval)):
                 fault = self._random.choice(list(self.done))
                 self.busy = True
                 name, _, command = fault.partition(":")
@@ -102,7 +102,7 @@ class Nemesis:
             getattr(self, f"_{name}")(*([command] if command else []))
 
     def _server(self) -> Server:
-        """The server, or a node of the cluster."""
+        """Return the server, or a random node of the cluster."""
         servers = servers_of(self._target)
         return self._random.choice(servers) if len(servers) > 1 else servers[0]
 
@@ -114,7 +114,7 @@ class Nemesis:
     def _pause(self) -> None:
         server = self._server()
         server.tell("pause")
-        self._last(_LASTS)
+        self._wait(_DURATION)
         server.tell("resume")
 
     def _disconnect(self) -> None:
@@ -124,14 +124,14 @@ class Nemesis:
     def _slow(self) -> None:
         proxy = self._server().proxy
         proxy.delay = self._random.uniform(*_DELAY)
-        self._last(_LASTS)
+        self._wait(_DURATION)
         proxy.delay = 0.0
 
     def _part(self, kind: Partition) -> None:
         network = network_of(self._target)
         assert network is not None
         self._recorder.note("partition", network.partition(kind, self._random))
-        self._last(_PARTED)
+        self._wait(_PARTITIONED)
         network.heal()
 
     def _promote(self) -> None:
@@ -139,20 +139,20 @@ class Nemesis:
         self._target.promote(self._lag)
 
     def _lag(self) -> None:
-        """Let a standby that is cut off lag, to the moment at which the primary is killed."""
-        self._last(_LAGS)
+        """Let a disconnected standby lag, up to the moment at which the primary is killed."""
+        self._wait(_LAG)
         self._recorder.note("promote")
 
     def _exec(self, command: str) -> None:
         self._call(command, "begin")
-        self._last(_LASTS)
+        self._wait(_DURATION)
         self._call(command, "end")
 
     def _call(self, command: str, when: str) -> None:
-        """Run a command of the user's with a word more.
+        """Run the user's command with one more argument.
 
         Raises:
-            TargetError: it failed.
+            TargetError: the command failed.
         """
         try:
             done = subprocess.run(
@@ -167,16 +167,16 @@ class Nemesis:
         except subprocess.TimeoutExpired:
             raise TargetError(f"--fault exec: {command} {when} has not ended in 20 s") from None
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-            msg = f"{command} {when} failed (exit code {done.returncode}; {said[-1]})"
+            message = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+            msg = f"{command} {when} failed (exit code {done.returncode}; {message[-1]})"
             raise TargetError(f"--fault exec: {msg}")
 
-    def _last(self, how_long: tuple[float, float]) -> None:
+    def _wait(self, how_long: tuple[float, float]) -> None:
         self._end.wait(self._random.uniform(*how_long))
 
 
 def servers_of(target: Target) -> tuple[Server, ...]:
-    """The servers of our own that a target has."""
+    """Return the servers that isocheck has started for a target."""
     if isinstance(target, Clustered) and target.cluster is not None:
         return target.cluster.nodes
     assert isinstance(target, Serving)
@@ -185,17 +185,17 @@ def servers_of(target: Target) -> tuple[Server, ...]:
 
 
 def network_of(target: Target) -> Network | None:
-    """The network between the nodes of a target, if there is one that can be cut."""
+    """Return the network between the nodes of a target; ``None`` if it cannot be cut."""
     if isinstance(target, Clustered) and target.cluster is not None:
         return target.cluster.network
     return None
 
 
 def check_faults(faults: tuple[str, ...], target: Target) -> None:
-    """Refuse what is no fault, or none of a target, and prepare the target; nothing is started.
+    """Refuse unknown faults and those that a target cannot have; prepare it for the others.
 
     Raises:
-        TargetError: one is not.
+        TargetError: a fault is unknown, or the target cannot have it.
     """
     own = not target.address.host  # a server that is started here
     for fault in faults:

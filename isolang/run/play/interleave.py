@@ -1,9 +1,9 @@
-"""Runs a few transactions on a database, one step at a time, in an order that is given.
+"""Runs a few transactions on a database, one step at a time, in the order of a schedule.
 
-Each transaction has a connection and a thread of its own. A step is sent, and the next one when it
-was answered, or when the database says (or, where it cannot say, a moment shows) that it waits for
-another transaction. What is blocked goes on as soon as it is released; the steps that the schedule
-has for it meanwhile are done then, at once.
+Each transaction has its own connection and thread. The next step begins when the last one has
+ended, or when it waits for another transaction, as the database reports (or, if it cannot, as a
+short timeout suggests). A blocked transaction goes on as soon as it is released, and then catches
+up on the steps that the schedule had for it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
-PATIENCE: Final = 0.1  # seconds after which a step is blocked, where the database cannot say
-LONGEST: Final = 30.0  # seconds for a step that nothing blocks
+PATIENCE: Final = 0.1  # seconds until a step counts as blocked, if the database cannot tell
+LONGEST: Final = 30.0  # seconds until any step counts as blocked
 _POLL: Final = 0.002
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """What became of one transaction.
+    """The outcome of one interleaved transaction.
 
     Attributes:
         outcome: as it was recorded.
-        error: what the client raised, in a line; empty if it committed.
+        error: what the client raised, on one line; empty if it committed.
         blocked: whether one of its steps had to wait for another transaction.
     """
 
@@ -54,14 +54,14 @@ def interleave(
     recorder: Recorder,
     session: Hashable = "interleaved",
 ) -> tuple[Played, ...]:
-    """Run transactions step by step, each in a session of its own.
+    """Run transactions step by step, each in its own session.
 
     Args:
-        programs: of each transaction. COMMIT is its last step; its first one begins it.
-        schedule: which transaction does its next step; what it leaves over is done at the end.
-        target: that was started and has the keys.
-        level: of the target; or that of each transaction.
-        recorder: where to record.
+        programs: one for each transaction, whose first step begins it and whose last is COMMIT.
+        schedule: the transactions whose turn it is, step by step; remaining steps come at the end.
+        target: started, and with the keys.
+        level: the level of all transactions, or of each.
+        recorder: records the transactions.
         session: part of the name of each transaction's session.
 
     Raises:
@@ -88,17 +88,17 @@ def interleave_sessions(
     session: Hashable = "interleaved",
     settled: Callable[[int], None] = lambda place: None,
 ) -> tuple[tuple[Played, ...], ...]:
-    """Run sessions of several transactions step by step; see :func:`interleave`.
+    """Run sessions of several transactions step by step, as :func:`interleave` does.
 
     Args:
-        sessions: the programs of each, one after the other.
-        schedule: which session does its next step.
-        target: that was started and has the keys.
-        level: of the target; or that of each session.
-        recorder: where to record.
+        sessions: the programs of each, in order.
+        schedule: the sessions whose turn it is, step by step.
+        target: started, and with the keys.
+        level: the level of all sessions, or of each.
+        recorder: records the transactions.
         session: part of the name of each session.
-        settled: called after each step of the schedule with its place, when nothing more can be
-            done before the next one.
+        settled: called after each step of the schedule, with its index, when no session can go on
+            before the next one.
 
     Raises:
         IsolangError: the target cannot do this at all.
@@ -110,12 +110,12 @@ def interleave_sessions(
     ]
     try:
         for place, number in enumerate(schedule):
-            actors[number].owed += 1
+            actors[number].due += 1
             _settle(actors)
             settled(place)
         while any(actor.thread.is_alive() for actor in actors):
             for actor in actors:
-                actor.owed = max(actor.owed, 1)
+                actor.due = max(actor.due, 1)
             _settle(actors)
     finally:
         for actor in actors:
@@ -127,24 +127,24 @@ def interleave_sessions(
 
 
 def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All schedules of transactions with this many steps each, COMMIT counted."""
+    """Yield all schedules of transactions with this many steps each, including COMMIT."""
     if not any(steps):
         yield ()
-    for i, left in enumerate(steps):
-        if left:
-            rest = [*steps[:i], left - 1, *steps[i + 1 :]]
+    for i, remaining in enumerate(steps):
+        if remaining:
+            rest = [*steps[:i], remaining - 1, *steps[i + 1 :]]
             yield from ((i, *more) for more in interleavings(rest))
 
 
 def shuffled(steps: Sequence[int], random: Random) -> tuple[int, ...]:
-    """One schedule by chance."""
+    """Return a random schedule."""
     order = [i for i, count in enumerate(steps) for _ in range(count)]
     random.shuffle(order)
     return tuple(order)
 
 
 def _settle(actors: Sequence[_Actor]) -> None:
-    """Let everybody do the steps owed, one actor at a time, until all are done or blocked."""
+    """Do all due steps, one actor at a time, until all actors are done or blocked."""
     moved = True
     while moved:
         moved = False
@@ -154,7 +154,7 @@ def _settle(actors: Sequence[_Actor]) -> None:
 
 
 class _Actor:
-    """One session: its thread does a step whenever it is let."""
+    """A session, whose thread does one step each time :meth:`advance` lets it."""
 
     def __init__(
         self,
@@ -165,12 +165,12 @@ class _Actor:
         recorder: Recorder,
         session: Hashable,
     ) -> None:
-        self.owed = 0
+        self.due = 0
         self.error: Exception | None = None
         self._programs = programs
         self._played: list[Played] = []
         self._blocked = False
-        self._running = False  # a step was let go and has not been seen to end
+        self._running = False  # a step has begun and is not known to have ended
         self._let: SimpleQueue[bool] = SimpleQueue()
         self._done = threading.Event()
         self._client: Client = target.connect()
@@ -202,21 +202,21 @@ class _Actor:
             self._done.set()
 
     def _ended_with(self, outcome: Outcome, error: Exception | None) -> None:
-        said = "" if error is None else " ".join(str(error).split())
-        self._played.append(Played(outcome=outcome, error=said, blocked=self._blocked))
+        message = "" if error is None else " ".join(str(error).split())
+        self._played.append(Played(outcome=outcome, error=message, blocked=self._blocked))
 
     def _pace(self) -> None:
         self._done.set()
         self._let.get()
 
     def advance(self) -> bool:
-        """Do a step that is owed, or see one end; false if there is none, or it is blocked."""
+        """Do a due step, or wait for a blocked one; return false if none is due or it blocks."""
         if not self._running:
-            if not self.owed or not self.thread.is_alive():
-                self.owed = 0
+            if not self.due or not self.thread.is_alive():
+                self.due = 0
                 return False
-            self._done.wait(LONGEST)  # its thread has come to the step
-            self.owed -= 1
+            self._done.wait(LONGEST)  # until its thread has reached the step
+            self.due -= 1
             self._running = True
             self._done.clear()
             self._let.put(True)
@@ -226,7 +226,7 @@ class _Actor:
         return True
 
     def _ended(self) -> bool:
-        """Wait until the step has ended; false if it waits for another transaction."""
+        """Wait until the step has ended; return false if it waits for another transaction."""
         began = time.monotonic()
         while not self._done.wait(_POLL):
             waits, passed = self._client.waits(), time.monotonic() - began
@@ -236,7 +236,7 @@ class _Actor:
         return True
 
     def end(self) -> None:
-        """Let the transaction do what is left, and close its connection."""
+        """Let the transaction do its remaining steps, and close its connection."""
         for _ in range(1000):
             if not self.thread.is_alive():
                 break
@@ -246,5 +246,5 @@ class _Actor:
         self._client.close()
 
     def played(self) -> tuple[Played, ...]:
-        """What became of its transactions."""
+        """Return the outcomes of its transactions."""
         return tuple(self._played)

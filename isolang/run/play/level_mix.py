@@ -1,4 +1,4 @@
-"""Levels beside each other: which one each transaction of a run is asked to run at."""
+"""Runs at several levels: the level of each transaction."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from isolang.run.targets import level_named
 _RECORDED: Final[Mapping[str, str]] = {
     "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2-99",
 }  # fmt: skip
-"""What a transaction among those of other levels is recorded at: what specifications of mixes know,
-and its level implies."""
+"""The recorded level of a transaction in a mix: one that the specifications of mixes know,
+and that its own level implies."""
 
 _OF_LOCKS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
 _OF_SNAPSHOTS: Final = frozenset({"pl-2", "rc", "si", "ser"})
@@ -26,11 +26,11 @@ _EXPECTED: Final = "expected LEVEL:SHARE,LEVEL:SHARE"
 
 
 class TransactionLevel(Struct, frozen=True):
-    """What a transaction is asked to run at.
+    """The level of a transaction.
 
     Attributes:
         level: as the target names it.
-        recorded: its name in the history; ``None`` where all transactions run at one level.
+        recorded: its name in the history; ``None`` if all transactions run at one level.
     """
 
     level: str
@@ -38,13 +38,13 @@ class TransactionLevel(Struct, frozen=True):
 
 
 class Mix(Struct, frozen=True, kw_only=True):
-    """The level of a run, or several with the share of the transactions that each is to have.
+    """The level of a run, or several levels, each with its share of the transactions.
 
     Attributes:
-        level: of the run; of several, all of them under one name, with the specification that
-            judges them beside each other.
+        level: of the run; of several levels, their common name, and the specification that judges
+            such a mix.
         parts: the levels of the database.
-        sums: where the share of each ends, from 0 to the sum of all.
+        sums: the sums of the shares, up to and including each level's.
     """
 
     level: Level
@@ -52,29 +52,29 @@ class Mix(Struct, frozen=True, kw_only=True):
     sums: tuple[float, ...]
 
     def draw(self, random: Random) -> TransactionLevel:
-        """Choose the level of a transaction; nothing is drawn where there is one."""
+        """Choose the level of a transaction; a single level takes no random number."""
         if len(self.parts) == 1:
             return TransactionLevel(self.level.name)
         place = bisect(self.sums, random.random() * self.sums[-1])
         chosen = self.parts[min(place, len(self.parts) - 1)]
         return TransactionLevel(chosen.name, recorded(chosen))
 
-    def says(self, name: str | None) -> str:
-        """What the adapter did to get a level, by its name in the history."""
+    def how_set(self, name: str | None) -> str:
+        """Return what the adapter did to select a level, by its name in the history."""
         found = [part.says for part in self.parts if len(self.parts) == 1 or recorded(part) == name]
         return ", or ".join(found)
 
 
 def recorded(level: Level) -> str:
-    """The name of a level among others in the history."""
+    """Return the recorded name of a level in a mix."""
     return _RECORDED.get(level.claims, level.claims)
 
 
 def mix_of(settings: Settings, target: Target) -> Mix:
-    """The level that a run is asked for, or the mix of several.
+    """Return the requested level of a run, or its mix of levels.
 
     Raises:
-        TargetError: there is no such level, or the target cannot run several beside each other.
+        TargetError: the level does not exist, or the target cannot run several at once.
     """
     if not settings.level_mix:
         level = level_named(target, settings.level)
@@ -85,7 +85,7 @@ def mix_of(settings: Settings, target: Target) -> Mix:
     judged_by = getattr(target, "mixes", None)
     if judged_by is None:
         raise TargetError(
-            f"{target.name}: its transactions cannot choose a level each; --level names one"
+            f"{target.name}: a transaction cannot choose its level; --level names one"
         )
     parts = tuple(shares)
     name = ",".join(f"{part.name}:{share:g}" for part, share in shares.items())
@@ -114,18 +114,18 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
 
 
 def _judged_by(target: Target, parts: tuple[Level, ...]) -> str:
-    """The specification of the library that knows all these levels.
+    """Return the specification of the library that judges a mix of these levels.
 
     Raises:
-        TargetError: none does.
+        TargetError: there is none.
     """
     names = {recorded(part) for part in parts}
     if names <= _OF_LOCKS:
         return "mixed"
     if names <= _OF_SNAPSHOTS:
         return "mixed-levels"
-    said = ", ".join(f"{part.name} ({recorded(part)})" for part in parts)
+    listed = ", ".join(f"{part.name} ({recorded(part)})" for part in parts)
     raise TargetError(
-        f"{target.name}: no level of the library judges these beside each other (got {said}); "
+        f"{target.name}: no level of the library judges a mix of these (got {listed}); "
         "--claims SPEC names a specification that does"
     )

@@ -1,11 +1,11 @@
-"""Judges what was recorded so far, in a child process, while the clients go on.
+"""Judges the growing prefix of a history in a child process, while the clients go on.
 
-A short prefix is checked as a whole each time, at sizes that grow by a quarter: all checks together
-cost at most five times the last one. A longer one is watched (:mod:`isolang.watch`): each look
-judges what came since the one before, in bounded memory, if the level and what was recorded can be
-watched. A refuted prefix ends the run; the verdict that counts is that of the whole file. (With
-repeated values, a later writer may explain a read that no earlier one could.) Of a long file it is
-the watch's: what the last look left is judged, too, and its chain stays beside the history.
+Each check of a short prefix takes all of it, at sizes that grow by a quarter: all checks together
+cost at most five times the last one. A longer prefix is watched (:mod:`isolang.watch`): each check
+judges what came since the last one, in bounded memory, if the level and the history can be watched.
+A refuted prefix ends the run; the final verdict is that on the whole file. (With repeated values, a
+later writer may explain a read that no earlier one could.) The final verdict on a long file is the
+watch's, which then judges the rest, and keeps its chain next to the history.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from isolang.errors import IsolangError
 if TYPE_CHECKING:
     from isolang.watch import Stream, Watch, WatchReport
 
-FIRST: Final = 10  # transactions before the first look
+FIRST: Final = 10  # transactions before the first check
 GROWTH: Final = 1.25
-_SMALL: Final = 1 << 22  # bytes of a prefix of which it is asked whether it is too little
-_WHOLE: Final = 1 << 23  # bytes of a prefix that is always judged as a whole
-LONG: Final = 1 << 25  # bytes of a file whose verdict is that of its watch
-_ROUND: Final = 2_000  # transactions between two looks at a longer one that is watched
+_SMALL: Final = 1 << 22  # bytes of the largest prefix that is tested for being too little
+_WHOLE: Final = 1 << 23  # bytes of the largest prefix that is always judged as a whole
+LONG: Final = 1 << 25  # bytes of the smallest file whose final verdict is the watch's
+_ROUND: Final = 2_000  # transactions between two checks of a watched prefix
 
 
 class LiveVerdict(Struct, frozen=True, kw_only=True):
-    """What a look at a prefix found.
+    """The verdict on a prefix.
 
     Attributes:
         outcome: ``valid``, ``invalid`` or ``unknown``.
-        transactions: how many the prefix has.
-        anomaly: of a violation, its name.
-        little: why nothing of it could have been violated; empty if something could.
-        watched: whether the next look will judge only what is new.
-        ended: whether it is the verdict on the whole.
-        parts: of the chain, if it is.
-        note: what that verdict rests on.
-        places: of a violation's transactions in the file.
-        folder: of the chain, and of a violation that was saved there.
+        transactions: the length of the prefix.
+        anomaly: the name of the violation's anomaly, if there is one.
+        little: why the prefix cannot violate any check; empty if it can.
+        watched: whether the next check will judge only what is new.
+        ended: whether this is the verdict on the whole file.
+        parts: the length of the chain of such a verdict.
+        note: the assumptions of such a verdict.
+        places: the lines of the violation's transactions in the file.
+        folder: the folder of the chain, and of a saved violation.
     """
 
     outcome: str
@@ -66,19 +66,19 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
 
 
 class Watcher:
-    """Looks at a growing file until it is told to end.
+    """Checks a growing file until the run ends.
 
     Attributes:
-        last: what the last look found; ``None`` before the first.
+        last: the last verdict; ``None`` before the first check.
     """
 
     def __init__(self, path: Path, spec: str, *, seconds: float) -> None:
-        """Get ready.
+        """Start the child process.
 
         Args:
-            path: the file of a recorder.
-            spec: by what to judge it.
-            seconds: for one look.
+            path: the recorder's file.
+            spec: the specification to judge it by.
+            seconds: the time limit of one check.
         """
         self.last: LiveVerdict | None = None
         self.refuted = threading.Event()
@@ -89,25 +89,25 @@ class Watcher:
         self._thread: threading.Thread | None = None
 
     def watch(self, count: Callable[[], int]) -> None:
-        """Begin to look.
+        """Begin to check.
 
         Args:
-            count: the number of transactions that are in the file.
+            count: returns the number of transactions in the file.
         """
         self._thread = threading.Thread(target=self._watch, args=(count,), daemon=True)
         self._thread.start()
 
     def rest(self) -> None:
-        """Stop looking; of a long file the verdict on the whole may still be asked for."""
+        """Stop checking; :meth:`finish` may still judge the whole of a long file."""
         self._end.set()
         if self.last is None or not self.last.watched:
             self._child.kill()
 
     def finish(self) -> LiveVerdict | None:
-        """The verdict on the whole file, once nothing is written any more.
+        """Return the verdict on the whole file, after the recorder has closed it.
 
         Returns:
-            ``None`` where the file is short, or was not watched: then it is judged as a whole.
+            ``None`` if the file is short or was not watched: then a full check judges it.
         """
         last = self.last
         if last is None or not last.watched or self._path.stat().st_size < LONG:
@@ -120,7 +120,7 @@ class Watcher:
         return replace(found, little=self._little)
 
     def end(self) -> None:
-        """Stop looking."""
+        """Stop checking, and end the child process."""
         self._end.set()
         self._child.kill()
         if self._thread is not None:
@@ -148,7 +148,7 @@ class Watcher:
                 return
 
     def _look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Have the child judge this many bytes; one that was ended has a successor."""
+        """Have the child judge this many bytes; start a new child if it has ended."""
         if self._child.poll() is not None:
             self._child = self._start()
         child = self._child
@@ -159,7 +159,7 @@ class Watcher:
             child.stdin.flush()
             return msgspec.json.decode(child.stdout.readline(), type=LiveVerdict)
         except (BrokenPipeError, msgspec.DecodeError):
-            child.kill()  # it cannot judge this: the whole file will tell
+            child.kill()  # it cannot judge this: the check of the whole file will
             return None
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -173,8 +173,8 @@ class Watcher:
 
 
 def main() -> None:
-    """Judge the beginnings of a file whose sizes are on the standard input; the child's part."""
-    import isolang.api  # noqa: F401 - it gets ready before it is asked
+    """Judge prefixes of a file, in the child process; standard input has their sizes."""
+    import isolang.api  # noqa: F401 - imported before the first request
 
     path, spec, seconds = sys.argv[1:]
     growing = _Growing(Path(path), spec, float(seconds), folder=folder_of(Path(path)))
@@ -191,18 +191,18 @@ def main() -> None:
 
 
 def folder_of(path: Path) -> Path:
-    """Where the chain of a watched history is kept."""
+    """Return the folder of a watched history's chain."""
     return path.with_suffix(".watched")
 
 
 class _Growing:
-    """Watches a file, as long as that is possible.
+    """A watch of a growing file, as long as it can be watched.
 
     Args:
-        path: of a recorder.
-        spec: by what to judge it.
-        seconds: how long one window may take at most.
-        folder: where its chain stays.
+        path: the recorder's file.
+        spec: the specification to judge it by.
+        seconds: the time limit of one window.
+        folder: the folder of its chain.
     """
 
     def __init__(self, path: Path, spec: str, seconds: float, *, folder: Path) -> None:
@@ -213,11 +213,11 @@ class _Growing:
         self._refused = False
 
     def look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Judge what is new of so many bytes; ``None`` if it cannot be watched.
+        """Judge what is new in a prefix; return ``None`` if it cannot be watched.
 
         Args:
-            size: how many.
-            last: whether these are all that there will be.
+            size: the bytes of the prefix.
+            last: whether the prefix is the whole file.
         """
         if self._refused:
             return None
@@ -258,7 +258,7 @@ class _Growing:
         )
 
     def _whole(self, report: WatchReport) -> LiveVerdict:
-        """The verdict on the whole; a violation is saved beside the chain."""
+        """Return the verdict on the whole file; save a violation next to the chain."""
         from isolang.watch.violation import save_violation
 
         saved = None
@@ -297,9 +297,9 @@ def judge(data: bytes, spec: str, seconds: float) -> LiveVerdict:
     """Judge a prefix.
 
     Args:
-        data: whole lines of a recorder's file.
-        spec: by what to judge them.
-        seconds: how long at most.
+        data: whole lines of the recorder's file.
+        spec: the specification to judge them by.
+        seconds: the time limit.
     """
     import io
 

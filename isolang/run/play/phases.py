@@ -1,4 +1,4 @@
-"""Which workloads a run plays, and for how long each."""
+"""The plan of a run: its workloads, and the share of the time that each has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUTO_SCRIPTS: Final = (
     "insert-beside-insert",
     "update-to-the-value-it-has",
 )
-"""What ``auto`` plays first: half a second for what databases are known to show."""
+"""The scripts that ``auto`` plays first: half a second for known anomalies of databases."""
 
 AUTO: Final = (
     ("pairs", 0.5),
@@ -31,47 +31,47 @@ AUTO: Final = (
     ("bank", 0.05),
     ("blindw-rw+", 0.05),
 )
-"""What it plays then, and for which shares of the time: what finds most comes first."""
+"""The workloads that ``auto`` then plays, with their shares of the time; the best come first."""
 
-ENOUGH: Final = 2
-"""Committed transactions by which a workload was played: none shows an anomaly with fewer."""
+PLAYED: Final = 2
+"""A workload with this many committed transactions was played: no anomaly needs fewer."""
 
-_TASTE: Final = 10  # committed transactions, after which it is the next workload's turn
+_SHORT_TURN: Final = 10  # committed transactions of a short turn
 
-_STEPS: Final = frozenset({"rows", "conversations"})  # what scripts need
+_STEPS: Final = frozenset({"rows", "conversations"})  # features that scripts need
 
 
 class Phase(Struct, frozen=True, kw_only=True):
-    """A workload, and for which share of the time it is played."""
+    """A workload, and its share of the time."""
 
     workload: Workload
     share: float
 
 
 class RunPlan(Struct, frozen=True, kw_only=True):
-    """What a run plays.
+    """The scripts and workloads of a run.
 
     Attributes:
-        scripts: first these, one after the other.
-        phases: then these, each by many clients.
+        scripts: played first, one after the other.
+        phases: played then, each by many clients.
     """
 
     scripts: tuple[Script, ...] = ()
     phases: tuple[Phase, ...] = ()
 
     def registers(self) -> tuple[str, ...]:
-        """The keys that hold numbers."""
+        """Return the keys that hold numbers."""
         names = [name for script in self.scripts for name in script.names()]
         names += [name for phase in self.phases for name in phase.workload.registers]
         return tuple(dict.fromkeys(names))
 
     def lists(self) -> tuple[str, ...]:
-        """The keys that hold lists."""
+        """Return the keys that hold lists."""
         names = [name for phase in self.phases for name in phase.workload.lists]
         return tuple(dict.fromkeys(names))
 
     def workload(self, passed: float) -> str:
-        """The workload that is played when this share of the time has passed."""
+        """Return the workload that is due when this share of the time has passed."""
         for phase in self.phases:
             passed -= phase.share
             if passed < 0:
@@ -80,24 +80,24 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
 
 class Turns:
-    """Whose turn it is, by what the database has done so far.
+    """The choice of the workload whose turn it is, by what the database has committed so far.
 
-    At first each workload has a short turn, which ends when it was played, those with long
-    transactions last. A fast database has played all of them at once; these turns take half of the
-    time at most. Then those that were still not played share the clients, for half of what is left.
-    The rest is for all, by their shares.
+    At first each workload has a short turn, which ends after a few committed transactions;
+    workloads with long transactions come last. These turns take half of the time at most, on a fast
+    database much less. Workloads that still have not been played then share the clients, for half
+    of the remaining time. In the rest all workloads have their shares.
 
     Attributes:
-        ends: when a short turn is over at the latest; infinite where it is none.
+        ends: the latest end of a short turn; infinite outside of one.
     """
 
     def __init__(self, plan: RunPlan, *, began: float, until: float) -> None:
         """Begin.
 
         Args:
-            plan: what is played.
+            plan: the workloads.
             began: ``time.monotonic()`` now.
-            until: likewise, when the run is over.
+            until: ``time.monotonic()`` at the end of the run.
         """
         self._plan, self._until = plan, until
         workloads = [phase.workload for phase in plan.phases]
@@ -108,20 +108,20 @@ class Turns:
         self._together = False
 
     def choose(self, now: float, played: Mapping[str, int], client: int = 0) -> str:
-        """The workload whose turn it is.
+        """Return the workload whose turn it is.
 
         Args:
             now: ``time.monotonic()``.
-            played: how many transactions of each have committed.
-            client: for whom, by number.
+            played: the committed transactions of each workload.
+            client: the number of the client that asks.
         """
         while self.ends < float("inf"):
             if self._together:
-                left = [one for one in self._all if played.get(one, 0) < ENOUGH]
-                if left and now < self.ends:
-                    return left[client % len(left)]
+                unplayed = [one for one in self._all if played.get(one, 0) < PLAYED]
+                if unplayed and now < self.ends:
+                    return unplayed[client % len(unplayed)]
                 self.ends, self._shared = float("inf"), now
-            elif self._turn and now < self.ends and played.get(self._turn, 0) < _TASTE:
+            elif self._turn and now < self.ends and played.get(self._turn, 0) < _SHORT_TURN:
                 return self._turn
             elif self._waiting:
                 self.ends = now + max(0.0, self._half - now) / len(self._waiting)
@@ -133,10 +133,10 @@ class Turns:
 
 
 def plan_of(settings: Settings, target: Target) -> RunPlan:
-    """What a run plays.
+    """Return the plan of a run.
 
     Raises:
-        TargetError: there is no such workload, or the target cannot do what it needs.
+        TargetError: the workload does not exist, or the target lacks a feature that it needs.
     """
     scripts = () if target.lacks & _STEPS else SCRIPTS
     if settings.workload == "scripted":

@@ -1,9 +1,9 @@
 """A run in a process of its own, which can be ended from outside.
 
-A driver may hang in a call, or hold the interpreter's lock in it; a server may stop; a program may
-be silent. So the target, its clients and their processes live in a child that leads a process
-group (:mod:`isolang.run.play.child`). This process keeps the time: it tells the child to end,
-kills the group if it does not, and goes on with what was recorded.
+A driver may hang in a call, or hold the interpreter's lock in it; a server may stop responding; a
+program may be silent. So the target, its clients and their processes live in a child that leads a
+process group (:mod:`isolang.run.play.child`). This process keeps the time: it tells the child to
+end, kills the group if it does not, and goes on with the recorded history.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from isolang.run.settings import Settings
 from isolang.run.target import Owning, Serving, Target, TargetError
 from isolang.run.targets import target_named
 
-LATE: Final = ENDING + 2.5  # seconds that a run may take longer than it was to
-_LOADING: Final = 20.0  # seconds for a new interpreter to begin, on a busy machine
-_REACHING: Final = 8.0  # seconds to reach a server, or to make the tables
-_STARTING: Final = 90.0  # seconds to start one
-_KEYS: Final = 50  # keys that are put there in a second, at least
-_CLEANING: Final = 5.0  # seconds to remove tables, in a process of its own
-_STOPPING: Final = 12.0  # seconds for a server of ours to stop
+LATE: Final = ENDING + 2.5  # seconds that a run may take beyond its time
+_LOADING: Final = 20.0  # seconds for a new interpreter to start, on a busy machine
+_REACHING: Final = 8.0  # seconds to reach a server, or to create the tables
+_STARTING: Final = 90.0  # seconds to start a server
+_KEYS: Final = 50  # keys that are loaded per second, at least
+_CLEANING: Final = 5.0  # seconds to remove tables, in a separate process
+_STOPPING: Final = 12.0  # seconds for a started server to stop
 PLAYING: Final = "play"
 JUDGING: Final = "judge what the watch is behind"
-ACCOUNTING: Final = "tell which versions there were"
-_ACCOUNTED: Final = 2_000  # transactions whose versions are told in a second, at least
-_WATCHED: Final = 5_000  # transactions that a watch judges in a second, at least
+ACCOUNTING: Final = "report the versions"
+_ACCOUNTED: Final = 2_000  # transactions whose versions it reports per second, at least
+_WATCHED: Final = 5_000  # transactions that a watch judges per second, at least
 _TICK: Final = 0.1
 
 
 class RunStep(Struct, frozen=True, kw_only=True):
-    """What the child does next, and how long it may take.
+    """The next step of the child, and its time limit.
 
     Attributes:
-        doing: in words.
-        seconds: at most.
-        version: of the database, as soon as it is known.
-        notes: what the self-test of the adapter found doubtful.
+        doing: the step in words.
+        seconds: the time limit.
+        version: the database's version, as soon as it is known.
+        notes: doubts of the adapter's self-test.
     """
 
     doing: str
@@ -73,11 +73,11 @@ class RunStep(Struct, frozen=True, kw_only=True):
 
 
 class Failed(Struct, frozen=True, kw_only=True):
-    """Why the child could not play.
+    """The reason why the child could not play.
 
     Attributes:
-        why: a message.
-        ours: whether nobody but us can have caused it.
+        why: the message.
+        internal: whether only a bug of isolang can have caused it.
     """
 
     why: str
@@ -85,19 +85,19 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class Ready(Struct, frozen=True, kw_only=True):
-    """The tables are removed; or why they are not."""
+    """The tables are removed, or ``leftover`` says why they are not."""
 
-    left: str = ""
+    leftover: str = ""
 
 
 class _Interrupts:
-    """Ctrl-C, and the signals that mean the same, while a run is played.
+    """A handler of Ctrl-C, and of signals that mean the same, for the time of a run.
 
-    The first is noted, wherever in our code it comes, so that what was recorded is judged; the
-    second raises. In a thread that cannot have signals, none is noted.
+    It notes the first signal, so that the recorded history is judged; the second one raises. In
+    other threads than the main one, which get no signals, it does nothing.
 
     Attributes:
-        noted: whether there was one.
+        noted: whether there was a signal.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class _Interrupts:
     def __enter__(self) -> _Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if callable(signal.getsignal(number)):  # not one that ends us, or is ignored
+                if callable(signal.getsignal(number)):  # neither the default nor ignored
                     self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -122,33 +122,33 @@ class _Interrupts:
 
 
 class Player:
-    """Plays runs on one target, one after the other; what hangs is killed and begun anew."""
+    """A player of runs on one target, one after the other; it kills a child that hangs."""
 
     def __init__(self, target: str, prefix: str) -> None:
-        """Prepare; nothing is started.
+        """Prepare, without starting a process.
 
         Args:
-            target: as the user named it.
-            prefix: how the names of the tables begin.
+            target: the target as the user wrote it.
+            prefix: the beginning of the tables' names.
         """
         self._named, self._prefix = target, prefix
         self._child: Child | None = None
-        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as we do
+        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the player
         self._scratch = ""
         self._cleaning = self._made = self._lost = False
-        self._owner = new_owner()  # also of what is left when the child is killed
-        self.left = ""
+        self._owner = new_owner()  # also names the tables that a killed child leaves
+        self.leftover = ""
 
     def play(self, settings: Settings, show: Callable[[RunState], None]) -> Run:
-        """Play a run; its end is at most ``LATE`` after its time.
+        """Play a run, which ends at most ``LATE`` seconds after its time.
 
         Args:
-            settings: of this target.
+            settings: the options, with this target.
             show: called a few times a second.
 
         Raises:
-            IsolangError: it cannot be played; the message says what to do.
-            RuntimeError: because of a bug of ours.
+            IsolangError: the run cannot be played; the message says what to do.
+            RuntimeError: because of a bug of isolang.
         """
         self._await_clean()
         child = self._child or self._start()
@@ -156,12 +156,12 @@ class Player:
         self._made = False
         try:
             with _Interrupts() as interrupts:
-                with contextlib.suppress(OSError):  # it has ended, as is heard then
+                with contextlib.suppress(OSError):  # it has ended, as _listen notices
                     child.pipe.send(settings)
                 run = self._listen(child, runner, show, interrupts)
             return replace(run, interrupted=True) if interrupts.noted else run
         except BaseException:
-            if not self._cleaning:  # the child has not said that it goes on
+            if not self._cleaning:  # the child has not reported that it goes on
                 self._kill()
             raise
 
@@ -179,7 +179,7 @@ class Player:
         while True:
             try:
                 what: Any = child.pipe.recv() if child.pipe.poll(_TICK) else None
-            except (EOFError, OSError):  # its process was ended
+            except (EOFError, OSError):  # the child has ended
                 what, ended = None, True
             now = time.monotonic()
             if interrupts.noted and not stopped:
@@ -190,7 +190,7 @@ class Player:
             if isinstance(what, RunStep):
                 ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
                 step, until = what, min(until, now) if ends else now + what.seconds
-                # Tables of that name are ours only once ours could be made.
+                # Tables of that name are this run's only after it could create them.
                 self._made = self._made or what.doing == PLAYING
             elif isinstance(what, Path):
                 path = what
@@ -220,18 +220,18 @@ class Player:
                 return self._ended_by_force(_run(runner, step, path, counted, stopped=stopped))
 
     def _ended_by_force(self, run: Run) -> Run:
-        """Kill what hangs, and remove what it has left, by another process."""
+        """Kill the child, remove its tables from another process, and return the run."""
         self._kill()
         cut_torn_line(run.path)
         if self._lost:
             raise TargetError(
-                f"{Address.parse(run.settings.target)}: the tables were not those of the run any "
-                f"more when it was ended; what it recorded cannot be judged, and is in {run.path}"
+                f"{Address.parse(run.settings.target)}: the tables did not belong to the run any "
+                f"more when it was killed; its history in {run.path} cannot be judged"
             )
-        return replace(run, left=self.left)
+        return replace(run, leftover=self.leftover)
 
     def _hung(self, child: Child) -> tuple[str, ...]:
-        """What the clients are in: said by the child's signal handler, which needs no lock."""
+        """Return the clients' calls, which the child's signal handler dumps without a lock."""
         self._dump.seek(0)
         self._dump.truncate()
         with contextlib.suppress(ProcessLookupError):
@@ -242,11 +242,11 @@ class Player:
 
     def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
-        os.chmod(self._scratch, 0o711)  # a server in it may run as another user
-        self.left = ""
+        os.chmod(self._scratch, 0o711)  # its servers may run as another user
+        self.leftover = ""
         dump = self._dump.fileno()
         self._child = Child(
-            _serve,
+            _serve_player,
             named=self._named,
             prefix=self._prefix,
             owner=self._owner,
@@ -265,27 +265,29 @@ class Player:
         until = time.monotonic() + _CLEANING
         with contextlib.suppress(EOFError, OSError):
             while self._child and self._child.pipe.poll(max(0.0, until - time.monotonic())):
-                said = self._child.pipe.recv()
-                if isinstance(said, Ready):
-                    self.left = said.left
+                message = self._child.pipe.recv()
+                if isinstance(message, Ready):
+                    self.leftover = message.leftover
                     return
         self._kill()
 
     def _kill(self) -> None:
-        """Kill the child with all its children, and remove the tables that it has left."""
+        """Kill the child with all its children, and remove its tables."""
         if self._child is None:
             return
         child, self._child = self._child, None
         child.kill()
         self._cleaning = False
         if self._made:
-            removed, self.left = clean(self._named, self._prefix, self._owner)
+            removed, self.leftover = clean(self._named, self._prefix, self._owner)
             named = target_named(self._named, prefix=self._prefix)
-            self._lost = not (removed or self.left) and isinstance(named, Owning) and named.shared
+            self._lost = (
+                not (removed or self.leftover) and isinstance(named, Owning) and named.shared
+            )
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove the folders of the child, when its servers have ended."""
+        """Remove the folders of the child after its servers have ended."""
         until = time.monotonic() + _STOPPING
         folder, self._scratch = self._scratch, ""
         while folder and os.listdir(folder) and time.monotonic() < until:
@@ -295,22 +297,24 @@ class Player:
         shutil.rmtree(folder, ignore_errors=True)
 
     def finish(self) -> None:
-        """Have the child end, without waiting for it."""
+        """Tell the child to end, without waiting for it."""
         if self._child:
             with contextlib.suppress(OSError):
                 self._child.pipe.send(None)
 
     def close(self) -> None:
-        """End the child, and what it has started."""
+        """End the child, and all that it has started."""
         self.finish()
         until = time.monotonic() + _STOPPING
         while self._child and time.monotonic() < until:
             if self._child.ended():
                 with contextlib.suppress(EOFError, OSError):
                     while self._child.pipe.poll():
-                        said = self._child.pipe.recv()
-                        self.left = said.left if isinstance(said, Ready) else self.left
-                self._child.kill()  # what programs have left behind
+                        message = self._child.pipe.recv()
+                        self.leftover = (
+                            message.leftover if isinstance(message, Ready) else self.leftover
+                        )
+                self._child.kill()  # and with it the programs that it has started
                 self._child = None
                 shutil.rmtree(self._scratch, ignore_errors=True)
             else:
@@ -319,7 +323,7 @@ class Player:
 
 
 def play(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
-    """Play one run in a process of its own; see :class:`Player`."""
+    """Play one run in a child process, by a :class:`Player`."""
     player = Player(settings.target, settings.prefix)
     try:
         return player.play(settings, show)
@@ -343,7 +347,7 @@ def _run(runner: Runner, step: RunStep, path: Path, state: RunState, *, stopped:
 
 
 def _count(path: Path, state: RunState) -> RunState:
-    """Count what is in the file: the last that the child has said may be less."""
+    """Count the transactions in the file: the child's last report may have fewer."""
     data = path.read_bytes()
     kinds = {"committed": rb"ok", "aborted": rb"fail", "maybe": rb"info"}
     for name, kind in kinds.items():
@@ -355,33 +359,33 @@ def _count(path: Path, state: RunState) -> RunState:
 
 
 def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], str]:
-    """Remove the tables of runs that were killed, in a process of its own.
+    """Remove the tables of killed runs, in a child process.
 
     Args:
-        target: as the user named it.
-        prefix: how the names of the tables begin.
-        owner: the only run whose tables are removed; by default all that are not alive.
+        target: the target as the user wrote it.
+        prefix: the beginning of the tables' names.
+        owner: the run whose tables to remove; by default those of all runs that are not alive.
 
     Returns:
-        What was removed, and why something may be left.
+        The removed names, and why something may remain.
     """
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, Serving) or not named.address.database):
-        return (), ""  # it was a server of our own, or a file in a folder of ours
+        return (), ""  # isocheck started the server, or created the file
     seconds = _LOADING + _CLEANING + (0.0 if owner else SILENCE)
     return _in_a_process(_cleaned, target, prefix, owner, seconds=seconds)
 
 
 def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
-    """Test the adapter of a target, in a process of its own.
+    """Test the adapter of a target, in a child process.
 
     Args:
-        settings: of a run; target, level and claims are used.
+        settings: the options of a run, of which it takes target, level and claims.
 
     Raises:
-        TargetError: it cannot be tested; the message says why.
+        TargetError: the adapter cannot be tested; the message says why.
     """
-    Runner(settings)  # says what cannot be run
+    Runner(settings)  # raises if the run is impossible
     found, why = _in_a_process(_tested, settings, seconds=_LOADING + _STARTING + SECONDS)
     if why:
         raise TargetError(why)
@@ -391,10 +395,10 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
 def _in_a_process(
     work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
 ) -> tuple[tuple[Any, ...], str]:
-    """Do something in a process of its own, which is killed if it does not end.
+    """Run a function in a child process, which is killed if it does not end.
 
     Returns:
-        What it gave, and why it gave nothing.
+        The result, and why there is none.
     """
     child = Child(_answer, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer in {seconds:g} s"
@@ -407,22 +411,22 @@ def _in_a_process(
     return found
 
 
-# --- the child's part ---
+# --- in the child process ---
 
 
-def _serve(
+def _serve_player(
     pipe: Connection, *, named: str, prefix: str, owner: str, scratch: str, parent: int, dump: int
 ) -> None:
-    """Be the child of a player.
+    """Serve a player: the main function of its child.
 
     Args:
-        pipe: to the player.
-        named: the target, as the user named it.
-        prefix: how the names of the tables begin.
-        owner: the name of its runs in the marks of their tables.
-        scratch: the folder for all that is temporary.
-        parent: the player's process.
-        dump: the file for what threads are in, at SIGUSR1.
+        pipe: the connection to the player.
+        named: the target as the user wrote it.
+        prefix: the beginning of the tables' names.
+        owner: the name of the child's runs in the marks of their tables.
+        scratch: the folder of all temporary files.
+        parent: the process id of the player.
+        dump: the file into which SIGUSR1 writes the calls of all threads.
     """
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
     tempfile.tempdir = scratch
@@ -430,12 +434,12 @@ def _serve(
     try:
         _play_all(pipe, _owned(target_named(named, prefix=prefix), owner), parent)
     finally:
-        if os.getppid() != parent:  # it was killed, and cannot remove the folder
+        if os.getppid() != parent:  # the player was killed, and cannot remove the folder
             shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
-    """Play what comes, and say how it goes; the end of the input ends the target."""
+    """Play the runs that arrive, and report their progress; at the end close the target."""
     started = False
     try:
         while (settings := _next(pipe)) is not None:
@@ -452,7 +456,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
                     runner.test_adapter()
                 keys = len(runner.plan.registers()) + len(runner.plan.lists())
                 most = _REACHING + SILENCE + keys / _KEYS
-                pipe.send(RunStep(doing="make the tables", seconds=most))
+                pipe.send(RunStep(doing="create the tables", seconds=most))
                 runner.start()
                 pipe.send(
                     RunStep(
@@ -480,7 +484,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
                 pipe.send(
                     Failed(why=str(known or f"{type(error).__name__}: {error}"), internal=not known)
                 )
-            pipe.send(Ready(left=_removed(runner)))
+            pipe.send(Ready(leftover=_removed(runner)))
     finally:
         if started:
             target.close()
@@ -489,12 +493,12 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
 def _answer(
     pipe: Connection, work: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
 ) -> None:
-    """Say what a work gave, and why it gave nothing."""
+    """Send the result of a function, and why there is none."""
     try:
-        said: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
+        message: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
     except BaseException as error:
-        said = (), " ".join(str(error).split()) or type(error).__name__
-    pipe.send(said)
+        message = (), " ".join(str(error).split()) or type(error).__name__
+    pipe.send(message)
 
 
 def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
@@ -502,7 +506,7 @@ def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
 
 
 def _owned(target: Target, owner: str) -> Target:
-    """The target, with a run's name in its marks; empty for none."""
+    """Return the target, which now marks its tables with a run's name; empty for none."""
     if isinstance(target, Owning):
         target.owner = owner
     return target
@@ -522,15 +526,15 @@ def _tested(settings: Settings) -> tuple[AdapterCheck, ...]:
 def _next(pipe: Connection) -> Settings | None:
     try:
         while True:
-            said = pipe.recv()
-            if said != "stop":  # what came after the end of a run
-                return said if isinstance(said, Settings) else None
+            message = pipe.recv()
+            if message != "stop":  # a "stop" that came after the end of a run
+                return message if isinstance(message, Settings) else None
     except EOFError:
         return None
 
 
 def _removed(runner: Runner | None) -> str:
-    """Remove the tables of a run; gives why that was not possible."""
+    """Remove the tables of a run; return why that was not possible."""
     try:
         if runner is not None:
             runner.close()
@@ -540,7 +544,7 @@ def _removed(runner: Runner | None) -> str:
 
 
 class _Showing:
-    """Says how the run goes, and ends it where that is asked for or nobody listens any more."""
+    """A reporter of a run's progress, which ends the run on request or if the player is gone."""
 
     def __init__(self, pipe: Connection, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
@@ -555,9 +559,9 @@ class _Showing:
 
 
 def _outlive(parent: int, scratch: str) -> None:
-    """End this process and its children a while after the parent was killed."""
+    """End this process and its children some time after the player was killed."""
     while os.getppid() == parent:
         time.sleep(0.5)
     time.sleep(2 * LATE)
-    shutil.rmtree(scratch, ignore_errors=True)  # its servers have keepers of their own
+    shutil.rmtree(scratch, ignore_errors=True)  # its servers have their own keepers
     os.killpg(0, signal.SIGKILL)

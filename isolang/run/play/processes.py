@@ -1,7 +1,7 @@
-"""Clients in processes of their own, where one interpreter is too slow for the database.
+"""Clients in several processes, for databases that one interpreter is too slow for.
 
-The children are forked when the tables are there and before any thread runs in this process. Each
-has a share of the clients and records into the same file; all of them read one clock.
+The processes are forked after the tables exist and before any thread runs in this process. Each
+plays a share of the clients and records into the same file; all read the same clock.
 """
 
 from __future__ import annotations
@@ -18,60 +18,60 @@ from isolang.run.play.clients import ENDING, Clients, Share
 from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
 
-_TELLING: Final = 0.1  # seconds between two reports of a child
-_ENDING: Final = ENDING + 1.0  # seconds for a child to end its last transactions
+_REPORT_INTERVAL: Final = 0.1  # seconds between two reports of a process
+_ENDING: Final = ENDING + 1.0  # seconds for a process to finish its last transactions
 
 
 class ClientProcesses:
-    """The processes of a run."""
+    """The processes that play the clients of a run."""
 
     def __init__(self, clients: Clients, count: int) -> None:
-        """Start them.
+        """Start the processes.
 
         Args:
-            clients: that they play.
-            count: how many.
+            clients: the clients that they share.
+            count: the number of processes.
         """
         context = multiprocessing.get_context("fork")
         self._stop = context.Event()
-        self._said: list[Connection] = []
+        self._reports: list[Connection] = []
         self._children = []
         for number in range(count):
-            said, saying = context.Pipe(duplex=False)
-            arguments = (clients, Share(number, count), self._stop, saying)
+            report, to_parent = context.Pipe(duplex=False)
+            arguments = (clients, Share(number, count), self._stop, to_parent)
             child = context.Process(target=_play, args=arguments, daemon=True)
             child.start()
-            saying.close()
-            self._said.append(said)
+            to_parent.close()
+            self._reports.append(report)
             self._children.append(child)
         self._states: dict[int, RunState] = {}
 
     def listen(self) -> list[RunState]:
-        """Take what they have said: how it goes in each of them.
+        """Receive their reports; return the progress of each process.
 
         Raises:
-            TargetError: one of them cannot go on.
+            TargetError: a process cannot go on.
         """
-        for number, said in enumerate(self._said):
+        for number, report in enumerate(self._reports):
             try:
-                while said.poll():
-                    self._take(number, said.recv())
+                while report.poll():
+                    self._take(number, report.recv())
             except EOFError:
                 continue
         return list(self._states.values())
 
     def end(self) -> list[RunState]:
-        """End them, and take the last they say.
+        """End the processes, and return their last reports.
 
         Raises:
-            TargetError: one of them could not go on.
+            TargetError: a process could not go on.
         """
         self._stop.set()
         until = time.monotonic() + _ENDING
-        for number, (said, child) in enumerate(zip(self._said, self._children, strict=True)):
+        for number, (report, child) in enumerate(zip(self._reports, self._children, strict=True)):
             try:
-                while said.poll(max(0.0, until - time.monotonic())):
-                    self._take(number, said.recv())
+                while report.poll(max(0.0, until - time.monotonic())):
+                    self._take(number, report.recv())
             except EOFError:
                 pass
             child.join(max(0.0, until - time.monotonic()))
@@ -87,22 +87,22 @@ class ClientProcesses:
         self._states[number] = what
 
 
-def _play(clients: Clients, share: Share, stop: Event, saying: Connection) -> None:
-    """Play a share of the clients; a child's part."""
+def _play(clients: Clients, share: Share, stop: Event, to_parent: Connection) -> None:
+    """Play a share of the clients, in the new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     parent = os.getppid()
     try:
         clients.start(share)
         while clients.alive():
-            if stop.wait(_TELLING) or os.getppid() != parent:
+            if stop.wait(_REPORT_INTERVAL) or os.getppid() != parent:
                 clients.stopped.set()
             clients.choose()
-            saying.send(clients.state)
+            to_parent.send(clients.state)
         clients.end()
-        saying.send(clients.state)
+        to_parent.send(clients.state)
         if clients.fatal is not None:
             raise clients.fatal
     except BaseException as error:
-        saying.send(" ".join(str(error).split()) or type(error).__name__)
-    saying.close()
+        to_parent.send(" ".join(str(error).split()) or type(error).__name__)
+    to_parent.close()
     os._exit(0)  # the server and the tables are the parent's

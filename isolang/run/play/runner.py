@@ -1,4 +1,4 @@
-"""Many clients play a workload on a database, until the time is up or a violation is found."""
+"""Runs of many clients on a database, until the time is up or a violation is found."""
 
 from __future__ import annotations
 
@@ -33,42 +33,42 @@ from isolang.run.target import Accounting, Owning, Replicated, Target, TargetErr
 from isolang.run.targets import is_foreign, target_named
 from isolang.run.workloads.scripted import Script
 
-_SCRIPTED: Final = 0.25  # of the time, in which scripts are begun before all others
-GIVEN_UP: Final = 60.0  # seconds in which nothing is answered, after which a run ends
+_SCRIPTED: Final = 0.25  # of the time, in which scripts begin before the workloads
+LONGEST_SILENCE: Final = 60.0  # seconds without a response, after which a run ends
 
 
 class Runner:
-    """One run.
+    """A run.
 
     Attributes:
-        target: the database.
-        mix: the level of the run, or several.
-        level: that of the run; of a mix, all of them under one name.
-        tests_adapter: whether its adapter is tested before the run.
-        notes: what that found doubtful.
+        target: its database.
+        mix: its level, or levels.
+        level: its level; of a mix, all levels under one name.
+        tests_adapter: whether to test the adapter before the run.
+        notes: doubts of that test.
     """
 
     def __init__(self, settings: Settings, target: Target | None = None) -> None:
-        """Find target, level and workloads; nothing is started.
+        """Find target, level and workloads, without starting anything.
 
         Args:
-            settings: what to run.
-            target: one that was started and has no tables; it stays so when the run is closed.
+            settings: the options of the run.
+            target: a started target without tables, which stays started after the run.
 
         Raises:
-            TargetError: there is no such thing.
+            TargetError: one of them does not exist.
         """
         self.settings = settings
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
         self._watcher: Watcher | None = None
-        self._left: list[
+        self._postponed: list[
             tuple[Script, list[TransactionLevel]]
-        ] = []  # for which there was no time at first
+        ] = []  # that had no time at first
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
-        load_spec(self.claims)  # what cannot be judged is said before anything is started
+        load_spec(self.claims)  # raises before anything starts
         self.plan = plan_of(settings, self.target)
         self.tests_adapter = is_foreign(self.target) and not settings.trusted
         self.notes: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Runner:
         """Start or reach the server, and create the tables.
 
         Raises:
-            TargetError: that is not possible; the message says what to do.
+            TargetError: that is impossible; the message says what to do.
         """
         if self._own:
             self.target.start()
@@ -94,17 +94,17 @@ class Runner:
         self.target.setup(self.plan.registers(), self.plan.lists())
 
     def test_adapter(self) -> None:
-        """Test an adapter that is not ours, on a target that was started.
+        """Test an adapter that is not part of isolang, on a started target.
 
         Raises:
-            TargetError: it says what is not so.
+            TargetError: the test failed; the message says how.
         """
         if self.tests_adapter:
             found = selftest_of(self.mix, self.target, self.settings.claims)
             self.notes = require(found, self.target)
 
     def close(self) -> None:
-        """Remove the tables, and stop a server that was started here."""
+        """Remove the tables, and stop the server if this run has started it."""
         self._end_watch()
         if self._own:
             self.target.close()
@@ -117,14 +117,14 @@ class Runner:
         *,
         began: Callable[[Path], None] = lambda path: None,
     ) -> Run:
-        """Play until the time is up, Ctrl-C, or a prefix is refuted.
+        """Play until the time is up, Ctrl-C arrives, or a prefix is refuted.
 
         Args:
             show: called a few times a second.
-            began: called with the history's file, once it is there.
+            began: called with the history's file, once it exists.
 
         Raises:
-            IsolangError: nothing has committed, and the run cannot go on.
+            IsolangError: the run cannot go on, and no transaction has committed.
         """
         path = self._path()
         accounts = self.settings.versions and isinstance(self.target, Accounting)
@@ -164,10 +164,10 @@ class Runner:
         )
 
     def watched(self, run: Run) -> Run:
-        """Put into a run what its watch found, once all is written, if it was long."""
+        """Return the run with the final verdict of its watch, if the history is long."""
         if self._watcher is None:
             return run
-        # What only the whole file tells: stated versions, commits that a kill has lost.
+        # Only a check of the whole file finds stated versions and commits that a kill has lost.
         kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
         try:
             return replace(run, watched=self._watcher.finish() if kept else None)
@@ -180,34 +180,34 @@ class Runner:
             self._watcher = None
 
     def account(self, run: Run) -> Run:
-        """Put into the history of a run what the database tells besides, if it was to tell.
+        """Add to the run's history what the database's log says, if the settings ask for versions.
 
         Raises:
-            TargetError: it does not tell any more.
+            TargetError: the log is lost.
         """
         if not (self.settings.versions and isinstance(self.target, Accounting)):
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _require_own(self, path: Path) -> None:
-        """Raise if the tables are not those that the run has made: then nothing may be judged.
+        """Raise if the tables do not belong to the run any more: its history cannot be judged then.
 
         Raises:
-            TargetError: they are not.
+            TargetError: they do not.
         """
         target = self.target
         owned = target.ownership(now=True) if isinstance(target, Owning) else "ours"
         if owned == "lost":
             raise TargetError(
-                f"{target.address}: while the run played, somebody has removed its tables, or made "
-                f"them anew; so what it recorded cannot be judged, and is in {path}; hint: no two "
-                "runs at a time with the same --table-prefix, and no --clean while one plays"
+                f"{target.address}: during the run, another process has removed its tables, or "
+                f"created them anew, so its history in {path} cannot be judged; hint: no two "
+                "runs at a time with the same --table-prefix, and no --clean during a run"
             )
         if owned == "unknown":
             self.notes = (*self.notes, "the mark of its tables could not be read after the run")
 
     def _judge_end(self, clients: Clients) -> None:
-        """Note why the run ended early; raise that where there is nothing to judge."""
+        """Note why the run ended early; raise the error if there is nothing to judge."""
         error, state = clients.fatal, clients.state
         if error is None:
             return
@@ -231,15 +231,17 @@ class Runner:
         if clients.fatal is not None or not self.plan.phases:
             clients.state.ended = time.monotonic()
             return
-        children, nemesis, beside = None, None, None
+        children, nemesis, script_thread = None, None, None
         if self.settings.processes > 1:
             children = ClientProcesses(clients, self.settings.processes)
         else:
             clients.start()
             nemesis = self._nemesis(clients, recorder)
-            if self._left and nemesis is None:
-                beside = Thread(target=self._play_rest, args=(clients, recorder), daemon=True)
-                beside.start()
+            if self._postponed and nemesis is None:
+                script_thread = Thread(
+                    target=self._play_rest, args=(clients, recorder), daemon=True
+                )
+                script_thread.start()
         if self.settings.watched:
             watcher.watch(clients.state.total)
         try:
@@ -256,24 +258,24 @@ class Runner:
                 except TargetError as error:
                     clients.fail(error)
             clients.end()
-            if beside is not None:
-                beside.join(ENDING)
+            if script_thread is not None:
+                script_thread.join(ENDING)
 
     def _play_scripts(
         self, clients: Clients, recorder: Recorder, show: Callable[[RunState], None]
     ) -> None:
-        """Play the scripts one after the other; where others follow, until a part of the time."""
+        """Play the scripts one after the other; before workloads, for a part of the time only."""
         random = Random(f"{self.settings.seed}/scripts")
         state, most = clients.state, _SCRIPTED * self.settings.length
         state.workload = "scripted"
         for script in self.plan.scripts:
             levels = [self.mix.draw(random) for _ in script.programs]
             if self.plan.phases and time.monotonic() - state.began >= most:
-                self._left.append((script, levels))
+                self._postponed.append((script, levels))
                 continue
             self._play_script(clients, recorder, script, levels)
             show(state)
-        state.unplayed = tuple(script.name for script, _ in self._left)
+        state.unplayed = tuple(script.name for script, _ in self._postponed)
 
     def _play_script(
         self,
@@ -294,13 +296,13 @@ class Runner:
             clients.count(one.outcome, level=at.level, workload="scripted")
 
     def _play_rest(self, clients: Clients, recorder: Recorder) -> None:
-        """Play the scripts that are left beside the clients, whose keys are others."""
-        for script, levels in self._left:
+        """Play the postponed scripts during the workloads, which have other keys."""
+        for script, levels in self._postponed:
             if clients.stopped.is_set():
                 return
             try:
                 self._play_script(clients, recorder, script, levels)
-            except Exception:  # the server is gone: the clients tell
+            except Exception:  # the server is gone, as the clients notice
                 return
             clients.state.unplayed = clients.state.unplayed[1:]
 
@@ -324,10 +326,10 @@ class Runner:
                 except TargetError as error:
                     clients.fail(error)
             if isinstance(self.target, Owning) and self.target.ownership() == "lost":
-                return  # what comes next says so
+                return  # _require_own raises
             silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
             show(state)
-            if silent > GIVEN_UP:
+            if silent > LONGEST_SILENCE:
                 why = f" ({state.refusal})" if state.refused > state.answered else ""
                 clients.fail(TargetError(f"{self.target.name}: no answer for {silent:.0f} s{why}"))
             if most is not None and state.total() >= most:
@@ -380,14 +382,14 @@ class Runner:
 
 
 def run(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
-    """Run a workload on a database, and give what was recorded.
+    """Run a workload on a database, and return the run.
 
     Args:
-        settings: what to run.
+        settings: the options of the run.
         show: called a few times a second.
 
     Raises:
-        IsolangError: it cannot be run; the message says what to do.
+        IsolangError: the run is impossible; the message says what to do.
     """
     runner = Runner(settings)
     try:
@@ -398,21 +400,23 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
 
 def _check(settings: Settings, target: Target) -> None:
-    """Refuse what a target cannot do, and prepare it for what it can; nothing is started.
+    """Refuse options that the target does not support, and prepare it for the others.
 
     Raises:
-        TargetError: it cannot do this.
+        TargetError: the target does not support an option.
     """
-    own = not target.address.host  # a server that is started here
+    own = not target.address.host  # isocheck starts the server
     if settings.faults:
         check_faults(settings.faults, target)
     if settings.versions:
         if not isinstance(target, Accounting):
             raise TargetError(
-                f"{target.name}: it does not tell its versions; --versions is for postgres and etcd"
+                f"{target.name}: it reports no versions; --versions is for postgres and etcd"
             )
         if settings.faults:
-            raise TargetError("--versions: what a server tells does not outlive a fault (--fault)")
+            raise TargetError(
+                "--versions: the versions that a server reports do not survive a fault (--fault)"
+            )
         target.tells_versions = True
     if settings.savepoints and "savepoints" in target.lacks:
         raise TargetError(f"{target.name}: it has no savepoints")

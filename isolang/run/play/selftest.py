@@ -1,12 +1,12 @@
-"""Tests an adapter before a run trusts it: a wrong one would convict a correct database.
+"""The self-test of an adapter before a run trusts it: a wrong one would convict a correct database.
 
-Each check plays one or two short transactions, as a run would, and compares what was *recorded*
-with what the transactions did and with what a new client then reads. What a check needs and the
-target ``lacks`` is not played. No check depends on when a commit becomes visible to others: a
-replica may lag.
+Each check plays one or two short transactions, as a run does, and compares the *recorded* history
+with what the transactions did and with what a new client then reads. Checks that need a feature
+that the target ``lacks`` are not played. No check depends on when a commit becomes visible to other
+clients: a replica may lag.
 
-A check *fails* if the record says what is not so. It is *doubtful* if the record says less than it
-could, as where an error that is a refusal is taken for an unclear one.
+A check *fails* if the history is wrong. It is *doubtful* if the history says less than it could,
+for example if the adapter classifies a refusal as an unclear error.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ if TYPE_CHECKING:
 REGISTERS: Final = tuple(f"selftest/{number:02}" for number in range(40))
 LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
 SECONDS: Final = 60.0
-"""The longest that all checks together may take."""
+"""The time limit of all checks together."""
 
-_VISIBLE: Final = 5.0  # seconds until a commit is visible to everybody
+_VISIBLE: Final = 5.0  # seconds until a commit is visible to all clients
 _STEPS: Final = frozenset({"conversations"})
 
 
 class AdapterCheck(Struct, frozen=True, kw_only=True):
-    """What one check found.
+    """The result of one check.
 
     Attributes:
-        name: what has to hold.
-        outcome: of the check.
-        why: it did not pass; empty if it did.
+        name: the property that must hold.
+        outcome: the result of the check.
+        why: the reason why it did not pass; empty if it did.
     """
 
     name: str
@@ -74,13 +74,13 @@ class AdapterCheck(Struct, frozen=True, kw_only=True):
 
 
 class SelfTest(Struct, frozen=True, kw_only=True):
-    """What the self-test of an adapter found.
+    """The results of an adapter's self-test.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
-        target: without what is secret.
-        level: of it.
-        checks: each with its outcome.
+        schema: the version, which changes when a field changes its meaning or goes.
+        target: its address, without secrets.
+        level: its level under test.
+        checks: the checks with their results.
     """
 
     schema: Literal[1] = 1
@@ -90,15 +90,15 @@ class SelfTest(Struct, frozen=True, kw_only=True):
 
 
 class Failing(Exception):  # noqa: N818 - a finding
-    """The record says what is not so."""
+    """The recorded history is wrong."""
 
 
 class Doubtful(Exception):  # noqa: N818 - a finding
-    """The record says less than it could."""
+    """The recorded history says less than it could."""
 
 
 class NotPlayed(Exception):  # noqa: N818 - no fault
-    """The target lacks what the check needs."""
+    """The target lacks a feature that the check needs."""
 
 
 def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
@@ -106,20 +106,20 @@ def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ..
 
     Args:
         mix: of the run.
-        target: that was started and has no tables; it has none afterwards.
-        claims: what the user judges the run by; no level of a mix claims that by itself.
+        target: started, and without tables before and after.
+        claims: the specification of the run; no single level of a mix claims it.
 
     Raises:
-        TargetError: there can be no tables.
+        TargetError: the tables cannot be created.
     """
     if len(mix.parts) == 1:
         return selftest(target, mix.level, claims)
     found = []
     for level in mix.parts:
-        beside = [one for one in mix.parts if one != level]
+        other_levels = [one for one in mix.parts if one != level]
         found += [
             replace(one, name=f"{level.name}: {one.name}")
-            for one in selftest(target, level, beside=beside)
+            for one in selftest(target, level, other_levels=other_levels)
         ]
     return tuple(found)
 
@@ -129,40 +129,40 @@ def selftest(
     level: Level,
     claims: str = "",
     *,
-    beside: Sequence[Level] = (),
+    other_levels: Sequence[Level] = (),
     only: str = "",
 ) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a database at one of its levels.
 
     Args:
-        target: that was started and has no tables; it has none afterwards.
-        level: of the target.
-        claims: what the user judges by, besides what the level claims.
-        beside: other levels that transactions of one connection run at.
+        target: started, and without tables before and after.
+        level: the level under test.
+        claims: the specification of the run, besides what the level claims.
+        other_levels: other levels of transactions on the same connection.
         only: the name of the only check to play; by default all.
 
     Raises:
-        TargetError: there can be no tables.
+        TargetError: the tables cannot be created.
     """
     target.setup(REGISTERS, LISTS)
     found = []
     with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
-        bench = Bench(target, level, claims, Path(folder), beside)
+        bench = Bench(target, level, claims, Path(folder), other_levels)
         for name, check in CHECKS:
             if not only or name == only:
                 found.append(_checked(name, check, bench))
-        if not only or only == AGAIN:
-            found.append(_checked(AGAIN, _set_up_again, bench))
+        if not only or only == SET_UP_AGAIN:
+            found.append(_checked(SET_UP_AGAIN, _set_up_again, bench))
         bench.leave()
     target.remove()
     return tuple(found)
 
 
 def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
-    """Raise if a check failed; give what is doubtful, a sentence each.
+    """Raise if a check failed; return the doubts, a sentence each.
 
     Raises:
-        TargetError: one failed; the message says which, and what to do.
+        TargetError: a check failed; the message says which, and what to do.
     """
     for one in found:
         if one.outcome == "failed":
@@ -184,14 +184,16 @@ def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Adapter
     except NotPlayed as lacking:
         return AdapterCheck(name=name, outcome="not played", why=str(lacking))
     except Exception as error:
-        said = error if isinstance(error, IsolangError) else blamed(error, bench.target) or error
-        what = " ".join(str(said).split()) or type(error).__name__
+        reported = (
+            error if isinstance(error, IsolangError) else blamed(error, bench.target) or error
+        )
+        what = " ".join(str(reported).split()) or type(error).__name__
         return AdapterCheck(name=name, outcome="failed", why=what)
     return AdapterCheck(name=name, outcome="passed")
 
 
 class PlayedTransaction(Struct, frozen=True):
-    """What was recorded of a transaction."""
+    """A transaction as recorded."""
 
     outcome: Outcome
     ops: tuple[tuple[Any, ...], ...]
@@ -199,13 +201,13 @@ class PlayedTransaction(Struct, frozen=True):
 
 
 class Bench:
-    """A target under test.
+    """A target under test, with what its checks share.
 
     Attributes:
-        target: with tables.
-        level: of it.
-        claims: specifications; one of them must be satisfied.
-        beside: other levels of transactions of one connection.
+        target: started, and with tables.
+        level: its level under test.
+        claims: specifications, one of which each history must satisfy.
+        other_levels: other levels of transactions on the same connection.
     """
 
     def __init__(
@@ -214,28 +216,28 @@ class Bench:
         level: Level,
         claims: str,
         folder: Path,
-        beside: Sequence[Level] = (),
+        other_levels: Sequence[Level] = (),
     ) -> None:
-        self.target, self.level, self.beside = target, level, tuple(beside)
+        self.target, self.level, self.other_levels = target, level, tuple(other_levels)
         self.claims = tuple(dict.fromkeys([level.claims, claims or level.claims]))
         self._folder, self._numbers = folder, count(1)
         self._registers, self._lists = iter(REGISTERS), iter(LISTS)
         self._clients: dict[str, Client] = {}
 
     def register(self) -> str:
-        """A register that no check has used."""
+        """Return a register that no check has used."""
         return next(self._registers)
 
     def list(self) -> str:
-        """A list that no check has used."""
+        """Return a list that no check has used."""
         return next(self._lists)
 
     def value(self) -> int:
-        """A value that was not written yet."""
+        """Return a value that no check has written."""
         return 1_000_000 + next(self._numbers)
 
     def client(self, name: str = "first") -> Client:
-        """A client that can begin a transaction; the same one as before while it can."""
+        """Return the client of a name, or a new one if it cannot begin another transaction."""
         client = self._clients.get(name)
         if client is None or not client.usable():
             self.leave(name)
@@ -243,7 +245,7 @@ class Bench:
         return client
 
     def leave(self, *names: str) -> None:
-        """Close clients; by default all."""
+        """Close the clients of these names; by default all."""
         for name in names or tuple(self._clients):
             client = self._clients.pop(name, None)
             if client is not None:
@@ -251,10 +253,10 @@ class Bench:
                     client.close()
 
     def needs(self, *what: str) -> None:
-        """Do not play a check on a target that lacks something.
+        """End a check if the target lacks a feature.
 
         Raises:
-            NotPlayed: it does.
+            NotPlayed: the target lacks one.
         """
         for one in what:
             if one in self.target.lacks:
@@ -263,7 +265,7 @@ class Bench:
     def play(
         self, *program: Operation, by: str = "first", client: Client | None = None
     ) -> PlayedTransaction:
-        """Play one transaction, by the client of a name or a given one."""
+        """Play one transaction, by the client of a name or by ``client``."""
         with self.recorder() as recorder:
             outcome, error = play(
                 program,
@@ -279,35 +281,35 @@ class Bench:
             return _seen(recorder.history(), outcome, error)
 
     def recorder(self) -> Recorder:
-        """A recorder with a file of its own."""
+        """Return a recorder with a new file."""
         return Recorder(self._folder / f"{next(self._numbers)}.edn")
 
     def expect(self, *program: Operation, shows: Sequence[object]) -> None:
-        """Play a transaction that commits, and shows this.
+        """Play a transaction, and check that it commits with these results.
 
         Args:
-            program: what it does.
-            shows: the value of each operation that is recorded, in order.
+            program: its operations.
+            shows: the value of each recorded operation, in order.
 
         Raises:
-            Failing: it does not.
+            Failing: the transaction does not commit, or records other values.
         """
         seen = self.play(*program)
         if seen.outcome != "committed":
-            raise Failing(f"{_said(program)}: recorded as {seen.outcome} ({seen.error})")
+            raise Failing(f"{_shown(program)}: recorded as {seen.outcome} ({seen.error})")
         for number, (op, expected) in enumerate(zip(seen.ops, shows, strict=True)):
             if not _same(_value(op), expected):
-                before = f"after {_said(seen.ops[:number])}, " if number else ""
+                before = f"after {_shown(seen.ops[:number])}, " if number else ""
                 raise Failing(
-                    f"{before}{_said([op])} was recorded, expected {_plain(expected)}"
+                    f"{before}{_shown([op])} was recorded, expected {_plain(expected)}"
                     + (_ROWS if expected != DELETED and _value(op) == DELETED else "")
                 )
 
     def holds(self, key: str, *expected: object) -> object:
-        """Read a key by another client until it has one of the values.
+        """Read a key by another client until it has one of the values; return that value.
 
         Raises:
-            Failing: it has another one for as long as a commit may take to be visible.
+            Failing: it has none of them for as long as a commit may take to be visible.
         """
         until = time.monotonic() + _VISIBLE
         while True:
@@ -319,17 +321,17 @@ class Bench:
             if time.monotonic() > until:
                 break
             time.sleep(0.05)
-        found = _said(seen.ops) if seen.outcome == "committed" else f"{seen.outcome} {seen.error}"
+        found = _shown(seen.ops) if seen.outcome == "committed" else f"{seen.outcome} {seen.error}"
         one = " or ".join(_plain(value) for value in expected)
         raise Failing(f"another client reads {found}, expected {one}")
 
     def together(
         self, programs: Sequence[Program], schedule: Sequence[int]
     ) -> tuple[PlayedTransaction, ...]:
-        """Play transactions step by step, each by a client of its own.
+        """Play transactions step by step, each by its own client.
 
         Raises:
-            Failing: what was recorded violates what the level claims.
+            Failing: the recorded history violates what the level claims.
         """
         with self.recorder() as recorder:
             played = interleave(
@@ -359,7 +361,7 @@ class Bench:
         found = [one for one in verdicts if isinstance(one, Invalid)]
         if len(found) == len(verdicts):
             shown = "; ".join(
-                f"{one.status} {_said(map(tuple, one.ops))}" for one in history.transactions()
+                f"{one.status} {_shown(map(tuple, one.ops))}" for one in history.transactions()
             )
             raise Failing(
                 f"{shown}: {found[0].violation.anomaly}, which {self.claims[0]} forbids "
@@ -381,7 +383,7 @@ def _value(op: Sequence[Any]) -> object:
 
 
 def _same(found: object, expected: object) -> bool:
-    """Whether two values are one in a history: in Python 3.0 equals 3, and True equals 1."""
+    """Return whether two values are equal in a history; in Python, 3.0 == 3 and True == 1."""
     if isinstance(found, list) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(_same, found, expected))
     return type(found) is type(expected) and found == expected
@@ -393,8 +395,8 @@ def _plain(value: object) -> str:
     return "nil" if value is None else "no row" if value == DELETED else str(value)
 
 
-def _said(ops: Any) -> str:
-    """Operations, or what was recorded of them, in a line."""
+def _shown(ops: Any) -> str:
+    """Return operations, or recorded ones, on one line."""
     parts = []
     for op in ops:
         if isinstance(op, tuple):
@@ -450,7 +452,7 @@ def _rows(b: Bench) -> None:
     found = [_value(op) for op in seen.ops]
     if seen.outcome != "committed" or found not in ([DELETED, DELETED], [one, one]):
         raise Failing(
-            f"where there is no row, {_said(seen.ops)} was recorded ({seen.outcome}): a write that "
+            f"without a row, {_shown(seen.ops)} was recorded ({seen.outcome}): a write that "
             "finds no row returns false, or writes it"
         )
     b.expect(Delete(y), Insert(y, two), Read(y), shows=[DELETED, two, two])
@@ -516,16 +518,16 @@ def _level(b: Bench) -> None:
     b.needs("conversations")
     client = b.client()
     if not isinstance(client, ReportsLevel):
-        raise NotPlayed("the database cannot be asked")
-    for level in (b.level, *b.beside, b.level):
+        raise NotPlayed("the database does not report the level")
+    for level in (b.level, *b.other_levels, b.level):
         client.begin(level.name)
         client.read(b.register())
-        said = client.isolation()
+        reported = client.isolation()
         client.rollback()
-        if not said:
-            raise NotPlayed("the database cannot be asked")
-        if said != level.name:
-            raise Failing(f"the database says {said!r} in a transaction at {level.name!r}")
+        if not reported:
+            raise NotPlayed("the database does not report the level")
+        if reported != level.name:
+            raise Failing(f"the database says {reported!r} in a transaction at {level.name!r}")
 
 
 class _LostBeforeCommit(BaseClient):
@@ -578,13 +580,14 @@ def _repeated(b: Bench) -> None:
 
 
 def _conflict(b: Bench) -> None:
-    """Two writers of one key, each of which also writes a key that nobody else does.
+    """Check two writers of one key, each of which also writes another key alone.
 
-    Whether it has committed is seen by its own key, whatever the database does to the other one.
+    That other key shows whether the transaction has committed, whatever the database does to the
+    common one.
     """
     b.needs("conversations")
-    x, mine, values = b.register(), [b.register(), b.register()], [b.value(), b.value()]
-    programs = [(Read(x), Write(own, v), Write(x, v)) for own, v in zip(mine, values, strict=True)]
+    x, keys, values = b.register(), [b.register(), b.register()], [b.value(), b.value()]
+    programs = [(Read(x), Write(own, v), Write(x, v)) for own, v in zip(keys, values, strict=True)]
     with b.recorder() as recorder:
         played = interleave(
             programs,
@@ -593,7 +596,7 @@ def _conflict(b: Bench) -> None:
             level=b.level.name,
             recorder=recorder,
         )
-    for own, value, one in zip(mine, values, played, strict=True):
+    for own, value, one in zip(keys, values, played, strict=True):
         possible = {"committed": (value,), "aborted": (None,), "maybe": (None, value)}
         try:
             b.holds(own, *possible[one.outcome])
@@ -611,14 +614,14 @@ def _conflict(b: Bench) -> None:
 
 
 def _set_up_again(b: Bench) -> None:
-    b.leave()  # nobody may be in the tables
+    b.leave()  # no client may use the tables
     b.target.remove()
     b.target.setup(REGISTERS, LISTS)
     first: dict[str, object] = dict.fromkeys(REGISTERS) | {key: [] for key in LISTS}
     for key, loaded in first.items():
         seen = b.play(Read(key))
         if seen.outcome != "committed" or _value(seen.ops[0]) != loaded:
-            raise Failing(f"{_said(seen.ops)} was read, expected {_plain(loaded)}: a second run "
+            raise Failing(f"{_shown(seen.ops)} was read, expected {_plain(loaded)}: a second run "
                           "would be convicted of what the first one wrote")  # fmt: skip
 
 
@@ -629,20 +632,20 @@ CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
     ("another client reads what was committed", _committed),
     ("a value comes back as it was written", _values),
     ("a write and a delete say whether there was a row", _rows),
-    ("what was rolled back is not there", _rollback),
+    ("a rolled-back write is not there", _rollback),
     ("a savepoint undoes what came after it", _savepoint),
     ("range reads and updates give their rows", _ranges),
     ("a swap writes where the value is the expected one", _swap),
-    ("the level is the one that was asked for", _level),
-    ("nobody sees what is not committed", _begin),
+    ("the level is the requested one", _level),
+    ("no transaction reads uncommitted data of others", _begin),
     ("reads of a transaction repeat where the level says so", _repeated),
     ("an error says what became of the transaction", _conflict),
     ("a connection lost before COMMIT is no commit", _lost_connection),
 )
-AGAIN: Final = "a second set-up begins anew"
+SET_UP_AGAIN: Final = "a second set-up begins anew"
 
 
 def names() -> Iterator[str]:
-    """The names of all checks."""
+    """Yield the names of all checks."""
     yield from (name for name, _ in CHECKS)
-    yield AGAIN
+    yield SET_UP_AGAIN

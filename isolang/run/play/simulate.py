@@ -1,4 +1,4 @@
-"""Plays a workload on the simulated database, in an order that the seed decides."""
+"""Simulated runs: a workload on the database in memory, in an order that depends on the seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.history import History, Transaction
 from isolang.run.address import Address
 from isolang.run.operation import Operation, Wait
 from isolang.run.outcome import RolledBack
-from isolang.run.play.transaction import perform, told
+from isolang.run.play.transaction import as_conversation, perform
 from isolang.run.target import TargetError
 from isolang.run.targets.memory import Memory, MemoryClient
 from isolang.run.workloads import ProgramSource, Shape, Workload, workload_named
@@ -21,7 +21,7 @@ RULES: Final = {
     "strong-snapshot": "snapshot",
     "read-committed": "read committed",
 }
-"""What the database guarantees, by the names of ``isocheck generate``, and its level that does."""
+"""The guarantees of ``isocheck generate``, and the levels of the database that provide them."""
 
 
 def simulate(
@@ -33,18 +33,18 @@ def simulate(
     sessions: int = 10,
     seed: int = 0,
 ) -> History:
-    """Play a workload of ``isocheck run``.
+    """Return the history of a workload of ``isocheck run``.
 
     Args:
-        name: of the workload.
-        rule: of ``RULES``.
-        shape: the workload's sizes.
-        transactions: how many, aborted ones included.
-        sessions: clients at a time.
-        seed: of all random choices; equal ones give equal histories.
+        name: the workload.
+        rule: one of ``RULES``.
+        shape: the sizes of the workload.
+        transactions: their number, including aborted ones.
+        sessions: the number of clients.
+        seed: of all random choices; equal seeds give equal histories.
 
     Raises:
-        TargetError: there is no such workload or rule.
+        TargetError: the workload or rule does not exist.
     """
     if rule not in RULES:
         expected = ", ".join(RULES)
@@ -66,7 +66,7 @@ def simulate(
             if begun < transactions:
                 client.start(workload, RULES[rule], next(clock))
                 begun += 1
-        # Where all that are open wait for others, as nobody begins any more, they go on.
+        # If all open transactions wait and no other one begins any more, they go on.
         elif client.until <= len(ended) or not any(
             one.steps is not None and one.until <= len(ended) for one in clients
         ):
@@ -75,7 +75,7 @@ def simulate(
 
 
 class _Client:
-    """A client, and its open transaction; it notes what the transaction does, as a recorder."""
+    """A client with its open transaction, whose operations it notes as a recorder does."""
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
@@ -87,12 +87,12 @@ class _Client:
         """Begin a transaction."""
         program, self._rows = workload.program(self._source), workload.rows
         self._source.made += 1
-        self.steps = told(program) if isinstance(program, tuple) else program
+        self.steps = as_conversation(program) if isinstance(program, tuple) else program
         self._begin, self._result, self._operations = now, None, list[Any]()
         self._client.begin(level)
 
     def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
-        """Do the next operation; a transaction that has ended then goes to the others."""
+        """Do the next operation; add the transaction to ``ended`` if it has ended."""
         assert self.steps is not None
         self.until = len(ended)
         try:
@@ -121,10 +121,10 @@ class _Client:
             end=next(clock),
         )  # fmt: skip
 
-    # --- what is noted ---
+    # --- the notes of the transaction's operations ---
 
     def sending(self) -> None:
-        """The simulation has no times of operations."""
+        """Note nothing: the simulation has no times of operations."""
 
     def read(self, key: str, value: Any, version: Any = None) -> None:
         """Note a read."""

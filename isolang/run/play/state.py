@@ -1,4 +1,4 @@
-"""How a run goes, and how it went."""
+"""The progress of a run, and the run that has ended."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from isolang.run.play.live import LiveVerdict
 from isolang.run.settings import Settings
 from isolang.run.target import Level
 
-SHORT: Final = 1.0  # seconds of silence where connections were refused besides
-LONG: Final = 5.0  # and where not
+SHORT: Final = 1.0  # seconds of silence, if connections were also refused
+LONG: Final = 5.0  # if none were
 
 
 class RunState(Struct, kw_only=True):
-    """How a run goes.
+    """The progress of a run.
 
     Attributes:
         began: ``time.monotonic()`` at the first transaction.
-        ended: likewise, when its clients were told to end; 0 before.
-        committed: this many transactions did.
-        aborted: this many certainly did not.
-        maybe: this many have an unknown outcome.
-        latency: seconds of all committed ones together.
-        level: of the database.
-        workload: what is played now.
-        errors: the kinds of errors, by their first words.
-        faults: how often each was done.
-        look: what the last check of a prefix found.
+        ended: ``time.monotonic()`` when its clients had to end; 0 before.
+        committed: the number of committed transactions.
+        aborted: the number of transactions that certainly aborted.
+        maybe: the number of transactions with an unknown outcome.
+        latency: the seconds of all committed transactions together.
+        level: the level of the database.
+        workload: the workload that is played now.
+        errors: the counts of errors, by their first words.
+        faults: the count of each injected fault.
+        look: the last verdict on a prefix.
         played: committed transactions by workload.
         ran_at: committed transactions by the level of the database.
-        bad: the kinds of answers that no history can hold, as ``errors``.
-        answered: ``time.monotonic()`` when anything was last answered.
-        refused: likewise, when a connection was last refused; 0 if none was.
-        refusal: what was then said.
-        silent: the longest time in which nothing was answered, without a fault of ours; seconds.
-        silent_from: seconds from ``began`` until that began.
-        hung: the calls that had not ended when the clients were to end.
-        unplayed: the scripts for which there was no time.
-        problem: why the run ended before its time; empty if it did not.
+        bad: the counts of responses that no history can hold, as ``errors``.
+        answered: ``time.monotonic()`` at the last response.
+        refused: ``time.monotonic()`` at the last refused connection; 0 if none was refused.
+        refusal: the message of that refusal.
+        silent: the longest time without a response, except during injected faults, in seconds.
+        silent_from: the seconds from ``began`` until that time began.
+        hung: the calls that did not end when the clients had to.
+        unplayed: the scripts that had no time.
+        problem: why the run ended early; empty if it did not.
     """
 
     began: float = 0.0
@@ -72,7 +72,7 @@ class RunState(Struct, kw_only=True):
     problem: str = ""
 
     def total(self) -> int:
-        """All transactions that have ended."""
+        """Return the number of transactions that have ended."""
         return self.committed + self.aborted + self.maybe
 
     def count(
@@ -84,14 +84,14 @@ class RunState(Struct, kw_only=True):
         level: str = "",
         workload: str = "",
     ) -> None:
-        """Count a transaction that has ended.
+        """Count an ended transaction.
 
         Args:
-            outcome: how.
-            seconds: how long it took.
-            error: what its client raised.
-            level: of the database, at which it ran.
-            workload: that it is of; by default what is played now.
+            outcome: its outcome.
+            seconds: its duration.
+            error: the error that its client raised.
+            level: its level, by the database's name.
+            workload: its workload; by default the current one.
         """
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
@@ -104,11 +104,11 @@ class RunState(Struct, kw_only=True):
             self.bad[str(error)[:200]] += 1
 
     def hear(self, now: float, *, excused: bool = False) -> float:
-        """Note how long nothing was answered, and give it.
+        """Return how long there has been no response, and keep the longest such time.
 
         Args:
             now: ``time.monotonic()``.
-            excused: a fault of ours keeps the server from answering.
+            excused: whether an injected fault keeps the server from responding.
         """
         if excused:
             self.answered = now
@@ -118,12 +118,12 @@ class RunState(Struct, kw_only=True):
         return silent
 
     def unreachable(self) -> bool:
-        """Whether the server could not be reached for a time that no fault of ours explains."""
+        """Return whether the server was unreachable for longer than injected faults explain."""
         gone = self.refused > max(self.answered, self.began)
         return gone or self.silent >= (SHORT if self.refused else LONG)
 
     def add_up(self, parts: Sequence[RunState]) -> None:
-        """Count what was counted in parts, by processes."""
+        """Add up the counts of several processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
         for name in ("errors", "played", "ran_at", "bad"):
@@ -138,21 +138,21 @@ class RunState(Struct, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run that has ended, and its history.
+    """An ended run, and its history.
 
     Attributes:
-        settings: what was asked for.
-        version: the database, as it says itself.
-        mix: the level, or those that were beside each other.
+        settings: the options of the run.
+        version: the database's name and version, as it reports them.
+        mix: its level, or levels.
         claims: the specification to judge by.
-        path: of the history.
-        state: how it went.
-        seconds: from the first transaction to the last one.
+        path: the file of the history.
+        state: its progress up to the end.
+        seconds: the time from the first transaction to the last one.
         interrupted: whether Ctrl-C ended it.
-        planned: the workloads that were to be played by many clients.
-        left: why tables may be left behind; empty if none are.
-        notes: what the self-test of the adapter found doubtful.
-        watched: the verdict of its watch; ``None`` where the whole file is to be judged.
+        planned: the workloads that the plan had for its clients.
+        leftover: why tables may remain; empty if none do.
+        notes: doubts of the adapter's self-test, and other remarks.
+        watched: the verdict of the watch; ``None`` if the whole file is to be judged.
     """
 
     settings: Settings
@@ -164,42 +164,42 @@ class Run(Struct, frozen=True, kw_only=True):
     seconds: float
     interrupted: bool = False
     planned: tuple[str, ...] = ()
-    left: str = ""
+    leftover: str = ""
     notes: tuple[str, ...] = ()
     watched: LiveVerdict | None = None
 
     @property
     def level(self) -> Level:
-        """What was tested; of a mix, all of its levels under one name."""
+        """Return the level of the run; of a mix, all levels under one name."""
         return self.mix.level
 
     @property
     def may_lose_commits(self) -> bool:
-        """Whether a server was killed, or a standby promoted."""
+        """Return whether a server was killed or a standby promoted, so that commits may be lost."""
         return any(self.state.faults.get(fault) for fault in ("kill", "promote"))
 
     @property
     def throughput(self) -> float:
-        """Committed transactions a second."""
+        """Return the committed transactions per second."""
         return self.state.committed / self.seconds if self.seconds else 0.0
 
 
 def nothing_committed(run: Run) -> str:
-    """Why there is nothing to judge."""
+    """Return the message that no transaction has committed, with the most likely reason."""
     state = run.state
-    said = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
-    if state.refused and not said:
-        said = f"; {state.refusal}"
+    reason = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
+    if state.refused and not reason:
+        reason = f"; {state.refusal}"
     if state.hung:
-        said += f"; hanging in {state.hung[0]}"
+        reason += f"; hanging in {state.hung[0]}"
     return (
         f"{run.settings.workload}: no transaction has committed ({state.aborted:,} aborted, "
-        f"{state.maybe:,} of unknown outcome{said}); what was recorded is in {run.path}"
+        f"{state.maybe:,} of unknown outcome{reason}); what was recorded is in {run.path}"
     )
 
 
 def _kind(error: BaseException) -> str:
-    """The class of an error and the beginning of what it says, without names of rows."""
-    said = error.args[-1] if error.args else ""
-    words = re.sub(r"[\"'][^\"']*[\"']|\d+", "…", str(said)).split()
+    """Return the class of an error and the first words of its message, without names of rows."""
+    reason = error.args[-1] if error.args else ""
+    words = re.sub(r"[\"'][^\"']*[\"']|\d+", "…", str(reason)).split()
     return f"{type(error).__name__}: {' '.join(words[:8])}"

@@ -33,7 +33,7 @@ from isolang.run.target import Client, Swapping, Target, TargetError, Transactin
 
 
 def driver_for(target: Target) -> Driver:
-    """How the clients of a target commit, and what their errors mean."""
+    """Return the driver by which the recorder commits a target's clients and reads their errors."""
     return Driver(
         commit=lambda client: client.commit(),
         rollback=lambda client: client.rollback(),
@@ -64,16 +64,16 @@ def play(
         session: of the recorder.
         client: a connection without an open transaction.
         driver: of :func:`driver_for`.
-        level: of the target.
-        recorded: the level's name in the history, where others are at other levels.
-        rows: record that there is no row as that, not as the value ``DELETED``: of a workload with
+        level: the level of the target.
+        recorded: the level's name in the history of a run with several levels.
+        rows: record a missing row as such, not as the value ``DELETED``; for workloads with
             predicates.
-        lists: the keys that hold lists; a read of another shape is then a bad answer.
-        wait: keeps the transaction open.
-        pace: called before each operation, and before COMMIT: whoever wants to say when.
+        lists: the keys that hold lists; a read of another shape is then a bad response.
+        wait: keeps the transaction open during a :class:`Wait`.
+        pace: called before each operation and before COMMIT; a schedule blocks here.
 
     Returns:
-        The outcome as it was recorded, and what the client raised.
+        The recorded outcome, and what the client raised.
 
     Raises:
         IsolangError: the run cannot go on.
@@ -82,7 +82,7 @@ def play(
     plan = tuple(one for operation in known for one in planned(operation, rows=rows))
     commits = None if isinstance(client, Transacting) else client
     t = recorder.transaction(session, commits, plan=plan, driver=driver, level=recorded)
-    steps = program if isinstance(program, Generator) else told(known)
+    steps = program if isinstance(program, Generator) else as_conversation(known)
     try:
         pace()
         with t:
@@ -94,14 +94,14 @@ def play(
     except BadAnswer as error:
         return t.outcome or "maybe", error
     except (IsolangError, AttributeError, LookupError, NameError, TypeError):
-        raise  # a mistake of an adapter or a program is no answer of a database
+        raise  # a mistake of an adapter or a program, no response of a database
     except Exception as error:
         return t.outcome or "maybe", error
     return "committed", None
 
 
-def told(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
-    """The conversation of a program that does not listen."""
+def as_conversation(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
+    """Return the conversation of a program whose operations are known in advance."""
     for operation in operations:  # noqa: UP028 - a tuple cannot be sent results
         yield operation
 
@@ -127,7 +127,7 @@ def _converse(
 
 
 def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]:
-    """What an operation is in the history, before its result is known; ``rows`` as of a play."""
+    """Return an operation as recorded before its result is known; ``rows`` as in `play`."""
     match operation:
         case Read(key):
             return (("r", key, None),)
@@ -144,34 +144,34 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
         case Select(low, high):
             return (("rp", between(low, high), None),)
         case Change():
-            raise TypeError("what is written is not known before: make the program a conversation")
+            raise TypeError("its writes are not known in advance: make the program a conversation")
         case Wait() | Abort() | Undone():
             return ()
 
 
 class Notes(Protocol):
-    """Where it is noted what a transaction does: a recorded transaction has all of this."""
+    """A log of a transaction's operations; a recorded transaction is one."""
 
     def sending(self) -> None:
-        """A statement will be sent."""
+        """Note that the client is about to send a statement."""
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """A key was read."""
+        """Note a read of a key."""
 
     def read_none_of(self, key: Any, values: list[Any]) -> None:
-        """A key was read, and had none of these values."""
+        """Note a read of a key whose value was none of these."""
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """A key was written."""
+        """Note a write of a key."""
 
     def append(self, key: Any, value: Any) -> None:
-        """Something was appended to a list."""
+        """Note an append to a list."""
 
     def delete(self, key: Any) -> None:
-        """A row was deleted."""
+        """Note the deletion of a row."""
 
     def select(self, low: int, high: int, rows: dict[Any, Any]) -> None:
-        """The rows were read whose value lies in a range."""
+        """Note a read of the rows whose value is in a range."""
 
 
 def perform(
@@ -183,9 +183,9 @@ def perform(
     rows: bool = False,
     lists: Container[str] | None = None,
 ) -> Any:
-    """Perform one operation, record what it did, and give its result; ``rows`` as of a play.
+    """Perform an operation, note what it did, and return its result; ``rows`` as in `play`.
 
-    An UPDATE or DELETE that found no row has read that there is none.
+    An UPDATE or DELETE that finds no row is recorded as a read of the missing row.
     """
     absent = None if rows else DELETED
     t.sending()
@@ -218,7 +218,7 @@ def perform(
             return changed
         case Append(key, value):
             if not client.append(key, value):
-                raise TargetError(f"the list {key} is gone: somebody else has removed its row")
+                raise TargetError(f"the list {key} is gone: another process has removed its row")
             t.append(key, value)
         case Insert(key, value):
             client.insert(key, value)
@@ -250,7 +250,7 @@ def perform(
 
 
 def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
-    """Compare and set. One that failed has read something else, nobody knows what."""
+    """Compare and set. A failed one has read an unknown value other than the expected one."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, Swapping):
         found = as_written(key, client.read(key), lists)
@@ -265,13 +265,13 @@ def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | Non
 
 
 def _stated(client: Client) -> dict[str, Any]:
-    """What the client says of the version that it has just read or written."""
+    """Return the version that the client has just read or written, if it reports one."""
     version = getattr(client, "row_version", None)
     return {} if version is None else {"version": version}
 
 
 def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
-    """Write and take it back: that is no operation of the history."""
+    """Write, and roll back to a savepoint; the history does not contain this."""
     client.savepoint()
     match operation:
         case Write(key, value):
@@ -286,18 +286,18 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
 
 
 def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any:
-    """Return what was read as what was written: an integer, or a list of integers.
+    """Return a read value in the form of written ones: an integer, or a list of integers.
 
-    A driver may return 3.0 or ``Decimal(3)`` for the 3 that was written. To Python these are equal;
-    to the history they are different values, and a read of one that nobody wrote convicts.
+    A driver may return 3.0 or ``Decimal(3)`` for the 3 that was written. These are equal in Python
+    but different values in a history, and a read of a value that no transaction wrote convicts.
 
     Args:
-        key: that was read.
-        value: that an adapter returned.
-        lists: the keys of a run that hold lists; ``None`` where values of other types are written.
+        key: the key of the read.
+        value: the value that the adapter returned.
+        lists: the keys that hold lists; ``None`` if transactions write values of other types, too.
 
     Raises:
-        BadAnswer: it cannot be what was written: it has another shape, or is another number.
+        BadAnswer: no transaction can have written it: its shape is wrong, or it is not an integer.
     """
     if type(value) is int or value is None or value == DELETED:
         shaped = value is None or value == DELETED or lists is None or key not in lists
@@ -312,7 +312,7 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
 
 
 def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
-    """The integer that a number is; in a run, where nothing else is written, there must be one."""
+    """Return a number as an integer; in a run, which writes integers alone, it must be one."""
     if isinstance(value, bool | str) or not hasattr(value, "__int__"):
         return value if lists is None else _refuse(key, "an integer", value)
     exact = hasattr(value, "__index__") or not hasattr(value, "__float__")
@@ -320,7 +320,7 @@ def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
         number = int(value)
         if number == value and (exact or isinstance(value, Decimal) or abs(number) < _EXACT):
             return number
-    except (ArithmeticError, ValueError):  # of what is infinite, or no number
+    except (ArithmeticError, ValueError):  # infinite, or not a number
         pass
     return _refuse(key, "an integer", value)
 
@@ -330,7 +330,7 @@ def _refuse(key: str, expected: str, value: Any) -> NoReturn:
 
 
 _EXACT: Final = 2**53
-"""From here on a float may stand for several integers."""
+"""From here on one float stands for several integers."""
 
 
 def _transact(
@@ -340,7 +340,7 @@ def _transact(
     plan: tuple[Recorded, ...],
     lists: Container[str] | None,
 ) -> None:
-    """Have a client run a whole transaction that is known before."""
+    """Have a client run a whole transaction, whose operations are known in advance."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
             t.read(key, as_written(key, result, lists))

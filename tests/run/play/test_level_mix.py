@@ -63,7 +63,11 @@ def test_what_judges_a_mix(target, mix, claims):
         ("memory", {"level_mix": "serializable:1,snap:2"}, "no such level (got 'snap'"),
         ("memory", {"level_mix": MIX, "level": "snapshot"}, "exclude each other"),
         ("memory", {"level_mix": "serializable:1,read uncommitted:1"}, "--claims SPEC"),
-        ("sqlite", {"level_mix": "serializable:1,immediate:1"}, "cannot choose a level each"),
+        (
+            "sqlite",
+            {"level_mix": "serializable:1,immediate:1"},
+            "a transaction cannot choose its level",
+        ),
     ],
 )
 def test_what_is_no_mix(target, options, message):
@@ -134,9 +138,9 @@ def test_the_self_test_changes_levels_on_one_connection(monkeypatch):
     monkeypatch.setattr(Memory, "connect", Cheap.of)
     target = target_named("memory")
     weak, strong = (level_named(target, name) for name in ("read committed", "serializable"))
-    name = "the level is the one that was asked for"
+    name = "the level is the requested one"
     (alone,) = selftest(target, strong, only=name)
-    (beside,) = selftest(target, weak, beside=[strong], only=name)
+    (beside,) = selftest(target, weak, other_levels=[strong], only=name)
     assert (alone.outcome, beside.outcome) == ("passed", "failed")
     assert beside.why == "the database says 'read committed' in a transaction at 'serializable'"
 

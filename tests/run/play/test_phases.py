@@ -11,7 +11,7 @@ from support.children import Children, Gives, otherwise, slowly
 from support.cli import run_here
 
 from isolang.run.operation import Abort
-from isolang.run.play.phases import AUTO, ENOUGH, Turns, plan_of
+from isolang.run.play.phases import AUTO, PLAYED, Turns, plan_of
 from isolang.run.settings import Settings
 from isolang.run.targets import target_named
 from isolang.run.workloads.invariants import Bank
@@ -40,7 +40,7 @@ def test_every_workload_is_played_however_slow_the_database_is(each):
     """In four seconds: each enough to mean something, the one with long transactions last."""
     played, took, order = shared_out(4.0, each)
     assert set(played) == set(NAMES)
-    assert min(played.values()) >= ENOUGH
+    assert min(played.values()) >= PLAYED
     assert order[-1] == "pairs"
     if each == 0.001:
         shares = dict(AUTO)
@@ -53,7 +53,7 @@ def test_what_was_not_played_has_another_turn():
     assert played["bank"] == 0
     assert 1.0 < took["bank"] < 3.0
     assert took["pairs"] > 0.3
-    assert min(played[name] for name in NAMES if name != "bank") >= ENOUGH
+    assert min(played[name] for name in NAMES if name != "bank") >= PLAYED
 
 
 def auto(capfd, tmp_path, seconds):
