@@ -26,7 +26,7 @@ from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.outcome import RolledBack
-from isolang.run.record.database_log import Account, Installed, put_account
+from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
 from isolang.testing import rows, server
 from isolang.testing.changes import SeenRow, value_text, written_text
 from isolang.testing.hooks import Hooks, Steps
@@ -129,7 +129,7 @@ class DriverWatch:
 
     # --- what the database tells ---
 
-    def account(self, path: Path, into: Path) -> Account:
+    def account(self, path: Path, into: Path) -> RewrittenHistory:
         """Write what was recorded so far with the versions as the database's log has them.
 
         Writers that nobody watched are in it, too, and so is what watched transactions wrote by
@@ -150,10 +150,12 @@ class DriverWatch:
             self._logged += self._log.changes()
         before = self._log.before % 2**32
 
-        def at_first(transaction: str) -> bool:
+        def is_initial(transaction: str) -> bool:
             return 0 < (before - int(transaction)) % 2**32 < 2**31
 
-        return put_account(path, self._installed(), at_first=at_first, into=into, by_number=True)
+        return rewrite_history(
+            path, self._installed(), is_initial=is_initial, into=into, values_are_writers=True
+        )
 
     def _connect_to_log(self) -> Any:
         import psycopg

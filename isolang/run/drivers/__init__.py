@@ -1,7 +1,5 @@
-"""What is known of packages that databases are spoken to with: one file each.
+"""Drivers: one file for each client package of a database.
 
-Of those with DB-API connections, how they commit and roll back, and what their errors mean; of
-others, the requests.
-
-The adapters use them, and the recorder, for connections of people's own programs.
+For packages with DB-API connections, they know how to commit and roll back, and what errors mean;
+for others, the requests. Adapters use them, and the recorder does for connections of users.
 """

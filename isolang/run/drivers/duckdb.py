@@ -1,4 +1,4 @@
-"""DuckDB's package."""
+"""The driver of DuckDB's package."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def commit(connection: Any) -> None:
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back; this raises where no transaction is open, since statements then committed."""
+    """Roll back; raise if no transaction is open, as its statements have then committed."""
     connection.rollback()
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means: a conflict that COMMIT finds has rolled the transaction back."""
+    """Return what an error means: a conflict at COMMIT has rolled the transaction back."""
     conflict = type(error).__name__ in ("TransactionException", "ConstraintException")
     if phase == "commit" and conflict and "no transaction is active" not in str(error):
         return "aborted"

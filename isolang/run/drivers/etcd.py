@@ -1,4 +1,4 @@
-"""etcd's JSON gateway: keys and values are texts, requests are dictionaries as etcd names them."""
+"""etcd's JSON gateway: keys and values are texts, requests are dictionaries with etcd's names."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from http.client import HTTPConnection
 from typing import Any, Final, TypeAlias
 
-PATIENCE: Final = 10.0  # seconds for an answer
+PATIENCE: Final = 10.0  # seconds for a response
 
 Request: TypeAlias = dict[str, Any]
 Requests: TypeAlias = Sequence[Request]
 
 
 class Gateway:
-    """A connection.
+    """A connection to the gateway.
 
     Attributes:
-        open: whether it can be used; after an error what comes next over it may be an old answer.
+        open: whether it is usable; after an error the next response may belong to an old request.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -27,12 +27,12 @@ class Gateway:
         self.open = True
 
     def version(self) -> str:
-        """The server's."""
+        """Return the server's version."""
         self._http.request("GET", "/version")
         return str(json.loads(self._http.getresponse().read())["etcdserver"])
 
     def call(self, path: str, body: Request) -> Request:
-        """Send a request, such as ``kv/range``."""
+        """Send a request, such as ``kv/range``, and return its response."""
         try:
             self._http.request("POST", f"/v3/{path}", json.dumps(body))
             answer = self._http.getresponse()
@@ -45,21 +45,21 @@ class Gateway:
         return found
 
     def txn(self, compare: Requests, success: Requests, failure: Requests = ()) -> Request:
-        """Send a transaction: by the comparisons, the one or the other."""
+        """Send a transaction: ``success`` if all comparisons hold, else ``failure``."""
         return self.call("kv/txn", {"compare": compare, "success": success, "failure": failure})
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Give one of these keys that is there; empty if none is."""
+        """Return one of these keys that exists; empty if none does."""
         found = self.txn([], [get(key) for key in keys])["responses"]
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that is not there; false if it is."""
+        """Write a key that does not exist; return false if it does."""
         return bool(self.txn([unchanged(key, 0)], [put(key, value)]).get("succeeded"))
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the old value; false if it has not."""
+        """Write a key if it has the old value; return false if it does not."""
         return bool(self.txn([has_value(key, old)], [put(key, new)]).get("succeeded"))
 
     def put(self, key: str, value: str) -> None:
@@ -67,51 +67,51 @@ class Gateway:
         self.txn([], [put(key, value)])
 
     def get(self, key: str) -> str:
-        """Give the value of a key; empty if it is not there."""
-        rows = self.call("kv/range", asked(key)).get("kvs", [])
+        """Return the value of a key; empty if it does not exist."""
+        rows = self.call("kv/range", range_of(key)).get("kvs", [])
         return value_of(rows[0]) if rows else ""
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it is there."""
+        """Delete a key, if it exists."""
         self.txn([], [delete(key)])
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._http.close()
 
 
 def put(key: str, value: str) -> Request:
-    """Part of a transaction: set a key."""
+    """Return the part of a transaction that sets a key."""
     return {"requestPut": {"key": _text(key), "value": _text(value)}}
 
 
 def delete(key: str) -> Request:
-    """Part of a transaction: remove a key."""
+    """Return the part of a transaction that deletes a key."""
     return {"requestDeleteRange": {"key": _text(key)}}
 
 
 def get(key: str) -> Request:
-    """Part of a transaction: read a key."""
-    return {"requestRange": asked(key)}
+    """Return the part of a transaction that reads a key."""
+    return {"requestRange": range_of(key)}
 
 
-def asked(key: str) -> Request:
-    """The body of ``kv/range`` for one key."""
+def range_of(key: str) -> Request:
+    """Return the body of ``kv/range`` for one key."""
     return {"key": _text(key)}
 
 
 def has_value(key: str, value: str) -> Request:
-    """A comparison: the key has this value."""
+    """Return the comparison that a key has this value."""
     return {"key": _text(key), "target": "VALUE", "result": "EQUAL", "value": _text(value)}
 
 
 def unchanged(key: str, revision: int) -> Request:
-    """A comparison: the key was last changed by this revision; 0: it is not there."""
+    """Return the comparison that this revision changed a key last; 0: it does not exist."""
     return {"key": _text(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
 
 
 def value_of(row: Request) -> str:
-    """The value of a row of an answer."""
+    """Return the value of a row in a response."""
     return b64decode(row["value"]).decode()
 
 

@@ -1,4 +1,4 @@
-"""JDBC, through JPype's DB-API."""
+"""The driver of JDBC, through JPype's DB-API."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 from isolang.run.outcome import Driver, Failure, Phase, roll_back
 
 _ROLLED_BACK: Final = ("40001", "40XL1", "40P01", "23505")
-"""Serialization failure or deadlock, Derby's lock timeout, a deadlock, a key that is there."""
+"""Serialization failure or deadlock, Derby's lock timeout, a deadlock, a duplicate key."""
 
 
 def commit(connection: Any) -> None:
-    """Commit; where that fails, end what may still be open."""
+    """Commit; if that fails, roll back a transaction that may still be open."""
     try:
         connection.commit()
     except Exception:
@@ -20,7 +20,7 @@ def commit(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means, by its SQLSTATE."""
+    """Return what an error means, by its SQLSTATE."""
     state = getattr(error.__cause__ or error, "getSQLState", str)()
     return "aborted" if phase == "statement" or str(state) in _ROLLED_BACK else "maybe"
 

@@ -1,4 +1,4 @@
-"""PyMySQL."""
+"""The driver of PyMySQL."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase, roll_back_or
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back, also after a lock wait timeout, which ends one statement only; or close.
+    """Roll back, also after a lock wait timeout, which ends only one statement; or close.
 
     Raises:
-        Autocommit: no transaction was opened.
+        Autocommit: no transaction is open.
     """
     if connection.get_autocommit() and not connection.server_status & 1:
         raise Autocommit
@@ -27,7 +27,7 @@ _ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; deadl
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means, by its number."""
+    """Return what an error means, by its number."""
     number = error.args[0] if error.args else None
     return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
 

@@ -1,4 +1,4 @@
-"""psycopg 3."""
+"""The driver of psycopg 3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commit(connection: Any) -> None:
     """Commit.
 
     Raises:
-        RolledBack: a statement had failed, so that the server would roll back, without an error.
+        RolledBack: a statement has failed, so the server would roll back without an error.
     """
     if connection.info.transaction_status.name == "INERROR":
         connection.rollback()
@@ -31,10 +31,10 @@ def commit(connection: Any) -> None:
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back, or close what cannot be rolled back: the server then does it.
+    """Roll back; if that fails, close the connection, so that the server rolls back.
 
     Raises:
-        Autocommit: no transaction is open, and none is opened by itself.
+        Autocommit: no transaction is open, and statements open none.
     """
     if connection.autocommit and connection.info.transaction_status.name == "IDLE":
         raise Autocommit
@@ -42,10 +42,10 @@ def roll_back(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means, by its SQLSTATE.
+    """Return what an error means, by its SQLSTATE.
 
-    The server has rolled back after conflicts (40, but 40003: the outcome is not known), violated
-    constraints (23) and what no transaction state allows (25).
+    The server rolls back after conflicts (40, except 40003: outcome unknown), violated constraints
+    (23) and invalid transaction states (25).
     """
     state = getattr(error, "sqlstate", None) or ""
     if phase == "statement" or isinstance(error, RolledBack):
@@ -54,10 +54,10 @@ def classify(error: BaseException, phase: Phase) -> Failure:
 
 
 async def commit_later(connection: Any) -> None:
-    """The same as :func:`commit`, of an asynchronous connection.
+    """Commit an asynchronous connection as :func:`commit` does.
 
     Raises:
-        RolledBack: a statement had failed, so that the server would roll back, without an error.
+        RolledBack: a statement has failed, so the server would roll back without an error.
     """
     if connection.info.transaction_status.name == "INERROR":
         await connection.rollback()
@@ -66,10 +66,10 @@ async def commit_later(connection: Any) -> None:
 
 
 async def roll_back_later(connection: Any) -> None:
-    """The same as :func:`roll_back`, of an asynchronous connection.
+    """Roll back an asynchronous connection as :func:`roll_back` does.
 
     Raises:
-        Autocommit: no transaction is open, and none is opened by itself.
+        Autocommit: no transaction is open, and statements open none.
     """
     if connection.autocommit and connection.info.transaction_status.name == "IDLE":
         raise Autocommit
@@ -81,13 +81,13 @@ LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=cl
 
 
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:
-    """Ask the server what became of a transaction; ``None`` if that cannot be known.
+    """Return the outcome of a transaction from the server; ``None`` if it cannot be known.
 
     SOUND BECAUSE: a server that was restarted, or has recovered from a crash, uses the numbers of
-    lost transactions again; but the witness would not have outlived that.
+    lost transactions again; but the witness would not have survived that.
 
     Args:
-        transaction: its number.
+        transaction: the number of the transaction.
         witness: a connection in autocommit mode that was open before the transaction began.
     """
     sql, until = "SELECT pg_xact_status(%s::text::xid8)", time.monotonic() + PATIENCE

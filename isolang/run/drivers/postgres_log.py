@@ -1,9 +1,9 @@
-"""What PostgreSQL's log says: which committed transaction changed which row, in which order.
+"""PostgreSQL's log: the changes of rows by committed transactions, in order.
 
-A temporary logical slot on a connection of its own is read through plain SQL, as the plugin
-``test_decoding`` writes it. The server drops such a slot when the connection ends, however that
-comes about. The log has the changes of one row in the order of its versions; it is no order of
-transactions: a snapshot may show a later COMMIT of the log and miss an earlier one.
+A separate connection reads a temporary logical slot through plain SQL, as the plugin
+``test_decoding`` writes it. The server drops the slot when the connection ends for any reason. The
+log has the changes of a row in the order of its versions; it does not order transactions: a
+snapshot may contain a later COMMIT of the log and lack an earlier one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 from isolang.errors import TargetError
 
 _BATCH: Final = 20_000
-"""Changes that are fetched at a time; whole transactions are."""
+"""Changes to fetch at a time; transactions are fetched as a whole."""
 
 _CHANGE: Final = re.compile(
     r"table (?P<table>(?:\"(?:[^\"]|\"\")*\"|[^\s\".])+\.(?:\"(?:[^\"]|\"\")*\"|[^\s\".:])+): "
@@ -36,15 +36,15 @@ _TOAST: Final = "unchanged-toast-datum"
 
 
 class LoggedChange(Struct, frozen=True, kw_only=True):
-    """What a committed transaction did to a row.
+    """A change of a row by a committed transaction.
 
     Attributes:
-        transaction: its number, without those of its savepoints.
-        table: with its schema: ``public.account``.
+        transaction: the transaction's number, not that of a savepoint.
+        table: the table with its schema: ``public.account``.
         kind: ``INSERT``, ``UPDATE``, ``DELETE``, or ``TRUNCATE``, which names several tables.
-        row: what the row has after it, by column, as text; of a DELETE the columns of the replica
-            identity; ``None`` of nil. A column that is stored apart and did not change is missing.
-        old: the columns of the replica identity before it, where they were others.
+        row: the columns after the change, as text, ``None`` for NULL; of a DELETE those of the
+            replica identity. A column that is stored apart and did not change is missing.
+        old: the columns of the replica identity before the change, if it has changed them.
     """
 
     transaction: int
@@ -55,22 +55,21 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
 
 
 class PostgresLog:
-    """The changes of one database from now on.
+    """The log of a database's changes, from now on.
 
     Attributes:
-        before: older transactions, by number, had ended before; all that the log lacks did.
+        before: all transactions with smaller numbers had ended before the log begins.
     """
 
     def __init__(self, connect: Callable[[], Any], who: str) -> None:
-        """Begin.
+        """Create the slot.
 
         Args:
-            connect: gives a connection of psycopg, in autocommit mode, that is used for nothing
-                else.
-            who: what messages begin with.
+            connect: returns a psycopg connection in autocommit mode, for the log alone.
+            who: the beginning of error messages.
 
         Raises:
-            TargetError: the server keeps no such log, or may not be asked for it.
+            TargetError: the server keeps no such log, or the user may not read it.
         """
         self._who = who
         self._connection = connect()
@@ -94,13 +93,13 @@ class PostgresLog:
         try:
             raw.execute(sql, (self._slot,))
         except Exception as error:
-            said = " ".join(str(error).split())
-            raise TargetError(f"{self._who}: no logical slot ({said}); {_hint(error)}") from None
+            message = " ".join(str(error).split())
+            raise TargetError(f"{self._who}: no logical slot ({message}); {_hint(error)}") from None
         (oldest,) = raw.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
         return int(oldest)
 
     def changes(self) -> Iterator[LoggedChange]:
-        """Give what was changed since the last call, in the order of the log.
+        """Yield the changes since the last call, in the order of the log.
 
         Raises:
             TargetError: the log has ended with its connection.
@@ -114,8 +113,8 @@ class PostgresLog:
             try:
                 rows = self._connection.execute(sql, (self._slot, _BATCH)).fetchall()
             except Exception as error:
-                said = " ".join(str(error).split())
-                raise TargetError(f"{self._who}: the log cannot be read ({said})") from None
+                message = " ".join(str(error).split())
+                raise TargetError(f"{self._who}: the log cannot be read ({message})") from None
             if not rows:
                 return
             for (data,) in rows:
@@ -126,16 +125,16 @@ class PostgresLog:
                     yield change_of(transaction, data)
 
     def close(self) -> None:
-        """End the connection, and the slot with it."""
+        """Close the connection, which drops the slot."""
         with suppress(Exception):  # it is lost, and so is the slot
             self._connection.close()
 
 
 def change_of(transaction: int, text: str) -> LoggedChange:
-    """What a line of ``test_decoding`` says of a row.
+    """Return the change in a line of ``test_decoding``.
 
     Raises:
-        TargetError: it is no such line.
+        TargetError: the text is not such a line.
     """
     found = _CHANGE.fullmatch(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""Redis's package: commands over one connection."""
+"""The driver of Redis's package: commands over one connection."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ return 1
 
 
 class Commands:
-    """A connection."""
+    """A connection to a server."""
 
     def __init__(self, redis: Any, a: Address, path: str) -> None:
         """Connect.
 
         Args:
             redis: the package.
-            a: of the server.
-            path: of its socket; empty for the place that the address names.
+            a: the address of the server.
+            path: the socket's path; empty to connect to the address.
         """
         common = {"decode_responses": True, "protocol": 2, "db": int(a.database or 0),
                   "username": a.user or None, "password": a.password or None}  # fmt: skip
@@ -39,30 +39,30 @@ class Commands:
         self.ask(["PING"])
 
     def version(self) -> str:
-        """The server's."""
+        """Return the server's version."""
         return self.info("server")["redis_version"]
 
     def info(self, section: str) -> dict[str, str]:
-        """What the server says of itself."""
-        (said,) = self.ask(["INFO", section])
-        return dict(line.split(":", 1) for line in str(said).splitlines() if ":" in line)
+        """Return a section of the server's INFO."""
+        (response,) = self.ask(["INFO", section])
+        return dict(line.split(":", 1) for line in str(response).splitlines() if ":" in line)
 
     def ask(self, *commands: Command) -> list[Any]:
-        """Send commands in one go, and give their answers."""
+        """Send commands at once, and return their responses."""
         self.raw.send_packed_command(self.raw.pack_commands(commands))
         return [self.raw.read_response() for _ in commands]
 
     def execute(self, commands: Sequence[Command]) -> bool:
-        """Do commands all at once; false if a watched key has changed."""
+        """Execute commands as a transaction; return false if a watched key has changed."""
         return self.ask(["MULTI"], *(commands or [["PING"]]), ["EXEC"])[-1] is not None
 
     @property
     def open(self) -> bool:
-        """Whether it can be used."""
+        """Return whether the connection is usable."""
         return bool(self.raw.is_connected)
 
     def unwatch(self) -> None:
-        """Forget the watched keys; where that fails, close: nothing but reads was sent."""
+        """Unwatch all keys; if that fails, close, as only reads were sent."""
         try:
             self.ask(["UNWATCH"])
         except Exception:
@@ -73,12 +73,12 @@ class Commands:
         return bool(self.ask(["EVAL", _SWAP, 1, key, expected, value])[0])
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Give one of these keys that is there; empty if none is."""
+        """Return one of these keys that exists; empty if none does."""
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that is not there; false if it is."""
+        """Write a key that does not exist; return false if it does."""
         return self.ask(["SET", key, value, "NX"])[0] is not None
 
     def put(self, key: str, value: str) -> None:
@@ -86,13 +86,13 @@ class Commands:
         self.ask(["SET", key, value])
 
     def get(self, key: str) -> str:
-        """Give the value of a key; empty if it is not there."""
+        """Return the value of a key; empty if it does not exist."""
         return str(self.ask(["GET", key])[0] or "")
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it is there."""
+        """Delete a key, if it exists."""
         self.ask(["DEL", key])
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self.raw.disconnect()

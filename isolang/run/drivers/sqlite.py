@@ -1,4 +1,4 @@
-"""Python's ``sqlite3``."""
+"""The driver of Python's ``sqlite3``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase
 
 
 def commit(connection: sqlite3.Connection) -> None:
-    """Commit; a COMMIT that finds the file locked leaves the transaction open: end it."""
+    """Commit; roll back if COMMIT finds the file locked, which leaves the transaction open."""
     try:
         connection.commit()
     except sqlite3.Error:
@@ -18,10 +18,10 @@ def commit(connection: sqlite3.Connection) -> None:
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """Roll back the transaction that is open.
+    """Roll back the open transaction.
 
     Raises:
-        Autocommit: none is, and none is opened by itself.
+        Autocommit: no transaction is open, and statements open none.
     """
     if not connection.in_transaction and connection.isolation_level is None:
         raise Autocommit
@@ -29,7 +29,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Say what an error means."""
+    """Return what an error means, by its name."""
     name = getattr(error, "sqlite_errorname", "")
     if phase == "statement" or name.startswith(("SQLITE_BUSY", "SQLITE_CONSTRAINT")):
         return "aborted"

@@ -1,4 +1,4 @@
-"""What adapters of one family share, apart from SQL (``isolang.run.sql``).
+"""Families of databases without SQL, whose adapters share code.
 
 ``key_value`` is for servers that hold keys and values, ``embedded`` for engines in this process,
 ``table_formats`` for formats that read a snapshot and write one upsert, ``request_lines`` for

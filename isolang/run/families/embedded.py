@@ -1,4 +1,4 @@
-"""What the adapters of engines in this process share: keys and texts, in a folder of our own."""
+"""Adapters of engines in this process: keys and texts, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class EmbeddedTarget(BaseTarget):
     """An engine in this process, with a new database for each run.
 
     Attributes:
-        distribution: the Python package that it comes in.
-        folder: for its files; a new one each time that keys are loaded.
+        distribution: the name of its Python package.
+        folder: the folder of its files; a new one for each ``setup``.
     """
 
     name: ClassVar[str]
@@ -36,9 +36,9 @@ class EmbeddedTarget(BaseTarget):
         self.folder = ""
 
     def start(self) -> None:
-        """Import the engine, so that it is said first if it is not there."""
+        """Import the engine, or raise that it is not installed."""
         if self.address.host or self.address.database:
-            raise TargetError(f"{self.name}: it lives in a folder of our own (got {self.address})")
+            raise TargetError(f"{self.name}: it always has a temporary folder (got {self.address})")
         self.load()
 
     def load(self) -> None:
@@ -46,17 +46,17 @@ class EmbeddedTarget(BaseTarget):
         raise NotImplementedError
 
     def version(self) -> str:
-        """Name the package and its version."""
+        """Return the package and its version."""
         return f"{self.distribution} {version(self.distribution)}"
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Make a database that holds a text for each key."""
+        """Create a database that holds a text for each key."""
         self.lists = frozenset(lists)
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
         self.create(os.path.join(self.folder, "data"), [*registers, *lists])
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Make a database in which each key has an empty text."""
+        """Create a database in which each key has an empty text."""
         raise NotImplementedError
 
     def remove(self) -> None:
@@ -70,7 +70,7 @@ class EmbeddedTarget(BaseTarget):
         """Close the database."""
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Give the call that was made for a recorded operation."""
+        """Return the call of a recorded operation, to be shown."""
         if operation == "scan":
             low, high = bounds_of(key)
             return f"scan, value between {low} and {high}"
@@ -80,76 +80,76 @@ class EmbeddedTarget(BaseTarget):
 
 
 class EmbeddedClient(BaseClient):
-    """A session: the operations over an engine's own reads and writes of texts."""
+    """A session, whose operations read and write texts by the engine's own calls."""
 
     def __init__(self, target: EmbeddedTarget) -> None:
         self.target = target
 
     def waits(self) -> bool | None:
-        """Say that no call waits for another transaction: engines refuse at COMMIT."""
+        """Return false: no call waits for another transaction; engines refuse at COMMIT."""
         return False
 
-    # --- what an adapter says ---
+    # --- to be defined by adapters ---
 
     def get(self, key: str) -> str | None:
-        """Give the text of a key, as its transaction sees it; ``None`` if it has none."""
+        """Return the text of a key as the transaction sees it; ``None`` if it has none."""
         raise NotImplementedError
 
     def put(self, key: str, text: str | None) -> None:
-        """Give a key a text, or none any more."""
+        """Set the text of a key; ``None`` deletes it."""
         raise NotImplementedError
 
     def texts(self, low: str, high: str) -> dict[str, str]:
-        """Give the keys of a range and their texts, by one call of the engine's."""
+        """Return the keys of a range with their texts, by one call of the engine."""
         raise NotImplementedError
 
-    # --- what follows ---
+    # --- operations ---
 
     def value(self, key: str, text: str | None) -> Any:
-        """What a text means."""
+        """Return the value that a text encodes."""
         if text is None:
             return DELETED
         numbers = [int(one) for one in text.split()]
         return numbers if key in self.target.lists else next(iter(numbers), None)
 
     def read(self, key: str) -> Any:
-        """Give the value of a key."""
+        """Return the value of a key."""
         return self.value(key, self.get(key))
 
     def write(self, key: str, value: int) -> bool:
-        """Put a value, whether or not there was one."""
+        """Set a value, whether or not the key exists."""
         self.put(key, str(value))
         return True
 
     def append(self, key: str, value: int) -> bool:
-        """Read a list, and put it with one element more."""
+        """Read a list, and set it with one more element."""
         found = self.get(key)
         if found is not None:
             self.put(key, f"{found} {value}")
         return found is not None
 
     def insert(self, key: str, value: int) -> None:
-        """Put a value where there is none."""
+        """Set the value of a key that does not exist."""
         if self.get(key) is not None:
             raise RolledBack(f"{key} is there already")
         self.put(key, str(value))
 
     def delete(self, key: str) -> bool:
-        """Delete a key; false if it is not there."""
+        """Delete a key; return false if it does not exist."""
         there = self.get(key) is not None
         if there:
             self.put(key, None)
         return there
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Give the values of a range of keys."""
+        """Return the values of a range of keys."""
         return {key: self.value(key, text) for key, text in self.texts(low, high).items()}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Give the keys whose value lies in a range: all are read."""
+        """Return the keys whose value is in a range; this reads all keys."""
         rows = self.scan("", "\U0010ffff").items()
         return {key: one for key, one in rows if isinstance(one, int) and low <= one <= high}
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Put a value to all keys whose value lies in a range."""
+        """Set a value for all keys whose value is in a range; return these keys."""
         return [key for key in self.select(low, high) if self.write(key, value)]

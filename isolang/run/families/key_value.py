@@ -1,4 +1,4 @@
-"""What the adapters of key-value stores share: writes that wait for one request at the end."""
+"""Adapters of key-value stores: writes are buffered until one request at COMMIT."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 
-_PART: Final = 100  # keys of a transaction
+_PART: Final = 100  # keys per transaction
 
 
 class Store(Protocol):
-    """What connections have."""
+    """The methods of a connection to a store."""
 
     def version(self) -> str:
-        """The server's."""
+        """Return the server's version."""
         ...
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Give one of these keys that is there; empty if none is."""
+        """Return one of these keys that exists; empty if none does."""
         ...
 
     def put(self, key: str, value: str) -> None:
@@ -43,28 +43,28 @@ class Store(Protocol):
         ...
 
     def get(self, key: str) -> str:
-        """Give the value of a key; empty if it is not there."""
+        """Return the value of a key; empty if it does not exist."""
         ...
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that is not there; false if it is."""
+        """Write a key that does not exist; return false if it does."""
         ...
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the old value; false if it has not."""
+        """Write a key if it has the old value; return false if it does not."""
         ...
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it is there."""
+        """Delete a key, if it exists."""
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         ...
 
 
 class KeyValueTarget(Served, Marked):
-    """A key-value store; the keys of the history stand behind the prefix."""
+    """A key-value store; its keys are the prefix followed by the key of the history."""
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
@@ -75,15 +75,15 @@ class KeyValueTarget(Served, Marked):
         self._keys: list[str] = []
 
     def start(self) -> None:
-        """Start the server if there is to be one, and connect once."""
+        """Start the server if the address names none, and connect once."""
         super().start()
-        self.version()  # a port may be open where nobody answers
+        self.version()  # a port may be open without a server that responds
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Put a value for each key: registers with nothing, lists empty.
+        """Set a value for each key: NULL in a register, an empty list.
 
         Raises:
-            TargetError: a key is there already, or the store does not answer.
+            TargetError: a key exists already, or the store does not respond.
         """
         with connecting(self.address):
             self._set_up(registers, lists)
@@ -111,21 +111,21 @@ class KeyValueTarget(Served, Marked):
     def _leave_mark(self, client: BufferedClient) -> None:
         self.owner = self.owner or new_owner()
         if not client.raw.claim(self._mark_of_run, first_mark(self.owner)):
-            owner, alive = self._left_by()
+            owner, alive = self._previous_owner()
             hint = why_not_made(owner, self.address, alive=alive)
             raise TargetError(f"{self.name}: the key {self._mark_of_run} is there already; {hint}")
         self.own(self._marks)
 
     @property
     def _mark_of_run(self) -> str:
-        """The key that holds the mark of the run."""
+        """Return the key that holds the mark of the run."""
         return f"{self.prefix}made-by-isocheck/run"
 
     def _marks(self) -> StoredMarks:
         return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
 
-    def _left_by(self) -> tuple[str, bool]:
-        """The run that has left its mark, and whether it is alive; no name if there is no mark."""
+    def _previous_owner(self) -> tuple[str, bool]:
+        """Return the run of an existing mark, and whether it is alive; no name without a mark."""
         with closing(self._marks()) as marks:
             owner = owner_of(marks.get())
             return owner, owner not in ("", self.owner) and is_alive(marks)
@@ -138,10 +138,10 @@ class KeyValueTarget(Served, Marked):
                 client.commit()
 
     def connect(self, *, direct: bool = False) -> BufferedClient:
-        """Open a connection for one session, or a direct one, which no fault goes between.
+        """Open a connection for one session, or a direct one, which faults do not affect.
 
         Raises:
-            TargetError: that is not possible.
+            TargetError: the attempt failed.
         """
         with connecting(self.address):
             return self.open(direct=direct)
@@ -151,12 +151,12 @@ class KeyValueTarget(Served, Marked):
         raise NotImplementedError
 
     def version(self) -> str:
-        """Name the store and its version, as it says itself."""
+        """Return the store's name, and the version that it reports."""
         with connecting(self.address), closing(self.open(direct=True)) as client:
             return f"{self.name} {client.raw.version()}"
 
     def remove(self) -> None:
-        """Remove the keys that were put here, and no other."""
+        """Remove the keys that ``setup`` created, and no others."""
         if not self.disown():
             self._keys = []
         if self._keys:
@@ -168,11 +168,11 @@ class KeyValueTarget(Served, Marked):
             self._keys = []
 
     def _mark(self, number: int) -> str:
-        """A key that holds the names of a hundred keys which a run has put there."""
+        """Return a key that holds the names of a hundred keys that ``setup`` creates."""
         return f"{self.prefix}made-by-isocheck/{number}"
 
     def _marked(self, client: BufferedClient) -> list[str]:
-        """The keys that a killed run has left."""
+        """Return the keys that a killed run has left."""
         found, number = list[str](), 0
         while names := client.raw.get(self._mark(number)):
             found += names.split(" ")
@@ -180,7 +180,7 @@ class KeyValueTarget(Served, Marked):
         return found
 
     def clean(self) -> list[str]:
-        """Remove the keys that a killed run has left: those that it has named, and no other.
+        """Remove the keys that a killed run has left: those that it has listed, and no others.
 
         Raises:
             TargetError: the run is alive.
@@ -189,11 +189,11 @@ class KeyValueTarget(Served, Marked):
             return self._clean()
 
     def _clean(self) -> list[str]:
-        owner, alive = self._left_by()
+        owner, alive = self._previous_owner()
         if alive:
             raise not_removed(owner, self.address)
         if self.shared and self.owner and owner != self.owner:
-            return []  # of a run that came after the one which is to be cleaned up after
+            return []  # these keys belong to a later run
         with closing(self.connect(direct=True)) as client:
             names = self._marked(client)
             for name in names:
@@ -205,7 +205,7 @@ class KeyValueTarget(Served, Marked):
 
 
 class StoredMarks:
-    """The mark of a run, over a connection of its own."""
+    """The mark of a run, over a separate connection."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key
@@ -224,18 +224,18 @@ class StoredMarks:
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many keys as stores take in one transaction: etcd 128."""
+    """Yield groups of keys that fit into one transaction: etcd takes 128."""
     return (keys[start : start + _PART] for start in range(0, len(keys), _PART))
 
 
 class BufferedClient(BaseClient):
-    """A client that sends its writes with COMMIT, and sees them before in its own reads.
+    """A client that sends its writes with COMMIT, and whose own reads see them earlier.
 
     Attributes:
-        own: the values of the keys that the transaction has written.
+        own: the values that the transaction has written, by key.
         appended: the elements that it appends to lists.
-        token: what it leaves; empty for nothing.
-        swapping: whether a comparison was sent that has not answered.
+        token: its token; empty if it has none.
+        swapping: whether a sent comparison has had no response.
         raw: the connection.
     """
 
@@ -245,7 +245,7 @@ class BufferedClient(BaseClient):
         self.target, self.raw = target, raw
 
     def begin(self, level: str) -> None:
-        """Begin a transaction; nothing is sent."""
+        """Begin a transaction, without sending anything."""
         self.own: dict[str, Any] = {}
         self.appended: dict[str, list[int]] = {}
         self.token, self.swapping = "", False
@@ -255,7 +255,7 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def read(self, key: str) -> Any:
-        """Give what the transaction has written, or what is there."""
+        """Return the value that the transaction has written, or else the stored one."""
         self.row_version = None
         return self.own[key] if key in self.own else self._fetch(key)
 
@@ -263,51 +263,51 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def write(self, key: str, value: int) -> bool:
-        """Keep a value to be written."""
+        """Buffer a write."""
         self.row_version = None
         self.own[key] = value
         return True
 
     def append(self, key: str, value: int) -> bool:
-        """Keep an element to be appended."""
+        """Buffer an append."""
         self.own[key] = [*self.read(key), value]
         self.appended.setdefault(key, []).append(value)
         return True
 
     def insert(self, key: str, value: int) -> None:
-        """Keep a value to be written where there is none."""
+        """Buffer a write of a key that does not exist."""
         if self.read(key) != DELETED:
             raise RolledBack(f"{key} is there already")
         self.row_version = None
         self.own[key] = value
 
     def delete(self, key: str) -> bool:
-        """Keep in mind to delete a key."""
+        """Buffer a deletion."""
         there = bool(self.read(key) != DELETED)
         if there:
             self.own[key] = DELETED
         return there
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Compare and set at once; nobody knows of one that has not answered."""
+        """Compare and set at once; without a response its outcome is unknown."""
         self.swapping = True
         swapped = self._swap(self.target.prefix + key, expected, value)
         self.swapping = False
         return swapped
 
     def rollback(self) -> None:
-        """Send nothing of what was kept."""
+        """Discard the buffered writes."""
         if self.swapping:
-            raise ConnectionError("the comparison was sent, and has not answered")
+            raise ConnectionError("the comparison was sent, without a response")
 
     def leave_token(self) -> str:
-        """Give the token that COMMIT is to write besides; empty if it is to write none."""
+        """Return the token that COMMIT must also write; empty if it must not."""
         if self.own or self.appended:
             self.token = self.target.prefix + new_token() if self.target.tokens else ""
         return self.token
 
     def resolve(self) -> Outcome:
-        """Ask for the transaction's token."""
+        """Find the outcome by the transaction's token."""
         return ask(self.token, self._has_committed)
 
     def _has_committed(self, token: str) -> bool:
@@ -322,12 +322,12 @@ class BufferedClient(BaseClient):
     # --- what an adapter says ---
 
     def commit(self) -> None:
-        """Send what was kept; raise ``RolledBack`` if it was refused."""
+        """Send the buffered writes; raise ``RolledBack`` if the store refuses them."""
         raise NotImplementedError
 
     def _swap(self, name: str, expected: int | None, value: int) -> bool:
         raise NotImplementedError
 
     def wins(self, token: str) -> bool:
-        """Write 0 to a token unless it is there; whether it is there, and has the value 1."""
+        """Write 0 to a token unless it exists; return whether it exists with the value 1."""
         raise NotImplementedError

@@ -1,9 +1,9 @@
-"""Requests to a program and its answers: a JSON line each, the answer with the request's number.
+"""Requests to a client program and its responses: one JSON line each, with a common number.
 
-``{"id": 7, "do": "read", "key": "x", "list": false}`` is answered by ``{"id": 7, "type": "ok",
-"value": 3}``; or by ``fail`` (nothing of the transaction was or will be applied), ``info`` (nobody
-knows) or ``error`` (the program cannot do this at all), with the reason as ``error``. docs/exec.md
-has all requests.
+The response to ``{"id": 7, "do": "read", "key": "x", "list": false}`` is ``{"id": 7, "type": "ok",
+"value": 3}``; or ``fail`` (the transaction was not and will never be applied), ``info`` (unknown
+outcome) or ``error`` (the program does not support this), with the reason as ``error``.
+docs/exec.md has all requests.
 """
 
 from __future__ import annotations
@@ -22,58 +22,58 @@ from isolang.errors import TargetError
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.servers.keeper import family, send
 
-ANSWER: Final = 30.0  # seconds for an answer
-_LINE: Final = 1 << 24  # bytes of an answer
+ANSWER: Final = 30.0  # seconds for a response
+_LINE: Final = 1 << 24  # bytes of a response
 _GRACE: Final = 1.0  # seconds from SIGTERM to SIGKILL
 _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error", "value": …}'
 
 
 class UnclearAnswer(Exception):  # noqa: N818 - an answer
-    """The program does not know the outcome, or did not answer."""
+    """The program does not know the outcome, or did not respond."""
 
 
 class ClientProgram:
-    """A running program: each answer has a deadline, and an end.
+    """A running client program, whose responses have a deadline and a maximal length.
 
     Attributes:
-        ended: whether nothing can be asked any more.
+        ended: whether the program takes no more requests.
     """
 
     def __init__(self, command: str) -> None:
-        # In our process group: whoever ends that ends the program, whatever it does.
+        # In our process group: to end the group ends the program, whatever it does.
         self.child = subprocess.Popen(
             command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         self._in, self._out = self.child.stdin, self.child.stdout
-        self._said = b""
+        self._unread = b""
         self._numbers = count(1)
         self.ended = False
         for stream in (self._in, self._out):
             os.set_blocking(stream.fileno(), False)
 
     def ask(self, do: str, *, within: float = ANSWER, **more: Any) -> Any:
-        """Send a request, and give the value of its answer.
+        """Send a request, and return the value of its response.
 
         Args:
-            do: what is asked for.
-            within: seconds for the answer.
+            do: the kind of the request.
+            within: the seconds for the response.
             more: the request's other fields.
 
         Raises:
             RolledBack: the transaction was not applied, and will not be.
-            Unclear: nobody knows; or the program has ended, or has not answered in time.
-            BadAnswer: it is no answer to this request; nothing can be asked any more.
-            TargetError: the program cannot do this.
+            UnclearAnswer: the outcome is unknown, or the program ended or did not respond in time.
+            BadAnswer: the response does not fit the request; the program takes no more requests.
+            TargetError: the program does not support this.
         """
         number = next(self._numbers)
         line = json.dumps({"id": number, "do": do, **more})
         try:
-            said = self._exchange(line, within)
-            kind, value, error = _answer(said, number)
+            response = self._exchange(line, within)
+            kind, value, error = _answer(response, number)
         except BadAnswer:
-            self.ended = True  # what it says next may belong to this request
+            self.ended = True  # its next response may belong to this request
             raise
         match kind:
             case "ok":
@@ -87,15 +87,15 @@ class ClientProgram:
 
     def _exchange(self, line: str, within: float) -> bytes:
         until = time.monotonic() + within
-        if self._said or select.select([self._out], [], [], 0)[0]:
-            self._said += self._out.read(_LINE) or b""
-            if self._said:
-                shown = ascii(self._said.decode(errors="replace").strip()[:80])
+        if self._unread or select.select([self._out], [], [], 0)[0]:
+            self._unread += self._out.read(_LINE) or b""
+            if self._unread:
+                shown = ascii(self._unread.decode(errors="replace").strip()[:80])
                 raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
-        with suppress(BrokenPipeError):  # it has ended; it may have said something before
+        with suppress(BrokenPipeError):  # it has ended, perhaps with a response
             self._send((line + "\n").encode(), until)
-        while b"\n" not in self._said:
-            if len(self._said) > _LINE:
+        while b"\n" not in self._unread:
+            if len(self._unread) > _LINE:
                 raise BadAnswer(f"more than {_LINE >> 20} MB without the end of a line")
             if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
                 self._late(within)
@@ -103,9 +103,9 @@ class ClientProgram:
             if not part:
                 self.ended = True
                 raise UnclearAnswer("the program ended without an answer")
-            self._said += part
-        answer, _, self._said = self._said.partition(b"\n")
-        if self._said:
+            self._unread += part
+        answer, _, self._unread = self._unread.partition(b"\n")
+        if self._unread:
             raise BadAnswer("two answers to one request (got more after the line)")
         return answer
 
@@ -120,11 +120,11 @@ class ClientProgram:
         raise UnclearAnswer(f"the program has not answered in {within:g} s")
 
     def usable(self) -> bool:
-        """Whether something can be asked."""
+        """Return whether the program takes requests."""
         return not self.ended and self.child.poll() is None
 
     def close(self) -> None:
-        """End the program, with what it has started."""
+        """End the program, and all that it has started."""
         self.ended = True
         everybody = family(self.child.pid) if self.child.poll() is None else []
         for stream in (self._in, self._out):
@@ -139,19 +139,23 @@ class ClientProgram:
 
 
 def _answer(line: bytes, number: int) -> tuple[str, Any, str]:
-    """The type, value and error of an answer.
+    """Return the type, value and error of a response.
 
     Raises:
-        BadAnswer: it is no answer to this request.
+        BadAnswer: the response does not fit the request.
     """
     shown = ascii(line.decode(errors="replace").strip()[:80])
     try:
         answer = json.loads(line)
-        kind, said = answer["type"], answer["id"]
+        kind, response = answer["type"], answer["id"]
     except (ValueError, TypeError, KeyError):
         raise BadAnswer(f"not an answer (got {shown}, {_EXPECTED})") from None
-    if said != number:
-        hint = "; two answers to one request?" if isinstance(said, int) and said < number else ""
+    if response != number:
+        hint = (
+            "; two answers to one request?"
+            if isinstance(response, int) and response < number
+            else ""
+        )
         raise BadAnswer(f"the answer to another request (got {shown}, expected id {number}){hint}")
     if kind not in ("ok", "fail", "info", "error"):
         raise BadAnswer(f"not an answer (got {shown}, {_EXPECTED})")

@@ -1,9 +1,8 @@
-"""What the adapters of table formats share: a snapshot is read, and one upsert writes.
+"""Adapters of table formats: transactions read a snapshot and write by one upsert.
 
-A table format knows single operations: a scan of one version, and an upsert that is made from one
-version and refused, or made again, if somebody else has committed meanwhile. A transaction here is
-one scan, at BEGIN, and at most one upsert or deletion, at COMMIT, from the version that was
-scanned.
+A table format has single operations: a scan of one version, and an upsert based on one version,
+which is refused or repeated if another commit came in between. A transaction here is one scan, at
+BEGIN, and at most one upsert or deletion based on the scanned version, at COMMIT.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ class TableTarget(EmbeddedTarget):
     tables: ClassVar[str] = "pyarrow"
 
     def rows(self, texts: Mapping[str, str]) -> Any:
-        """Make an Arrow table."""
+        """Return an Arrow table of the rows."""
         arrow = package(self.tables, self.name)
         return arrow.table({"k": list(texts), "v": list(texts.values())})
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Make a table in which each key has an empty text."""
+        """Create a table in which each key has an empty text."""
         self.path = path
         self.make(self.rows(dict.fromkeys(keys, "")))
 
     def make(self, rows: Any) -> None:
-        """Make a table that holds rows."""
+        """Create a table with these rows."""
         raise NotImplementedError
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Give the call that was made for a recorded operation."""
+        """Return the call of a recorded operation, to be shown."""
         return super().statement(operation, key, value).replace("w ", "upsert ", 1)
 
 
 class TableClient(EmbeddedClient):
-    """A session; ``table`` is at the version that its transaction reads."""
+    """A session; ``table`` is the version that its transaction reads."""
 
     def begin(self, level: str) -> None:
         """Scan the table at its newest version."""
@@ -54,30 +53,30 @@ class TableClient(EmbeddedClient):
             self.seen.setdefault(key, []).append(text)
 
     def read(self, key: str) -> Any:
-        """Give the value of a key; of all its rows if there are several."""
+        """Return the value of a key, or those of all its rows if it has several."""
         rows = self.seen.get(key, [])
         if key in self.own or len(rows) < 2:
             return super().read(key)
         return Several(tuple(self.value(key, text) for text in rows))
 
     def get(self, key: str) -> str | None:
-        """Give what the transaction has put, or what was scanned."""
+        """Return the text that the transaction has written, or else the scanned one."""
         return self.own[key] if key in self.own else next(iter(self.seen.get(key, [])), None)
 
     def put(self, key: str, text: str | None) -> None:
-        """Keep a text for the upsert."""
+        """Buffer a text for the upsert."""
         self.own[key] = text
 
     def texts(self, low: str, high: str) -> dict[str, str]:
-        """Give what was scanned of a range of keys, with what the transaction has put."""
+        """Return the scanned texts of a range of keys, with the transaction's own writes."""
         every = {key: self.get(key) for key in {*self.seen, *self.own} if low <= key <= high}
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
-        """Make the upsert, or the deletion.
+        """Send the upsert, or the deletion.
 
         Raises:
-            RolledBack: there are both.
+            RolledBack: the transaction has both.
         """
         gone = [key for key, text in self.own.items() if text is None]
         texts = {key: text for key, text in self.own.items() if text is not None}
@@ -89,21 +88,21 @@ class TableClient(EmbeddedClient):
             self.upsert(self.target.rows(texts))  # type: ignore[attr-defined]
 
     def rollback(self) -> None:
-        """Forget what was kept."""
+        """Discard the buffered writes."""
         self.own = {}
 
-    # --- what an adapter says ---
+    # --- to be defined by adapters ---
 
     def open(self) -> Any:
-        """Give the table at its newest version."""
+        """Return the table at its newest version."""
         raise NotImplementedError
 
     def scanned(self) -> Any:
-        """Give the rows of the table, in Arrow."""
+        """Return the rows of the table, in Arrow."""
         raise NotImplementedError
 
     def upsert(self, rows: Any) -> None:
-        """Update the rows that are there by key, and insert the others, by one call."""
+        """Update existing rows by key and insert the others, by one call."""
         raise NotImplementedError
 
     def drop(self, keys: Sequence[str]) -> None:

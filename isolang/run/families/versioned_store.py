@@ -1,11 +1,11 @@
-"""A small database in memory, whose levels are known.
+"""A small multi-version database in memory that implements its levels exactly.
 
-It keeps versions. A transaction reads, by its level: ``serializable`` and ``snapshot`` the versions
-of the moment of its BEGIN, ``read committed`` the newest committed ones, ``read uncommitted`` the
-newest of all. COMMIT refuses what would break the level: at ``snapshot`` a key that another
-transaction wrote since BEGIN, at ``serializable`` also one that was only read, or that is new in
-what was scanned; lists that another transaction has appended to at every level. So ``serializable``
-is so in the order of COMMIT, which is real time.
+By its level, a transaction reads: at ``serializable`` and ``snapshot`` the versions at its BEGIN,
+at ``read committed`` the newest committed ones, at ``read uncommitted`` the newest of all. COMMIT
+fails if it would break the level: at ``snapshot`` if another transaction has since BEGIN written a
+key that this one writes, at ``serializable`` also a key that this one read, or a new one in a range
+that it scanned; at every level if another transaction has appended to the same list. So at
+``serializable`` the order of COMMITs is the serial order, and agrees with real time.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from isolang.run.outcome import RolledBack
 
 _NONE: Final = (0, DELETED)
 _UNWRITTEN: Final = [_NONE]
-_LAST: Final = "\U0010ffff"  # behind all keys
-_OF_BEGIN: Final = ("serializable", "snapshot")  # levels that read the versions of that moment
+_LAST: Final = "\U0010ffff"  # greater than all keys
+_OF_BEGIN: Final = ("serializable", "snapshot")  # levels that read the versions at BEGIN
 
 
 class VersionedStore:
-    """The database: of each key the versions with the time of their COMMIT; one thread at a time.
+    """The versions of each key, with the time of their COMMIT; for one thread at a time.
 
     Attributes:
         now: the time of the last COMMIT; COMMITs are numbered from 1.
-        of: of each key that was written, in the order of time.
-        dirty: of each key what transactions at ``read uncommitted`` have written and not committed.
+        of: the versions of each written key, by time.
+        dirty: the uncommitted writes of transactions at ``read uncommitted``, by key.
     """
 
     def __init__(self, first: Mapping[str, Any] | None = None) -> None:
-        """Begin with a version of each of these keys."""
+        """Create a store with a first version of each of these keys."""
         self.now = 0
         self.of: dict[str, list[tuple[int, Any]]] = {}
         self.dirty: dict[str, list[tuple[Changes, Any]]] = {}
-        self._replaced: list[tuple[str, Any]] = []  # by COMMITs: keys and their older versions
-        self._behind: list[int] = [0]  # of each time, how many of these there were
-        self._numbers: list[tuple[int, str]] = []  # the newest values that are some, ascending
-        self._keys = sorted(first or ())  # that were written
+        self._replaced: list[tuple[str, Any]] = []  # keys and their versions before a COMMIT
+        self._behind: list[int] = [0]  # the length of `_replaced` at each time
+        self._numbers: list[tuple[int, str]] = []  # the newest versions that are numbers, ascending
+        self._keys = sorted(first or ())  # all written keys, ascending
         for key, value in (first or {}).items():
             self.of[key] = [(0, value)]
             if isinstance(value, int):
                 insort(self._numbers, (value, key))
 
     def commit(self, written: Mapping[str, Any]) -> None:
-        """Have these be the newest versions."""
+        """Make these the newest versions."""
         self.now += 1
         numbers = self._numbers
         for key, value in written.items():
@@ -65,40 +65,40 @@ class VersionedStore:
         self._behind.append(len(self._replaced))
 
     def newest(self, low: int, high: int) -> list[tuple[int, str]]:
-        """The newest versions that are numbers from ``low`` to ``high``, with their keys."""
+        """Return the newest versions that are numbers from ``low`` to ``high``, with their keys."""
         numbers = self._numbers
         return numbers[bisect_left(numbers, (low, "")) : bisect_right(numbers, (high, _LAST))]
 
     def keys(self, low: str, high: str) -> list[str]:
-        """The keys from ``low`` to ``high`` that were written, ascending."""
+        """Return the written keys from ``low`` to ``high``, ascending."""
         return self._keys[bisect_left(self._keys, low) : bisect_right(self._keys, high)]
 
     def replaced_since(self, time: int) -> dict[str, Any]:
-        """The keys that were written after a time, with what they held then."""
-        # The first change of a key says what it held.
+        """Return the keys that were written after a time, with their versions at that time."""
+        # The first change of a key has its version at that time.
         return dict(self._replaced[: self._behind[time] - len(self._replaced) - 1 : -1])
 
 
 class Changes:
-    """One transaction: what it has read and written."""
+    """A transaction: its reads and writes so far."""
 
     def __init__(self, versions: VersionedStore, level: str) -> None:
         self._versions, self._level, self._began = versions, level, versions.now
         self._of_begin = level in _OF_BEGIN
         self._looked, self._old = self._began, dict[str, Any]()  # see `_replaced`
         self._seen: set[str] = set()
-        self._ranges: list[tuple[str, str]] = []  # of keys, whose rows were all read
+        self._ranges: list[tuple[str, str]] = []  # ranges of keys that were read as a whole
         self._written: dict[str, Any] = {}
 
     def read(self, key: str) -> Any:
-        """Give the version that the level shows."""
+        """Return the version that the transaction reads at its level."""
         if key in self._written:
             return self._written[key]
         self._seen.add(key)
         return self._shown(key)
 
     def _shown(self, key: str) -> Any:
-        """The version of others that the level shows."""
+        """Return the version of other transactions that the level lets this one read."""
         if self._level == "read uncommitted" and (dirty := self._versions.dirty.get(key)):
             return dirty[-1][1]
         versions = self._versions.of.get(key, _UNWRITTEN)
@@ -109,14 +109,14 @@ class Changes:
         return versions[last][1]
 
     def _replaced(self) -> dict[str, Any]:
-        """The keys that others have written since BEGIN, with what they held then."""
+        """Return the keys that others have written since BEGIN, with their versions at BEGIN."""
         if self._looked < self._versions.now:
             self._old = self._versions.replaced_since(self._looked) | self._old
             self._looked = self._versions.now
         return self._old
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Give the versions that the level shows of the keys from ``low`` to ``high``."""
+        """Return the versions of the keys from ``low`` to ``high`` that the transaction reads."""
         self._ranges.append((low, high))
         keys = self._versions.keys(low, high)
         own = {*self._written, *self._versions.dirty}
@@ -124,9 +124,9 @@ class Changes:
         return {key: value for key in keys if (value := self.read(key)) != DELETED}
 
     def select(self, low: int, high: int) -> dict[str, int]:
-        """Give the versions that the level shows and that are numbers in a range, key by key."""
+        """Return the versions that the transaction reads, if they are numbers in a range."""
         self._ranges.append(("", _LAST))
-        others: dict[str, Any] = {}  # that show another version than the newest
+        others: dict[str, Any] = {}  # keys of which it reads another version than the newest
         if self._of_begin:
             others = self._replaced()
         elif self._level == "read uncommitted":
@@ -144,14 +144,14 @@ class Changes:
         return dict(found)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Write a value where the level shows numbers in a range; gives the keys, ascending."""
+        """Overwrite the versions that it reads and that are numbers in a range; return the keys."""
         keys = list(self.select(low, high))
         for key in keys:
             self.write(key, value)
         return keys
 
     def write(self, key: str, value: Any) -> None:
-        """Write a version, which COMMIT makes others see.
+        """Write a version, which others read after COMMIT.
 
         Raises:
             RolledBack: another transaction has appended to the list.
@@ -167,7 +167,7 @@ class Changes:
         """Commit.
 
         Raises:
-            RolledBack: the level would not be kept.
+            RolledBack: the commit would break the level.
         """
         self.roll_back()
         if self._is_lost(self._replaced().keys()):
@@ -175,7 +175,7 @@ class Changes:
         self._versions.commit(self._written)
 
     def _is_lost(self, changed: KeysView[str]) -> bool:
-        """Whether the level does not let others have changed these keys."""
+        """Return whether the changes of others to these keys break the level."""
         if not self._of_begin:
             return any(isinstance(self._written.get(key), list) for key in changed)
         if not changed.isdisjoint(self._written):
@@ -186,7 +186,7 @@ class Changes:
         )
 
     def roll_back(self) -> None:
-        """Have nobody see what was written."""
+        """Discard the uncommitted writes."""
         if self._level == "read uncommitted":
             for key in self._written:
                 kept = [one for one in self._versions.dirty.get(key, ()) if one[0] is not self]

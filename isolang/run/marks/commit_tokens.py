@@ -1,8 +1,8 @@
-"""Tokens: how to find out what became of a transaction whose COMMIT ended in an unclear error.
+"""Tokens, which reveal the outcome of a transaction whose COMMIT ended in an unclear error.
 
-A transaction that writes also writes a token, a key of its own, and can only commit if nobody has
-written that key before. Whoever asks what became of it writes the same key, unless it is there. So
-the two cannot both succeed: either the transaction has committed, or it never will.
+A transaction that writes also writes a token, a key of its own, and can commit only if no other
+client has written that key before. To find the outcome, another client writes the same key, unless
+it exists. Only one of the two can succeed: the transaction has committed, or it never will.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final
 
 from isolang.run.outcome import Outcome
 
-PATIENCE: Final = 30.0  # seconds to find it out
+PATIENCE: Final = 30.0  # seconds to find the outcome
 POLL: Final = 0.1
 _NUMBERS: Final = count()
 
 
 def new_token() -> str:
-    """A token that no other transaction of a run has."""
+    """Return a token that no other transaction of a run has."""
     return f"token/{os.getpid()}.{next(_NUMBERS)}"
 
 
 def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
-    """Find out what became of the transaction with a token.
+    """Return the outcome of the transaction with a token.
 
     Args:
-        token: empty if the transaction has left none.
-        whether: writes the token unless it is there, and tells whether the transaction has
+        token: the token; empty if the transaction has none.
+        whether: writes the token unless it exists, and returns whether the transaction has
             committed; ``None`` if that is not known yet. Errors mean that the server is down.
     """
     until = time.monotonic() + PATIENCE

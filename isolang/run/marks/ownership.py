@@ -1,12 +1,12 @@
-"""Whose tables these are: the mark that a run leaves beside them, and its sign of life.
+"""Ownership of tables: the mark that a run leaves with its tables, and the sign of life in it.
 
-Two runs on one database would write into each other's tables, and each would be convicted of what
-the other one wrote. So a run leaves a *mark*, a row (or key) that holds the run's name and a
-number. A thread of the run counts that number up, which tells others that the run is alive; and it
-notices if the mark is gone or is another run's: the tables are then not the run's own any more, and
-nothing that was recorded may be judged.
+Two runs on one database would write into each other's tables, and the writes of one would convict
+the database in the other. So a run leaves a *mark*, a row (or key) that holds the run's name and a
+number. A thread of the run increments the number, which shows others that the run is alive. It also
+notices if the mark is gone or another run's: the tables then do not belong to the run any more, and
+its history must not be judged.
 
-No clock is compared: who wants to know whether a run is alive watches the number for a while.
+No clocks are compared: to see whether a run is alive, one watches the number for a while.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ BEAT: Final = 1.0
 """Seconds between two signs of life."""
 
 SILENCE: Final = 5.0
-"""Seconds without one, after which a run is taken for killed."""
+"""Seconds without a sign of life, after which a run counts as killed."""
 
 ANSWER: Final = 1.5
-"""Seconds that a check of the mark may take; nobody knows what a server says that hangs."""
+"""Seconds that a check of the mark may take: the server may hang."""
 
 _POLL: Final = 0.2
 
 
 class Marks(Protocol):
-    """A connection to the place of the mark; ``get`` and ``swap`` raise where nobody knows."""
+    """A connection to the mark; ``get`` and ``swap`` raise if the mark cannot be read."""
 
     def get(self) -> str:
         """Return the mark; empty if there is none."""
         ...
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark if it is the old one; false if it is not."""
+        """Replace the mark if it is the old one; return false if it is not."""
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         ...
 
 
@@ -59,12 +59,12 @@ def first_mark(owner: str) -> str:
 
 
 def owner_of(mark: str) -> str:
-    """Return the run that a mark names; empty if there is no mark."""
+    """Return the name of the run in a mark; empty without a mark."""
     return mark.partition(" ")[0]
 
 
 def is_alive(marks: Marks) -> bool:
-    """Watch the mark of another run for :data:`SILENCE`; whether the run gives a sign of life."""
+    """Watch the mark of another run for :data:`SILENCE`; return whether it shows a sign of life."""
     first, until = marks.get(), time.monotonic() + SILENCE
     while time.monotonic() < until:
         time.sleep(_POLL)
@@ -75,7 +75,7 @@ def is_alive(marks: Marks) -> bool:
 
 
 class Ownership:
-    """The mark of a run of ours, and the thread that keeps its sign of life.
+    """The mark of this run, and the thread that keeps its sign of life.
 
     Attributes:
         owner: the run's name in the mark.
@@ -83,49 +83,49 @@ class Ownership:
     """
 
     def __init__(self, owner: str, connect: Callable[[], Marks]) -> None:
-        """Begin the thread.
+        """Start the thread.
 
         Args:
-            owner: of the mark, which is :func:`first_mark`.
-            connect: opens a connection that nobody else uses.
+            owner: the name in the mark, which is :func:`first_mark`.
+            connect: opens a connection for the thread alone.
         """
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, first_mark(owner)
         self._turn = threading.Condition()
-        self._begun = self._done = self._wanted = 0  # checks
+        self._begun = self._done = self._requested = 0  # checks
         self._ended = False
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._thread.start()
 
     def check(self) -> bool:
-        """Look at the mark now.
+        """Read the mark now.
 
         Returns:
-            Whether that was possible; ``lost`` says what was found.
+            Whether that was possible; ``lost`` has the result.
         """
         until = time.monotonic() + ANSWER
         with self._turn:
-            self._wanted = number = self._begun + 1
+            self._requested = number = self._begun + 1
             self._turn.notify_all()
             while self._done < number and not self.lost:
-                left = until - time.monotonic()
-                if left <= 0 or not self._thread.is_alive():
+                remaining = until - time.monotonic()
+                if remaining <= 0 or not self._thread.is_alive():
                     return False
-                self._turn.wait(min(left, _POLL))
+                self._turn.wait(min(remaining, _POLL))
         return True
 
     def end(self) -> None:
-        """End the thread; a check that hangs is left alone."""
+        """End the thread, without waiting for a check that hangs."""
         with self._turn:
             self._ended = True
             self._turn.notify_all()
         self._thread.join(ANSWER)
 
     def end_with_a_look(self) -> bool:
-        """End the thread, and look at the mark without it.
+        """End the thread, and read the mark once more.
 
         Returns:
-            Whether it is the run's own.
+            Whether the mark is still this run's.
         """
         self.end()
         if self.lost:
@@ -144,7 +144,7 @@ class Ownership:
                 marks = marks or self._connect()
                 self._beat(marks)
                 known = True
-            except Exception:  # the server is down, or busy: nobody knows
+            except Exception:  # the server is down or busy
                 _close(marks)
                 marks = None
             with self._turn:
@@ -156,9 +156,9 @@ class Ownership:
         _close(marks)
 
     def _next(self) -> bool:
-        """Wait until the next sign of life is due, or asked for; false if the thread is to end."""
+        """Wait until a sign of life is due or requested; return false if the thread must end."""
         with self._turn:
-            self._turn.wait_for(lambda: self._ended or self._wanted > self._begun, BEAT)
+            self._turn.wait_for(lambda: self._ended or self._requested > self._begun, BEAT)
             self._begun += 1
             return not self._ended
 
@@ -169,7 +169,7 @@ class Ownership:
             self._mark = new
             return
         found = marks.get()
-        if owner_of(found) == self.owner:  # the answer to an earlier one was lost
+        if owner_of(found) == self.owner:  # the response to an earlier swap was lost
             self._mark = found
         else:
             self.lost = True
@@ -182,13 +182,13 @@ def _close(marks: Marks | None) -> None:
 
 
 def not_removed(owner: str, address: object) -> TargetError:
-    """Return the refusal to remove the tables of a run that is alive."""
+    """Return the error of a removal of tables while their run is alive."""
     return TargetError(f"{address}: nothing is removed, as the run {owner} is alive; end it first")
 
 
 def why_not_made(owner: str, address: object, *, alive: bool) -> str:
-    """Return whose the tables are that keep a run from making its own, and what to do."""
+    """Return why tables exist already that a run wants to create, and what to do about it."""
     if alive:
-        whose = f"the run {owner} has made it and is alive"
+        whose = f"the run {owner} has created it and is alive"
         return f"{whose}; wait for its end, or --table-prefix NAME gives other names"
-    return f"a run that was killed has left it: isocheck run {address} --clean"
+    return f"a killed run has left it: isocheck run {address} --clean"

@@ -108,14 +108,14 @@ class Nemesis:
 
     def _kill(self) -> None:
         server = self._server()
-        server.tell("kill")
-        server.tell("start")
+        server.control("kill")
+        server.control("start")
 
     def _pause(self) -> None:
         server = self._server()
-        server.tell("pause")
+        server.control("pause")
         self._wait(_DURATION)
-        server.tell("resume")
+        server.control("resume")
 
     def _disconnect(self) -> None:
         for server in servers_of(self._target):

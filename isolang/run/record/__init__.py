@@ -1,4 +1,4 @@
-"""What a run writes down: the recorder, and the lines of its file.
+"""Recording: the recorder of transactions, and the lines of its file.
 
 ``recorder`` writes each transaction into a history while its client waits; ``lines`` spells the
 lines, ``steps`` lets threads and coroutines record by the same code. ``database_log`` rewrites a

@@ -1,8 +1,8 @@
-"""A recorded history with what the database itself says: the order of versions, other writers.
+"""Adds what the database's log says to a recorded history: the version order, and other writers.
 
-While clients play, their lines state what the database calls the versions that they read and wrote.
-Afterwards its log tells in which order these were installed, and what others wrote. Then the lines
-are written anew, with a number for each version that ascends in that order.
+While clients play, their lines have the database's names of the versions that they read and wrote.
+Afterwards its log tells the order in which these were installed, and what unrecorded transactions
+wrote. The lines are then rewritten with numbers of versions that ascend in this order.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _PROCESS: Final = re.compile(rb":process (\d+)")
 _PLACE: Final = re.compile(rb":index (-?\d+).*?:time (-?\d+)")
 
 INITIAL: Final = 0
-"""The number of what was there at first."""
+"""The number of the initial version."""
 
 
 class Installed(Struct, frozen=True, kw_only=True):
-    """A version that the log tells of.
+    """A version in the log.
 
     Attributes:
-        transaction: which made it.
-        key: of the history.
-        value: what it holds; ``DELETED``: there is no row.
-        row: its columns, as text for people; empty if the value says enough.
+        transaction: its writer.
+        key: its key in the history.
+        value: its value; ``DELETED`` if there is no row.
+        row: its columns, as text to be shown; empty if the value is enough.
     """
 
     transaction: int
@@ -50,14 +50,14 @@ class Installed(Struct, frozen=True, kw_only=True):
     row: str = ""
 
 
-class Account(Struct, frozen=True, kw_only=True):
-    """What came of it.
+class RewrittenHistory(Struct, frozen=True, kw_only=True):
+    """Counts of a rewritten history.
 
     Attributes:
-        versions: how many the log tells of.
-        stated: operations whose version is known now.
-        unknown: operations of committed transactions whose version is not.
-        others: transactions of writers that were not recorded.
+        versions: the versions in the log.
+        stated: operations whose version is now known.
+        unknown: operations of committed transactions whose version is unknown.
+        others: added transactions, whose writers were not recorded.
     """
 
     versions: int
@@ -66,62 +66,64 @@ class Account(Struct, frozen=True, kw_only=True):
     others: int
 
 
-def said_of(account: Account) -> str:
-    """What is worth knowing of it, in a phrase."""
-    said = f"the log tells {account.versions:,} versions in their order"
+def summary_of(account: RewrittenHistory) -> str:
+    """Return the counts in a phrase."""
+    stated_version = f"the log has {account.versions:,} versions in their order"
     if account.unknown:
-        said += f"; {account.unknown:,} operations that committed have none"
+        stated_version += f"; {account.unknown:,} committed operations have none"
     if account.others:
-        said += f"; {account.others:,} transactions of writers that were not recorded are added"
-    return said
+        stated_version += f"; {account.others:,} transactions of unrecorded writers are added"
+    return stated_version
 
 
-def put_account(
+def rewrite_history(
     path: Path,
     log: Iterable[Installed],
     *,
-    at_first: Callable[[str], bool],
+    is_initial: Callable[[str], bool],
     into: Path | None = None,
-    by_number: bool = False,
-) -> Account:
-    """Write a history anew, with ordered versions and the writers that were not recorded.
+    values_are_writers: bool = False,
+) -> RewrittenHistory:
+    """Rewrite a history with ordered versions, and add the writers that were not recorded.
 
     SOUND BECAUSE: a writer that was not recorded gets a session of its own that begins before all
     others and ends after them, so that nothing is claimed of its time.
 
     Args:
-        path: of the history; its lines state versions as texts, and name transactions.
-        log: of all keys of the history, in the order in which the versions of each were installed.
-        at_first: says of a text, which begins with the number of a transaction, whether it names a
-            version from before the log.
-        into: where to write; by default the history itself.
-        by_number: the values of the history are the numbers of the transactions that wrote them,
-            and what of a transaction was recorded may be less than it did.
+        path: the history; its lines state versions as texts, and name transactions.
+        log: the versions of all keys of the history, in the order in which those of a key were
+            installed.
+        is_initial: tells of a text, which begins with the number of a transaction, whether it names
+            a version from before the log.
+        into: the file to write; by default the history itself.
+        values_are_writers: whether the values of the history are the numbers of the transactions
+            that wrote them, and transactions may have unrecorded operations.
     """
     from isolang.history.load import load_history
 
     history = load_history(path)
     text = path.read_bytes().splitlines(keepends=True)
-    of_txn = {
+    line_of_transaction = {
         int(found[1]): number for number, line in enumerate(text, 1) if (found := _XID.search(line))
     }
     ranks, made = _ranks(log)
-    lines_of = _by_line(history, of_txn.values())
+    lines_of = _by_line(history, line_of_transaction.values())
     name = _names(history, text, lines_of, ranks)
     stated = unknown = 0
     new: dict[int, list[int | None]] = {}
     for number, ops in lines_of.items():
-        of_each = [_version(history, op, name, ranks, at_first) for op in ops]
+        of_each = [_version(history, op, name, ranks, is_initial) for op in ops]
         stated += sum(version is not None for version in of_each)
         if _COMMITTED.search(text[number - 1]):
             unknown += sum(version is None for version in of_each)
         new[number] = of_each
-    others = {t: ops for t, ops in made.items() if t not in of_txn}
-    if by_number:
+    others = {t: ops for t, ops in made.items() if t not in line_of_transaction}
+    if values_are_writers:
         repaired = _Repaired(history, text, lines_of, new, made)
         others |= repaired.nameless()
-    # SOUND BECAUSE: what committed though its client never knew is there twice now, as itself and
-    # as another writer of these values, who says less; that it happened once is one of the choices.
+    # SOUND BECAUSE: a transaction that committed though its client never knew is there twice now,
+    # as itself and as another writer of these values, who says less; that it happened once is one
+    # of the choices.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewritten(line, new.get(number))
     with replacing(into or path) as file:
@@ -129,7 +131,7 @@ def put_account(
         file.write(b"".join(text[:head]) + lines.ORDERED)
         file.write(b"".join(text[head:]))
         file.write(_of_others(text, others))
-    return Account(
+    return RewrittenHistory(
         versions=sum(len(ops) for ops in made.values()),
         stated=stated,
         unknown=unknown,
@@ -138,7 +140,7 @@ def put_account(
 
 
 class _Made(NamedTuple):
-    """A version of a key: its number, if that is known, and what it holds."""
+    """A version of a key: its number, if known, and its value."""
 
     key: str
     rank: int | None
@@ -147,7 +149,7 @@ class _Made(NamedTuple):
 
 
 class _Repaired:
-    """Lines of a history of numbers, with what the log knows of their transactions besides.
+    """Lines of a history whose values are writers, with what the log knows of the transactions.
 
     Attributes:
         text: all lines.
@@ -171,10 +173,11 @@ class _Repaired:
                     text[number - 1] = line
 
     def nameless(self) -> dict[int, list[_Made]]:
-        """Writers of versions that were read and are not in the log by their numbers.
+        """Return a writer for each version that was read and whose number is not in the log.
 
-        SOUND BECAUSE: what was written behind a savepoint bears another number than its transaction
-        has in the log. That one is there, too; right after it, this one may stand in every order.
+        SOUND BECAUSE: a version that was written behind a savepoint bears another number than its
+        transaction has in the log. That one is there, too; right after it, this one may be in every
+        order.
         """
         unknown = [one for one in self._read if one not in self._written]
         return {
@@ -182,9 +185,9 @@ class _Repaired:
         }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
-        """A line without reads of own versions that nobody recorded, and with writes that were not.
+        """Return a line without reads of own unrecorded writes, and with these writes added.
 
-        It is ``None`` if it stays as it is. What is read and added goes with ``versions``.
+        Return ``None`` if the line stays as it is. Keep ``versions`` in step with the operations.
         """
         history = self._history
         # A delete has no value.
@@ -208,9 +211,9 @@ class _Repaired:
         more = [one for one in last.values() if one.key not in recorded]
         if len(kept) == len(objects) and not more:
             return None
-        spelt = [self._spelt(op) for op in objects]
+        spelt = [self._spelled(op) for op in objects]
         old = ":value [" + " ".join(spelt) + "]"
-        new = [spelt[place] for place in kept] + [_spelt(one, rows=False) for one in more]
+        new = [spelt[place] for place in kept] + [_spelled(one, rows=False) for one in more]
         versions[:] = [versions[place] for place in kept] + [one.rank for one in more]
         for noted in list(_NOTES.finditer(line)):
             texts = _TEXT.findall(noted[2])
@@ -221,16 +224,16 @@ class _Repaired:
         return line.replace(old.encode(), (":value [" + " ".join(new) + "]").encode())
 
     @staticmethod
-    def _spelt(op: Sequence[Any]) -> str:
+    def _spelled(op: Sequence[Any]) -> str:
         name, key, value = op
-        said = (key,) if name == "delete" else (key, value)
-        return f"[:{name} {' '.join(map(lines.spell, said))}]"
+        stated_version = (key,) if name == "delete" else (key, value)
+        return f"[:{name} {' '.join(map(lines.spell, stated_version))}]"
 
 
 def _ranks(
     log: Iterable[Installed],
 ) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_Made]]]:
-    """The numbers of versions, by transaction and key; and what each transaction made."""
+    """Return the numbers of versions, by transaction and key, and each transaction's versions."""
     count: defaultdict[str, int] = defaultdict(int)
     ranks: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     made: defaultdict[int, list[_Made]] = defaultdict(list)
@@ -242,15 +245,15 @@ def _ranks(
 
 
 def _by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
-    """The operations of the transactions that state a version, or have a name, by their line."""
+    """Return by line the operations of transactions that state a version or have a name."""
     import numpy as np
 
     columns = history.columns
-    wanted = np.isin(columns.txn_position, np.fromiter(named, np.int64))
+    selected = np.isin(columns.txn_position, np.fromiter(named, np.int64))
     if columns.has_versions:
         (stating,) = np.nonzero(columns.op_version >= 0)
-        wanted[np.searchsorted(columns.op_start, stating, side="right") - 1] = True
-    (txns,) = np.nonzero(wanted)
+        selected[np.searchsorted(columns.op_start, stating, side="right") - 1] = True
+    (txns,) = np.nonzero(selected)
     return {
         int(columns.txn_position[t]): list(
             range(int(columns.op_start[t]), int(columns.op_start[t + 1]))
@@ -265,9 +268,9 @@ def _names(
     lines_of: Mapping[int, list[int]],
     ranks: Mapping[tuple[int, str], list[int]],
 ) -> dict[tuple[Any, ...], int]:
-    """The numbers of versions: by key and what clients call them, and by operation.
+    """Return the numbers of versions, by key and stated version, and by operation.
 
-    A transaction wrote as many versions of a key as the log tells of; else only the last is known.
+    If a transaction wrote as many versions of a key as the log has, all are known; else the last.
     """
     columns = history.columns
     key_of = [history.key_object(k) for k in range(columns.n_keys())]
@@ -286,9 +289,9 @@ def _names(
             last = slice(None if len(known) == len(made) else -1, None)
             for op, rank in zip(made[last], known[last], strict=False):
                 found["op", op] = rank
-                said = history.version(op)
-                if said is not None:
-                    found["said", key, said] = rank
+                stated_version = history.version(op)
+                if stated_version is not None:
+                    found["stated", key, stated_version] = rank
     return found
 
 
@@ -297,24 +300,24 @@ def _version(
     op: int,
     name: Mapping[tuple[Any, ...], int],
     ranks: Mapping[tuple[int, str], list[int]],
-    at_first: Callable[[str], bool],
+    is_initial: Callable[[str], bool],
 ) -> int | None:
     kind = int(history.columns.op_kind[op])
     if kind == 1:
         return name.get(("op", op))
-    said = history.version(op) if kind == 0 else None
-    if said is None:
+    stated_version = history.version(op) if kind == 0 else None
+    if stated_version is None:
         return None
     key = int(history.columns.op_key[op])
-    rank = name.get(("said", key, said))
+    rank = name.get(("stated", key, stated_version))
     if rank is not None:
         return rank
-    # SOUND BECAUSE: what others see of a transaction is the last that it made of a row; what it
-    # made behind a savepoint bears another number.
-    made = ranks.get((int(str(said).partition("(")[0]), str(history.key_object(key))))
+    # SOUND BECAUSE: others see the last version of a row that a transaction made; one that it made
+    # behind a savepoint bears another number.
+    made = ranks.get((int(str(stated_version).partition("(")[0]), str(history.key_object(key))))
     if made:
         return made[-1]
-    return INITIAL if at_first(str(said)) else None
+    return INITIAL if is_initial(str(stated_version)) else None
 
 
 def _rewritten(line: bytes, versions: Sequence[int | None] | None) -> bytes:
@@ -325,17 +328,19 @@ def _rewritten(line: bytes, versions: Sequence[int | None] | None) -> bytes:
 
 
 def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> bytes:
-    """The lines of writers that were not recorded, which were there all the time."""
+    """Return the lines of writers that were not recorded, as concurrent with everything."""
     if not others:
         return b""
     process = max((int(p) for line in text for p in _PROCESS.findall(line)), default=0)
     places = [tuple(map(int, found.groups())) for line in text if (found := _PLACE.search(line))]
     first, last = min(places, default=(0, 0)), max(places, default=(0, 0))
-    rows = any(b"[:delete " in line for line in text)  # else a write says that there is no row
+    rows = any(
+        b"[:delete " in line for line in text
+    )  # else a write of DELETED stands for a missing row
     latest = max((time for _, time in places), default=0)
     out = []
     for number, made in enumerate(others.values(), 1):
-        ops = " ".join(_spelt(one, rows=rows) for one in made)
+        ops = " ".join(_spelled(one, rows=rows) for one in made)
         for kind, index, time in (
             ("invoke", first[0] - number, min(first[1], 0)),
             ("ok", last[0] + number, latest),
@@ -352,7 +357,7 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
     return b"".join(out)
 
 
-def _spelt(made: _Made, *, rows: bool) -> str:
+def _spelled(made: _Made, *, rows: bool) -> str:
     shown = lines.spell(made.key)
     if rows and made.value == DELETED:
         return f"[:delete {shown}]"

@@ -1,7 +1,7 @@
-"""The lines of a recorder's file: events in EDN, in the form of Jepsen's.
+"""The lines of a recorder's file: events in EDN, in Jepsen's format.
 
-A client waits for each line, so the native core makes them (``recorded_line``): all but the values
-that are seldom.
+As a client waits for each line, the native core writes them (``recorded_line``), except for rare
+values.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from typing import Any, Final
 
 from isolang.history.values import Keyword, Literal, encode, show
 
-_ERROR: Final = 300  # characters of what was raised
+_ERROR: Final = 300  # characters of an error message
 
 ORDERED: Final = b"{:versions :ordered}\n"
-"""Says that the versions of the history are integers, and ascend in their order."""
+"""The line that declares the versions of a history to be integers in version order."""
 
-UNKNOWN_START: Final = -1  # in place of the time at which an operation was sent
+UNKNOWN_START: Final = -1  # stands for an unknown time at which an operation was sent
 
 
 def note(index: int, when: int, what: str, value: str) -> bytes:
-    """A line of the process ``:nemesis``."""
-    said = show(*encode(value, "a note"))
+    """Return a line of the process ``:nemesis``."""
+    shown = show(*encode(value, "a note"))
     return (
         f"{{:index {index}, :type :info, :process :nemesis, "
-        f":time {when}, :f :{what}, :value {said}}}\n"
+        f":time {when}, :f :{what}, :value {shown}}}\n"
     ).encode()
 
 
 def with_error(line: bytes, error: BaseException) -> bytes:
-    """The line of a completion that also says what was raised, in one short line of text."""
-    said = " ".join(str(error).split())
-    text = f"{type(error).__name__}: {said}".rstrip(": ")[:_ERROR]
-    # What UTF-8 cannot hold must not keep the outcome out of the file.
+    """Return the line of a completion with an error, as one short line of text."""
+    message = " ".join(str(error).split())
+    text = f"{type(error).__name__}: {message}".rstrip(": ")[:_ERROR]
+    # Text that UTF-8 cannot encode must not keep the outcome out of the file.
     text = text.encode(errors="backslashreplace").decode()
     return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
 
@@ -40,7 +40,7 @@ def with_error(line: bytes, error: BaseException) -> bytes:
 def with_remarks(
     line: bytes, callers: Sequence[str], rows: Sequence[str], operations: int
 ) -> bytes:
-    """The line of a completion that also says where each operation comes from, and its row."""
+    """Return the line of a completion with each operation's caller and row."""
     for name, texts in (("callers", callers), ("rows", rows)):
         if any(texts):
             known = [*texts, *[""] * (operations - len(texts))]
@@ -50,12 +50,12 @@ def with_remarks(
 
 
 def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None) -> bytes:
-    """The line of a completion that also says which versions its operations read or wrote.
+    """Return the line of a completion with the versions that its operations read or wrote.
 
     Args:
-        line: of the completion.
-        versions: of each operation; ``None`` where it is not known.
-        transaction: what the database calls the transaction; ``None`` where it does not matter.
+        line: the line without them.
+        versions: the version of each operation; ``None`` if it is unknown.
+        transaction: the database's name of the transaction; ``None`` to leave it out.
     """
     shown = " ".join([str(v) if type(v) is int else spell(v) for v in versions])
     named = "" if transaction is None else f", :xid {spell(transaction)}"
@@ -63,18 +63,18 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
 
 
 def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
-    """The line of an invocation that also says the transaction's labels, and its level."""
-    said = ""
+    """Return the line of an invocation with the transaction's labels and level."""
+    added = ""
     if labels:
         names = [show(*encode(name, "a label")) for name in labels]
-        said += f", :label {names[0] if len(names) == 1 else '[' + ' '.join(names) + ']'}"
+        added += f", :label {names[0] if len(names) == 1 else '[' + ' '.join(names) + ']'}"
     if level is not None:
-        said += f", :level {show(*encode(level, 'a level'))}"
-    return line.removesuffix(b"}\n") + f"{said}}}\n".encode() if said else line
+        added += f", :level {show(*encode(level, 'a level'))}"
+    return line.removesuffix(b"}\n") + f"{added}}}\n".encode() if added else line
 
 
 def spell(value: Any) -> str:
-    """A value that ``recorded_line`` does not spell itself, or part of one."""
+    """Return the text of a value that ``recorded_line`` does not write itself, or of a part."""
     if value is None:
         return "nil"
     kind = type(value)

@@ -1,19 +1,19 @@
-"""Writes down what clients do to a database, as a history that ``isocheck`` reads.
+"""The recorder, which writes the operations of clients into a history that ``isocheck`` reads.
 
-Soundness lives here: a history that says more than the client knows turns a correct database into
-an accused one. So
+Soundness depends on it: a history that says more than the client knows convicts a correct database.
+So
 
-* an invocation is in the file before the first statement is sent, with the values to be written;
-  where they are not known before (a balance that was read first), before COMMIT is sent: a client
-  that dies earlier has committed nothing. Its place in the order is that of its begin;
-* a completion is in the file after the answer, one line, one system call: what is killed loses
-  nothing that happened before;
-* *aborted* means that the server cannot have applied it; every other error from COMMIT on is
-  *maybe* (``:info``), and the session goes on as a new ``:process``;
-* a value that no history can hold (a lone surrogate, NaN) makes its transaction *maybe*, without
-  what cannot be said of it: the other transactions go on;
-* the order of ``:index`` is real time: it is drawn from one counter, before the first statement is
-  sent and after the answer to COMMIT has come. ``:time`` is nanoseconds of one monotonic clock.
+* an invocation is in the file before its first statement is sent, with the values that it will
+  write; if these are not known yet (they depend on a read), before COMMIT is sent: a client that
+  dies earlier has committed nothing. Its position in the order is that of its begin;
+* a completion is in the file after the response, as one line by one system call: a killed process
+  loses nothing that happened before;
+* *aborted* means that the server cannot have applied the transaction; every other error from COMMIT
+  on is *maybe* (``:info``), and the session goes on as a new ``:process``;
+* a value that no history can hold (a lone surrogate, NaN) makes its transaction *maybe*, and is
+  left out; other transactions are not affected;
+* the order of ``:index`` is real time: one counter yields it, before the first statement is sent
+  and after the response to COMMIT. ``:time`` is nanoseconds of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
 _CLOSED: Final = -1  # no file
-_BLOCK: Final = 1 << 22  # bytes at the end of a file that are looked at for half a line
+_BLOCK: Final = 1 << 22  # bytes at the end of a file that may hold a torn line
 _JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _MAKES: Final = ("w", "delete")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
 class Recorder:
-    """A history on its way to a file.
+    """A recorder of transactions into the file of a history.
 
     Attributes:
-        path: of the file.
-        ended: is told of each transaction that has ended: session, outcome, operations.
+        path: the file.
+        ended: called for each ended transaction with its session, outcome and operations.
 
     >>> import sqlite3, tempfile
     >>> path = tempfile.mktemp(suffix=".edn")
@@ -81,7 +81,7 @@ class Recorder:
     >>> recorder.history().counts()["committed"]
     2
 
-    Any number of threads may record at a time, each session one transaction after the other.
+    Any number of threads may record at a time; a session has one transaction after the other.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class Recorder:
         about: str = "",
         versions: Literal["ordered"] | None = None,
     ) -> None:
-        """Begin a file.
+        """Create the file.
 
         Args:
-            path: where to write, in EDN; what is there is never overwritten.
-            about: lines to put before the history, as comments.
+            path: the file to write, in EDN; an existing file is never overwritten.
+            about: lines to write before the history, as comments.
             versions: ``"ordered"`` if the versions that operations state are integers, and those of
                 a key ascend in the order in which they were installed (docs/versions.md).
 
         Raises:
-            HistoryError: the file is there already, or cannot be written.
+            HistoryError: the file exists already, or cannot be written.
         """
         self.path: Final = Path(path)
         try:
@@ -135,28 +135,28 @@ class Recorder:
     ) -> RecordedTransaction:
         """Record one transaction: the block of a ``with``, or of an ``async with``.
 
-        At the end of the block the transaction is committed, after an exception rolled back, and
-        how that went is recorded; the exception goes on.
+        The end of the block commits the transaction, an exception rolls it back; the outcome is
+        recorded, and the exception goes on.
 
         Args:
-            session: who does it; any name, a number. After an outcome that nobody knows the same
-                name is a new session in the history.
-            connection: to commit with, in a transaction of its own (a connection of ``psycopg``,
-                ``pymysql``, ``sqlite3``, ``duckdb``, or anything with ``commit`` and ``rollback``);
-                for ``async with`` these may be coroutines, as those of ``psycopg`` and SQLAlchemy.
-                Without, the block commits for itself, and an exception out of it leaves the outcome
-                unknown.
-            plan: the operations, where they are known before: then they are in the file before the
-                first one is sent. Values of reads do not count.
-            driver: how to commit and roll back, and what errors mean; by default found by the
+            session: the name of the client, or a number. After an unknown outcome the same name is
+                a new session in the history.
+            connection: the connection to commit, whose open transaction has only what the block
+                does (a connection of ``psycopg``, ``pymysql``, ``sqlite3``, ``duckdb``, or anything
+                with ``commit`` and ``rollback``); for ``async with`` these may be coroutines, as
+                those of ``psycopg`` and SQLAlchemy. Without a connection the block must commit
+                itself, and an exception leaves the outcome unknown.
+            plan: the operations, if known in advance; they are then in the file before the first
+                one is sent. The values of reads are ignored.
+            driver: how to commit and roll back, and what errors mean; by default the driver of the
                 connection's type.
-            label: what to call it in the history, a name or several, for specifications that say
-                more, or less, of the transactions with a label.
-            level: the level that it runs at, by its name in ``.iso`` files, such as ``ser``.
+            label: one or several labels of the transaction in the history, for specifications that
+                treat labelled transactions differently.
+            level: the level of the transaction, by its name in ``.iso`` files, such as ``ser``.
 
         Raises:
-            IsolangError: the connection cannot be committed; or, as the block begins, only with
-                ``async with``, or the session's last transaction has not ended.
+            IsolangError: the connection cannot be committed; or, when the block begins, the
+                connection needs ``async with``, or the session's last transaction has not ended.
         """
         driver = driver or driver_of(connection)
         labels = (label,) if isinstance(label, str) else tuple(label)
@@ -165,62 +165,62 @@ class Recorder:
         )
 
     def initially(self, values: Mapping[Any, Any]) -> None:
-        """Say what keys held before the first transaction, where that is not nothing.
+        """Record the initial values of keys that had any.
 
-        Recorded as a first transaction, which writes them: else a read of what was there is one of
-        a value that nobody wrote.
+        A first transaction that writes them is recorded; else a read of an initial value would be a
+        read of a value that no transaction wrote.
 
         Args:
-            values: by key.
+            values: the values by key.
 
         Raises:
             IsolangError: a transaction has begun already.
         """
         if self._process:
-            msg = f"{self.path}: what keys held at first is said before the first transaction"
+            msg = f"{self.path}: initial values must be recorded before the first transaction"
             raise IsolangError(msg)
         with self.transaction("initially") as transaction:
             for key, value in values.items():
                 transaction.write(key, value)
 
     def note(self, what: str, value: str = "") -> None:
-        """Record an event that is no client's, such as a fault: a line of the process ``:nemesis``.
+        """Record an event of no client, such as a fault, as a line of the process ``:nemesis``.
 
         Args:
-            what: a word, such as ``kill``.
-            value: more about it.
+            what: the event, one word such as ``kill``.
+            value: details.
         """
         self._write(lines.note(next(self._indices), self.now(), what, value))
 
     def divide(self, number: int, of: int) -> None:
-        """Record as one of several processes that have been forked and write to one file.
+        """Record as one of several forked processes that write to one file.
 
-        SOUND BECAUSE: the places in the order come from the clock that all of them read, for a
-        completion after the answer was there, for an invocation before anything was sent.
+        SOUND BECAUSE: the positions in the order come from the clock that all of them read, for a
+        completion after the response was there, for an invocation before anything was sent.
 
         Args:
-            number: of this process, from 0.
-            of: how many there are.
+            number: the number of this process, from 0.
+            of: the number of processes.
         """
         self._indices = _Clock(self._began, number, of)
         self._processes = count(number, of)
 
     def now(self) -> int:
-        """Nanoseconds since the recording began."""
+        """Return the nanoseconds since the recording began."""
         return monotonic_ns() - self._began
 
     def history(self) -> History:
-        """Read what was recorded so far.
+        """Return the history recorded so far.
 
         Raises:
-            HistoryError: nothing was.
+            HistoryError: it is empty.
         """
         from isolang.history import load_history
 
         return load_history(self.path)
 
     def close(self) -> None:
-        """End the file; transactions that have not ended stay of unknown outcome."""
+        """Close the file; the outcome of transactions that have not ended stays unknown."""
         file, self._file = self._file, _CLOSED
         if file != _CLOSED:
             os.close(file)
@@ -233,48 +233,48 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- what transactions call ---
+    # --- for transactions ---
 
-    # No lock, which threads would queue for. SOUND BECAUSE: a session is used by the one
-    # transaction that has put itself into a table, which is one step; so is to draw an index.
+    # No lock, which threads would queue for. SOUND BECAUSE: only one transaction uses a session:
+    # the one that has put itself into a table, in one atomic step; drawing an index is one, too.
 
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
-        """Give the index, process and time of a transaction that begins now."""
+        """Return the index, process and time of a transaction that begins now."""
         if self._busy.setdefault(session, transaction) is not transaction:
             msg = f"session {session!r}: a transaction begins before its last one has ended"
-            raise IsolangError(f"{msg}; give each thread or connection a session of its own")
+            raise IsolangError(f"{msg}; give each thread or connection its own session")
         process = self._process.get(session)
         if process is None:
             process = self._process[session] = next(self._processes)
         return next(self._indices), process, monotonic_ns()
 
     def _free(self, session: Hashable, outcome: Outcome) -> None:
-        """Let the next transaction of a session begin."""
+        """Allow the next transaction of a session to begin."""
         if outcome == "maybe":
-            del self._process[session]  # nobody knows when it took effect: a new session
+            del self._process[session]  # it may take effect at any later time: a new session
         del self._busy[session]
 
     def _write(self, line: bytes) -> None:
         # SOUND BECAUSE: the order of events is that of :index, and the lines of one process have
         # one writer.
         try:
-            if self._failure is not None:  # nobody writes behind half a line
+            if self._failure is not None:  # no thread writes behind a torn line
                 raise self._failure
             written = os.write(self._file, line)
-            while written < len(line):  # a full disk raises at the second try
+            while written < len(line):  # a full disk raises at the second attempt
                 written += os.write(self._file, line[written:])
         except OSError as error:
-            self._failure = self._failure or error  # the first one says why
+            self._failure = self._failure or error  # the first error has the reason
             ended = self._file == _CLOSED
             what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut a file at the half of a line that did not fit, with what other threads wrote behind it.
+    """Cut a file at a torn line that did not fit, with what other threads wrote behind it.
 
-    SOUND BECAUSE: lines are written before anything that others can see is done, so what was in
-    the file first is a history by itself.
+    SOUND BECAUSE: each line is written before its effect is visible to other clients, so any prefix
+    of the file's lines is a history by itself.
     """
     with suppress(OSError), path.open("rb+") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _BLOCK)
@@ -289,7 +289,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 class _Clock:
-    """Nanoseconds as places in the order: no two threads, and no two processes, get the same."""
+    """Nanoseconds as unique indices: no two threads, and no two processes, get the same."""
 
     def __init__(self, began: int, number: int, of: int) -> None:
         self._began, self._number, self._of = began, number, of
@@ -306,16 +306,16 @@ class _Clock:
 
 
 class RecordedTransaction:
-    """One transaction while it is recorded; of :meth:`Recorder.transaction`.
+    """A transaction while it is recorded; made by :meth:`Recorder.transaction`.
 
     Attributes:
-        outcome: how it ended; ``None`` before.
-        problem: what of it cannot be recorded; ``None`` if all can.
-        operations: what it did so far.
-        transaction_name: what the database calls it, where its versions are stated; else ``None``.
-        callers: for each operation the ``file:line`` that it comes from; empty if not known.
-        rows: for each operation the columns that it read or changed, as text; likewise.
-        caller: gives the ``file:line`` of the operation that is noted, where that is to be noted.
+        outcome: its outcome; ``None`` before its end.
+        problem: why a part of it cannot be recorded; ``None`` if all can.
+        operations: its operations so far.
+        transaction_name: the database's name of it, if its versions are recorded; else ``None``.
+        callers: the ``file:line`` of each operation's caller; empty if unknown.
+        rows: the columns that each operation read or changed, as text; empty if unknown.
+        caller: returns the ``file:line`` of the current operation's caller; ``None`` to skip it.
     """
 
     def __init__(
@@ -339,9 +339,9 @@ class RecordedTransaction:
         self._began = recorder._began
         self._announced = False
         self._sent = UNKNOWN_START
-        self._times: list[int] = []  # of each operation two
+        self._times: list[int] = []  # two for each operation
         self._commit: tuple[int, int] | tuple[()] = ()
-        self._versions: dict[int, Any] = {}  # that operations state, by their place
+        self._versions: dict[int, Any] = {}  # stated versions, by the operation's position
         self.transaction_name: Any = None
         self.outcome: Outcome | None = None
         self.problem: BadAnswer | None = None
@@ -370,55 +370,55 @@ class RecordedTransaction:
         return self
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Say what a read of a key returned: a value, a list, or ``None`` for the initial state.
+        """Record what a read of a key returned: a value, a list, or ``None`` for the initial state.
 
         Args:
-            key: of the register, row or list.
-            value: what was read.
-            version: what the database calls the version that was read, if it tells: an integer, a
-                string (docs/versions.md).
+            key: the key of the register, row or list.
+            value: the result of the read.
+            version: the database's name of the version that was read, if it reports one: an
+                integer or a string (docs/versions.md).
         """
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("r", key, value))
 
     def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
-        """Say that a read of a key returned none of these values: a comparison that failed."""
+        """Record that a read of a key returned none of these values, as of a failed comparison."""
         self._done(("r-not-in", key, list(values)))
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """Say what is written to a key: before or after it is sent.
+        """Record a write of a key, before or after it is sent.
 
         Args:
-            key: of the register or row.
-            value: what is written.
-            version: what the database calls the version that this makes, if it tells.
+            key: the key of the register or row.
+            value: the written value.
+            version: the database's name of the version that the write creates, if it reports one.
         """
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("w", key, value))
 
     def append(self, key: Any, value: Any) -> None:
-        """Say what is appended to the list of a key: before or after it is sent."""
+        """Record an append to the list of a key, before or after it is sent."""
         self._done(("append", key, value))
 
     def delete(self, key: Any) -> None:
-        """Say that a row is deleted: before or after it is sent. Reads see it as ``None``."""
+        """Record the deletion of a row, before or after it is sent; reads then return ``None``."""
         self._done(("delete", key, None))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
-        """Say which rows there were whose value lies in a range: by their key, their value."""
+        """Record a read of the rows whose value is in a range; ``rows`` has their values by key."""
         self._done(("rp", between(low, high), dict(rows)))
 
     def sending(self) -> None:
-        """Note the time just before a statement is sent; the operation named next has times."""
+        """Note the time just before a statement is sent, for the next recorded operation."""
         self._sent = monotonic_ns()
 
     def installed(self, versions: Mapping[Any, Any]) -> None:
-        """Say what the database calls the versions that the transaction has made, once it tells.
+        """Record the database's names of the versions that the transaction has created.
 
         Args:
-            versions: by key, of the last write of each.
+            versions: the version of the last write of each key, by key.
         """
         last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _MAKES}
         for key, version in versions.items():
@@ -426,7 +426,7 @@ class RecordedTransaction:
                 self._versions[last[key]] = version
 
     def _ask_connection(self) -> None:
-        """Note what the connection knows of versions after it has committed."""
+        """Record the versions that the connection reports after COMMIT."""
         made = getattr(self._connection, "installed", None)
         if made:
             self.installed(made)
@@ -455,11 +455,11 @@ class RecordedTransaction:
         await awaited(self._ending(error), lambda step: step(self._connection))
 
     def _ending(self, error: BaseException | None) -> _Steps[None]:
-        """End the transaction; each step is a call that is given the connection."""
+        """End the transaction; yield each function to call with the connection."""
         if not self._announced:
             try:
                 self.announce()
-            except Exception as problem:  # it cannot be written: so COMMIT is not sent
+            except Exception as problem:  # it cannot be recorded, so COMMIT is not sent
                 outcome = yield from self._failed(problem)
                 self._end(outcome, problem)
                 raise
@@ -481,30 +481,30 @@ class RecordedTransaction:
             raise self.problem
 
     def _failed(self, error: BaseException) -> _Steps[Outcome]:
-        """The outcome after an exception in the block, before COMMIT was sent."""
-        if self._connection is None:  # the block commits for itself
+        """Return the outcome after an exception in the block, before COMMIT was sent."""
+        if self._connection is None:  # the block commits itself
             return self._driver.classify(error, "commit")
         try:
             yield self._driver.rollback
         except Exception:
             return "maybe"
-        except BaseException as stopped:  # a task that is cancelled while it rolls back
+        except BaseException as stopped:  # a task that is cancelled during its rollback
             self._end("maybe", stopped)
             raise
         return self._driver.classify(error, "statement")
 
     def _not_committed(self, error: BaseException) -> Outcome:
-        """The outcome after COMMIT raised."""
+        """Return the outcome after COMMIT raised."""
         outcome: Outcome = self._driver.classify(error, "commit")
         if outcome == "maybe" and self._driver.resolve is not None:
             outcome = self._driver.resolve(self._connection)
         return outcome
 
     def announce(self) -> None:
-        """Write down what is to be written, where it was not planned; COMMIT may be sent next.
+        """Write the invocation, if it was not planned; COMMIT may be sent next.
 
         Raises:
-            BadAnswer: it cannot be written; the line without it is in the file.
+            BadAnswer: an operation cannot be recorded; the line in the file lacks it.
         """
         planned = self._plan or self.operations
         self._announced = True
@@ -517,7 +517,7 @@ class RecordedTransaction:
         recorder, done = self._recorder, self.operations
         try:
             if outcome == "maybe" and len(self._plan) > len(done):
-                # What was to come, too; what its reads return is not known.
+                # The remaining operations, too, with reads of unknown values.
                 rest = self._plan[len(done) :]
                 done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
             self._when, self._index = monotonic_ns(), next(recorder._indices)
@@ -539,29 +539,29 @@ class RecordedTransaction:
             recorder._free(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[Recorded]) -> bytes:
-        """The line of an event, without what cannot be recorded: that is the transaction's problem.
+        """Return the line of an event without operations that cannot be recorded, noted as problem.
 
-        SOUND BECAUSE: a transaction with a problem is not recorded as committed, and reads of one
-        that is not say nothing without a value. Who reads what it wrote has the same problem.
+        SOUND BECAUSE: a transaction with a problem is not recorded as committed, and reads of such
+        a transaction without a value say nothing. A reader of what it wrote has the same problem.
         """
         planned = kind == "invoke"
         times = [] if planned or self._sent == UNKNOWN_START else self._times
         head, commit = (self._process, self._when, self._began), () if planned else self._commit
 
-        def spelt(kind: str, some: Sequence[Recorded], times: list[int]) -> bytes:
+        def spelled(kind: str, some: Sequence[Recorded], times: list[int]) -> bytes:
             return recorded_line(
                 self._index, kind, *head, some, planned, times, commit, lines.spell
             )
 
         try:
-            return spelt(kind, operations, times)
+            return spelled(kind, operations, times)
         except Exception:
             sound = []
             for operation in operations:
                 name, key, value = (*operation, None)[:3] if operation else ("?", None, None)
                 for one in (operation, ("r", key, None)):
                     try:
-                        spelt("info", [one], [])
+                        spelled("info", [one], [])
                     except Exception as error:
                         shown = f"{ascii(name)[:20]} of {ascii(key)[:80]}"
                         what = " ".join(str(error).split())
@@ -573,4 +573,4 @@ class RecordedTransaction:
                     else:
                         sound.append(one)
                         break
-            return spelt("info" if kind == "ok" else kind, sound, [])
+            return spelled("info" if kind == "ok" else kind, sound, [])

@@ -1,7 +1,7 @@
-"""What is done around a transaction or a call, written once for threads and for coroutines.
+"""Drivers of generators of steps, which threads and coroutines share.
 
-It is a generator that yields steps and is sent what each of them gave; whoever drives it knows how
-a step is called, and whether what it gives is awaited.
+Such a generator yields steps and receives their results; its driver knows how to call a step, and
+whether to await the result.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _T = TypeVar("_T")
 
 
 def driven(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
-    """Do all steps; what they raise, the generator is told."""
+    """Call all steps, pass their results and errors to the generator, and return its result."""
     coroutine = _driven(steps, call, awaits=False)
     try:
-        coroutine.send(None)  # as nothing is awaited, it ends
+        coroutine.send(None)  # it ends, as it awaits nothing
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     raise AssertionError
 
 
 async def awaited(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
-    """Do all steps likewise, and await what they give where it can be."""
+    """Call all steps as `driven` does, and await results that can be awaited."""
     return await _driven(steps, call, awaits=True)
 
 

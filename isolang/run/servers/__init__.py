@@ -1,5 +1,5 @@
-"""Servers of our own: started in a temporary folder, as an unprivileged user, and removed.
+"""Servers that isocheck starts in a temporary folder, as an unprivileged user, and removes.
 
-``server`` runs any of them, under a ``keeper`` that outlives us for a moment; the other modules
-know what each is started with. ``proxy`` stands between clients and a server where faults do.
+``server`` runs any of them, under a ``keeper`` that outlives this process for a moment; the other
+modules know how to start each. ``proxy`` connects clients to a server that faults affect.
 """

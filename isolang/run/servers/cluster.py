@@ -1,4 +1,4 @@
-"""Several servers of our own that are one database."""
+"""Clusters: several started servers that form one database."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Cluster:
     """Servers, and the network between them.
 
     Attributes:
-        nodes: the servers; the first one is the target's own, which the target stops.
-        network: what they say to each other, where it goes through proxies; else ``None``.
+        nodes: the servers; the target itself stops the first one.
+        network: the network between them, if it goes through proxies; else ``None``.
     """
 
     def __init__(self, first: Server, size: int, user: str = "") -> None:
-        """Make the folders of the others.
+        """Create the folders of the other servers.
 
         Args:
             first: a server that was made and not started.
@@ -30,11 +30,11 @@ class Cluster:
         self._next = count()
 
     def turn(self) -> Server:
-        """Give the node whose turn it is: clients are spread over all of them."""
+        """Return the next node in turn, so that clients are spread over all nodes."""
         return self.nodes[next(self._next) % len(self.nodes)]
 
     def stop(self) -> None:
-        """Stop all but the first one."""
+        """Stop all nodes except the first one."""
         if self.network is not None:
             self.network.close()
         for node in self.nodes[1:]:

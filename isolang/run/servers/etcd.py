@@ -1,4 +1,4 @@
-"""etcd: an installed server, or several members of a cluster."""
+"""Starts etcd: an installed server, or several members of a cluster."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def start(
     answers: Callable[[Place], object],
     cluster: Cluster | None = None,
 ) -> tuple[Place, ...]:
-    """Start the servers on free ports of the loopback interface; give where each is listening.
+    """Start the servers on free ports of the loopback interface; return their addresses.
 
     Args:
-        nodes: they run there.
+        nodes: the servers to start.
         options: flags of the servers.
-        answers: raises as long as one does not, at this host and port.
-        cluster: gets the network between them, if there are several.
+        answers: raises until the server at this host and port responds.
+        cluster: receives the network between several servers.
     """
     daemon = program("etcd")
     if not daemon:
@@ -50,10 +50,10 @@ def start(
 
     for i, node in enumerate(nodes):
         begun += 1
-        mine = _url(where[i])
+        own = _url(where[i])
         node.start(
             [daemon, "--name", f"n{i}", "--data-dir", os.path.join(node.folder, "data"),
-             "--unsafe-no-fsync", "--listen-client-urls", mine, "--advertise-client-urls", mine,
+             "--unsafe-no-fsync", "--listen-client-urls", own, "--advertise-client-urls", own,
              "--listen-peer-urls", _url(peers[i]), "--initial-advertise-peer-urls", _url(heard[i]),
              "--initial-cluster", every, *(_TIMES if cluster is not None else ()),
              *(f"--{name}={value}" for name, value in options.items())],

@@ -1,4 +1,4 @@
-"""Galera: several nodes of an installed MariaDB that replicate to each other, on loopback."""
+"""Starts Galera: nodes of an installed MariaDB that replicate to each other, on loopback."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from isolang.errors import TargetError
 from isolang.run.servers.mariadb import socket_of
 from isolang.run.servers.server import Server, free_port, program
 
-# A node that does not answer is left out after two seconds.
+# The cluster drops a silent node after two seconds.
 _TIMES = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
          "evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"  # fmt: skip
 
-_PATIENCE = 60.0  # seconds: a node that joins gets all data first
+_PATIENCE = 60.0  # seconds: a joining node receives all data first
 
 
 def start(
@@ -23,12 +23,12 @@ def start(
     options: Mapping[str, str],
     answers: Callable[[Server], object],
 ) -> None:
-    """Make the data of the first node, and start all, one after the other.
+    """Create the data of the first node, and start all nodes, one after the other.
 
     Args:
-        nodes: they run there.
+        nodes: the servers to start.
         options: settings of all servers.
-        answers: raises as long as a node does not, or is not in step with the others.
+        answers: raises until the node responds and is in step with the others.
     """
     daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
     library = next(iter(glob("/usr/lib*/galera*/libgalera_smm.so")), "")
@@ -45,7 +45,7 @@ def start(
         if number == 0:
             quiet = "--auth-root-authentication-method=normal"
             node.run([install, *common, "--skip-test-db", quiet])
-        else:  # what the first one has not, it sends
+        else:  # the first node sends its data to the others
             node.run(["cp", "-r", os.path.join(nodes[0].folder, "empty"), data])
         if number == 0:
             node.run(["cp", "-r", data, os.path.join(node.folder, "empty")])

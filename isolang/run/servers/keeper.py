@@ -1,10 +1,10 @@
-"""A child that keeps a server: it ends the server and removes its folder when its parent is gone.
+"""The keeper of a server: a child that ends the server and removes its folder if its parent ends.
 
-Run as a program of its own: ``python -S keeper.py FOLDER UID GID``. It obeys words on its standard
-input, a JSON list a line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to the server and
-all that descend from it), ``pause``, ``resume``. It answers with an exit code, null if it could not
-be done, and what was said, of ``start`` the number of the process. The end of the input, which also
-comes when the parent was killed, stops the server and removes the folder.
+It is a separate program: ``python -S keeper.py FOLDER UID GID``. It obeys words on its standard
+input, one JSON list per line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to the server
+and all its descendants), ``pause``, ``resume``. It responds with an exit code, null if it failed,
+and the output; for ``start``, with the process id. The end of its input, which also comes when the
+parent is killed, stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def main() -> None:
         for line in sys.stdin:
             word, *command = json.loads(line)
             code: int | None = 0
-            said = ""
+            output = ""
             try:
                 if word == "run":
-                    code, said = run(command, folder, user, group)
+                    code, output = run(command, folder, user, group)
                 elif word == "start":
                     server = start(command, folder, user, group)
-                    said = str(server.pid)
+                    output = str(server.pid)
                 elif server is not None:
-                    tell(server, word)
+                    control(server, word)
             except OSError as error:
-                code, said = None, f"{error.strerror}"
+                code, output = None, f"{error.strerror}"
             with suppress(BrokenPipeError):  # the parent was killed: the input ends, too
-                os.write(1, json.dumps([code, said]).encode() + b"\n")
+                os.write(1, json.dumps([code, output]).encode() + b"\n")
     finally:
         if server is not None:
             stop(server)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, str]:
-    """Run a command as that user to its end."""
+    """Run a command as a user to its end; return its exit code and output."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -67,7 +67,7 @@ def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, st
 
 
 def start(command: list[str], folder: str, user: int, group: int) -> subprocess.Popen[bytes]:
-    """Start the server as that user, in a process group of its own, its output in a file."""
+    """Start the server as a user, in a new process group, with its output in a file."""
     with open(os.path.join(folder, "log"), "ab") as log:
         return subprocess.Popen(
             command,
@@ -82,12 +82,12 @@ def start(command: list[str], folder: str, user: int, group: int) -> subprocess.
         )
 
 
-def tell(server: subprocess.Popen[bytes], word: str) -> None:
-    """Kill, pause or resume the server and all that descend from it."""
+def control(server: subprocess.Popen[bytes], word: str) -> None:
+    """Kill, pause or resume the server and all its descendants."""
     if word == "resume":
         send(family(server.pid), signal.SIGCONT)
         return
-    send([server.pid], signal.SIGSTOP)  # it makes no more children
+    send([server.pid], signal.SIGSTOP)  # it starts no more children
     everybody = family(server.pid)
     send(everybody, signal.SIGSTOP if word == "pause" else signal.SIGKILL)
     if word == "kill":
@@ -97,32 +97,32 @@ def tell(server: subprocess.Popen[bytes], word: str) -> None:
 
 
 def send(processes: list[int], number: int) -> None:
-    """Send a signal to processes, of which some may have ended."""
+    """Send a signal to processes, some of which may have ended."""
     for one in processes:
         with suppress(ProcessLookupError):
             os.kill(one, number)
 
 
 def family(first: int) -> list[int]:
-    """A process and its descendants, which need not be in its group: PostgreSQL's are not."""
+    """Return a process and its descendants, which may be in other groups, as PostgreSQL's are."""
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and (fields := status(int(name))):
             parents[int(name)] = int(fields[1])
     found = [first]
-    for one in found:  # it grows meanwhile
+    for one in found:  # grows in the loop
         found += [child for child, parent in parents.items() if parent == one]
     return found
 
 
 def runs(process: int) -> bool:
-    """Whether a process has not ended; a zombie has."""
+    """Return whether a process runs; a zombie does not."""
     fields = status(process)
     return bool(fields) and fields[0] not in ("Z", "X")
 
 
 def status(process: int) -> list[str]:
-    """State and parent of a process, and more; nothing if there is none."""
+    """Return the state and parent of a process, and more; empty if it does not exist."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -139,7 +139,7 @@ def stop(server: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + GRACE
         while server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-    # Those that outlive the server wait for it to end, and do it by themselves.
+    # Descendants that outlive the server wait for its end, and then end themselves.
     if server.poll() is None:
         send(everybody, signal.SIGKILL)
     server.wait()

@@ -1,4 +1,4 @@
-"""MariaDB: an installed server."""
+"""Starts MariaDB: an installed server."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from isolang.run.servers.server import Server, program
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
-    """Make the data and start the server on a socket in its folder; root has no password.
+    """Create the data and start the server on a socket in its folder; root has no password.
 
     Args:
-        server: it runs there.
+        server: the server to start.
         options: settings of the server.
-        answers: raises as long as it does not.
+        answers: raises until the server responds.
     """
     daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
     if not daemon or not install:
         hint = "install the package mariadb-server, or give the URL of a server"
         raise TargetError(f"mariadb: no server is installed; {hint}")
-    # Native asynchronous input and output is scarce where many servers run.
+    # Many servers on one machine would exhaust native asynchronous I/O.
     common = ["--no-defaults", f"--datadir={os.path.join(server.folder, 'data')}",
               f"--tmpdir={server.folder}", "--innodb-use-native-aio=0"]  # fmt: skip
     server.run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])
@@ -34,5 +34,5 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
 
 
 def socket_of(server: Server) -> str:
-    """Where the server listens."""
+    """Return the path of the server's socket."""
     return f"{server.folder}/socket"

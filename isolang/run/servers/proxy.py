@@ -1,4 +1,4 @@
-"""A proxy between the clients and a server of our own: it delays, cuts and loses what is sent."""
+"""A proxy between clients and a started server: it delays and loses data, and cuts connections."""
 
 from __future__ import annotations
 
@@ -14,33 +14,37 @@ Where: TypeAlias = str | tuple[str, int]
 """A socket's path, or a host and a port."""
 
 Direction: TypeAlias = Literal["requests", "answers"]
-Held: TypeAlias = Callable[[Direction], bool]
-"""Whether what is sent over a connection is held back now."""
+IsBlocked: TypeAlias = Callable[[Direction], bool]
+"""Tells whether a connection must not pass on data now."""
 
 _CHUNK: Final = 1 << 16
 _POLL: Final = 0.02  # seconds
 
 
 class Proxy:
-    """Passes bytes on, in threads.
+    """A proxy that passes bytes on, in threads.
 
     Attributes:
-        where: it listens here.
-        delay: seconds that everything is kept for before it is passed on.
+        where: the address at which it listens.
+        delay: the seconds that it keeps data before it passes them on.
     """
 
     def __init__(
-        self, server: Where, held: Callable[[int], Held] | None = None, *, name: str = "proxy"
+        self,
+        server: Where,
+        is_blocked: Callable[[int], IsBlocked] | None = None,
+        *,
+        name: str = "proxy",
     ) -> None:
-        """Listen beside a server: on a socket of the same name in a folder, or on a free port.
+        """Listen for a server: on a socket of the same name in a folder, or on a free port.
 
         Args:
-            server: where it listens.
-            held: of a connection from a port; by default nothing is held back.
-            name: of the folder that the socket is in.
+            server: the address at which the server listens.
+            is_blocked: returns the test of a connection from a port; by default no data wait.
+            name: the name of the folder that contains the socket.
         """
         self.delay = 0.0
-        self._held = held
+        self._is_blocked = is_blocked
         self._server = server
         self._lost: Direction | None = None
         self._lock = threading.Lock()
@@ -52,7 +56,7 @@ class Proxy:
             self.where = os.path.join(folder, os.path.basename(server))
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(self.where)
-            os.chmod(self.where, 0o777)  # a server that runs as another user may connect
+            os.chmod(self.where, 0o777)  # for a server that runs as another user
         else:
             self._listener = socket.create_server(("127.0.0.1", 0))
             self.where = self._listener.getsockname()
@@ -61,12 +65,12 @@ class Proxy:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port, of one that has some."""
+        """Return host and port of a proxy that listens on a port."""
         assert not isinstance(self.where, str)
         return self.where
 
     def cut(self) -> None:
-        """End all connections that are open."""
+        """Close all open connections."""
         with self._lock:
             ended, self._open = self._open, set()
         for one in ended:
@@ -74,10 +78,9 @@ class Proxy:
 
     @contextmanager
     def losing(self, direction: Direction) -> Iterator[None]:
-        """Lose the next thing that is sent, with the connection that it is sent over.
+        """Lose the next message in a direction, together with its connection.
 
-        What is lost of the ``requests`` never comes to the server; of the ``answers`` the server
-        has sent it.
+        The server never receives a lost message of ``requests``; it has sent one of ``answers``.
         """
         self._lost = direction
         try:
@@ -86,7 +89,7 @@ class Proxy:
             self._lost = None
 
     def close(self) -> None:
-        """End everything."""
+        """Stop listening, and close all connections."""
         _end(self._listener)
         self.cut()
 
@@ -94,34 +97,40 @@ class Proxy:
         while True:
             try:
                 client, _ = self._listener.accept()
-            except OSError:  # it was closed
+            except OSError:  # the proxy was closed
                 return
             server = socket.socket(
                 socket.AF_UNIX if isinstance(self._server, str) else socket.AF_INET
             )
             try:
                 server.connect(self._server)
-            except OSError:  # the server is down: so is the client's connection
+            except OSError:  # the server is down
                 _end(client)
                 server.close()
                 continue
             with self._lock:
                 self._open |= {client, server}
-            held = None if self._held is None else self._held(client.getpeername()[1])
+            is_blocked = (
+                None if self._is_blocked is None else self._is_blocked(client.getpeername()[1])
+            )
             for pair, direction in (((client, server), "requests"), ((server, client), "answers")):
-                passed = (*pair, direction, held)
+                passed = (*pair, direction, is_blocked)
                 threading.Thread(target=self._pass, args=passed, daemon=True).start()
 
     def _pass(
-        self, source: socket.socket, sink: socket.socket, direction: Direction, held: Held | None
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        direction: Direction,
+        is_blocked: IsBlocked | None,
     ) -> None:
-        with suppress(OSError):  # one of the two was ended
+        with suppress(OSError):  # one of the two was closed
             while data := source.recv(_CHUNK):
                 if self._lost == direction:
                     break
                 if self.delay:
                     time.sleep(self.delay)
-                while held is not None and held(direction):
+                while is_blocked is not None and is_blocked(direction):
                     time.sleep(_POLL)
                 sink.sendall(data)
         with self._lock:

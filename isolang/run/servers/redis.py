@@ -1,4 +1,4 @@
-"""Redis: an installed server, and a replica of it."""
+"""Starts Redis: an installed server, and a replica of it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def start(
     """Start the server on a socket in its folder.
 
     Args:
-        server: it runs there.
+        server: the server to start.
         options: settings of the server.
-        answers: raises as long as it does not.
-        port: of the loopback interface, for a replica; 0 for none.
+        answers: raises until the server responds.
+        port: the port on the loopback interface for a replica; 0 for none.
     """
     daemon = program("redis-server")
     if not daemon:
         hint = "install the package redis-server, or give the URL of a server"
         raise TargetError(f"redis: no server is installed; {hint}")
-    # What was answered is with the system, so that it outlives the server.
+    # Acknowledged writes are with the operating system, so that they survive the server.
     settings = {"appendonly": "yes", "appendfsync": "no", **options}
     server.start(
         [daemon, "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", socket_of(server),
@@ -37,13 +37,13 @@ def start(
 def follow(
     replica: Server, options: Mapping[str, str], port: int, answers: Callable[[], object]
 ) -> tuple[Proxy, int]:
-    """Start a server that copies what another one writes, through a proxy.
+    """Start a replica of a running server, through a proxy.
 
     Args:
-        replica: it runs there.
-        options: settings of both.
-        port: of the server that runs.
-        answers: raises as long as the replica does not, or has not all that is there.
+        replica: the server to start.
+        options: settings of both servers.
+        port: the port of the running server.
+        answers: raises until the replica responds and has all data.
 
     Returns:
         The proxy, and the replica's own port.
@@ -56,5 +56,5 @@ def follow(
 
 
 def socket_of(server: Server) -> str:
-    """Where the server listens."""
+    """Return the path of the server's socket."""
     return f"{server.folder}/socket"

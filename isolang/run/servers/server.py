@@ -1,4 +1,4 @@
-"""Servers of our own: started in a temporary folder, as an unprivileged user, and removed.
+"""A server that isocheck starts in a temporary folder, as an unprivileged user, and removes.
 
 A keeper process (:mod:`isolang.run.servers.keeper`) is the server's parent, so that server and
 folder go away also if this process is killed.
@@ -24,7 +24,7 @@ from isolang.errors import NoDriverError, TargetError
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
-PATIENCE: Final = 30.0  # seconds until a server has to answer
+PATIENCE: Final = 30.0  # seconds until a server must respond
 _POLL: Final = 0.02
 
 
@@ -32,19 +32,19 @@ _Where = TypeVar("_Where", str, tuple[str, int])
 
 
 class Server:
-    """A server in a folder of its own.
+    """A server in a temporary folder.
 
     Attributes:
-        folder: where its data and its socket are; it belongs to the user that runs the server.
+        folder: the folder of its data and socket; it belongs to the user that runs the server.
         proxied: whether clients connect through a proxy.
-        process: the number of the one that runs.
+        process: the process id of the running server.
     """
 
     proxied = False
     process = 0
 
     def __init__(self, name: str, user: str = "") -> None:
-        """Make the folder.
+        """Create the folder.
 
         Args:
             name: of the server, for messages.
@@ -62,17 +62,17 @@ class Server:
         )  # fmt: skip
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a command of the server's, such as the one that makes its data, to its end.
+        """Run a command of the server, such as the one that creates its data, to its end.
 
         Raises:
-            TargetError: it failed.
+            TargetError: the command failed.
         """
         code, output = self._ask("run", *command)
         if code is None:
             raise TargetError(f"{self.name}: {command[0]} cannot be run ({output})")
         if code:
-            said = output.strip().splitlines() or ["no message"]
-            worst = next((one for one in said if "ERROR" in one), said[-1])
+            lines = output.strip().splitlines() or ["no message"]
+            worst = next((one for one in lines if "ERROR" in one), lines[-1])
             raise TargetError(f"{self.name}: {command[0]} failed ({worst.strip()})")
 
     def start(
@@ -83,26 +83,26 @@ class Server:
         again: Sequence[str] = (),
         patience: float = PATIENCE,
     ) -> None:
-        """Start the server, and wait until it answers.
+        """Start the server, and wait until it responds.
 
         Args:
-            command: starts it in the foreground.
-            answers: raises as long as it does not answer.
-            again: starts it when it was killed; by default the same.
-            patience: seconds until it has to answer.
+            command: starts the server in the foreground.
+            answers: raises until the server responds.
+            again: starts the server after it was killed; by default ``command``.
+            patience: the seconds until it must respond.
 
         Raises:
-            TargetError: it did not start.
+            TargetError: the server did not start.
         """
         self._answers, self._command, self._patience = answers, command, patience
-        self.tell("start")
+        self.control("start")
         self._command = again or command
 
     def reach(self, where: _Where) -> _Where:
-        """Give the place where clients connect.
+        """Return the address to which clients connect.
 
         Args:
-            where: the server listens.
+            where: the address at which the server listens.
         """
         if not self.proxied:
             return where
@@ -111,13 +111,13 @@ class Server:
         return cast("_Where", self._proxy.where)
 
     def cut(self) -> None:
-        """End all connections of clients."""
+        """Close all connections of clients."""
         if self._proxy is not None:
             self._proxy.cut()
 
     @property
     def proxy(self) -> Proxy:
-        """What stands between the clients and the server.
+        """Return the proxy between the clients and the server.
 
         Raises:
             TargetError: no client has connected through one.
@@ -126,11 +126,11 @@ class Server:
             raise TargetError(f"{self.name}: no connection goes through the proxy")
         return self._proxy
 
-    def tell(self, word: str) -> None:
+    def control(self, word: str) -> None:
         """Start, kill, pause or resume the server.
 
         Raises:
-            TargetError: it does not start, or its keeper is gone.
+            TargetError: the server does not start, or its keeper is gone.
         """
         code, output = self._ask(word, *(self._command if word == "start" else ()))
         if code is None:
@@ -140,7 +140,7 @@ class Server:
             self._wait()
 
     def _ask(self, word: str, *command: str) -> tuple[int | None, str]:
-        """Have the keeper do something; give its exit code, if it could be done, and its output."""
+        """Send a word to the keeper; return its exit code (``None`` if it failed) and output."""
         child = self._keeper
         if child is None or child.stdin is None or child.stdout is None:
             raise TargetError(f"{self.name}: the server was stopped")
@@ -190,13 +190,13 @@ class Server:
 
 
 def program(name: str, *folders: str) -> str:
-    """Find a program on the path or in one of some folders; empty if there is none."""
+    """Return the path of a program, found on PATH or in one of the folders; empty if missing."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
     return shutil.which(name, path=path) or ""
 
 
 def free_port() -> int:
-    """A port of the loopback interface that is free now."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -204,7 +204,7 @@ def free_port() -> int:
 
 
 def _unprivileged(user: str) -> pwd.struct_passwd | None:
-    """Whom a server runs as: as us, or as a user that may do little if we are root."""
+    """Return the user that runs a server: an unprivileged one if we are root, else ``None``."""
     if os.geteuid() != 0:
         return None
     for name in (user, "nobody"):

@@ -1,9 +1,10 @@
-"""What the adapters of SQL databases share: two tables, and one statement for each operation.
+"""Adapters of SQL databases: two tables, and one statement for each operation.
 
 ``registers`` has a number for each key, ``lists`` the elements of each key as a text. Both have an
 indexed and an un-indexed copy of the key, so that rows can be reached by the index or by a scan.
-``statements`` says what is sent, ``target`` makes the tables, ``client`` does the operations over a
-DB-API connection.
+``statements`` has the SQL, ``target`` creates the tables, ``client`` does the operations over a
+DB-API connection. ``client`` and ``target`` import each other: a client reads the tables' names and
+the dialect from its target, for which the import is one of types alone.
 """
 
 from isolang.run.sql.client import SqlClient

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Cursor(Protocol):
-    """What DB-API cursors have."""
+    """The methods of a DB-API cursor."""
 
     rowcount: int
 
     def fetchone(self) -> Any:
-        """The next row, or ``None``."""
+        """Return the next row, or ``None``."""
         ...
 
     def fetchall(self) -> Any:
-        """All rows that are left."""
+        """Return all remaining rows."""
         ...
 
 
@@ -47,10 +47,10 @@ class SqlClient(BaseClient):
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Commit, after a token where there are to be some.
+        """Commit, after writing a token if the target has tokens.
 
         Raises:
-            RolledBack: no token could be written, so that COMMIT was not sent.
+            RolledBack: the token could not be written, so COMMIT was not sent.
         """
         if self.wrote and self.target.tokens:
             self.token = new_token()
@@ -80,7 +80,7 @@ class SqlClient(BaseClient):
         return cursor
 
     def written(self, cursor: Cursor) -> int:
-        """Give the number of rows that a write has changed."""
+        """Return the number of rows that a write has changed."""
         return cursor.rowcount
 
     def _wrote(self, cursor: Cursor) -> int:
@@ -91,7 +91,7 @@ class SqlClient(BaseClient):
         return self.target.list_statements if self.target.holds_list(key) else self.target.registers
 
     def read(self, key: str) -> Any:
-        """Give the value of a row."""
+        """Return the value of a row."""
         row = self.execute(self._of(key).read, (key,)).fetchone()
         return DELETED if row is None else self._value(key, row[0])
 
@@ -103,8 +103,8 @@ class SqlClient(BaseClient):
     def write(self, key: str, value: int) -> bool:
         """Update a row."""
         s = self._of(key)
-        given = (key, key, value) if s.upsert else (value, key)
-        found = self._wrote(self.execute(s.write, given)) > 0
+        values = (key, key, value) if s.upsert else (value, key)
+        found = self._wrote(self.execute(s.write, values)) > 0
         if not found and self.target.update == "insert":
             self.insert(key, value)
             return True
@@ -123,22 +123,22 @@ class SqlClient(BaseClient):
         return self._wrote(self.execute(self._of(key).delete, (key,))) > 0
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Give the rows of a range of keys."""
+        """Return the rows of a range of keys."""
         rows = self.execute(self._of(low).scan, (low, high)).fetchall()
         return {key: self._value(key, value) for key, value in rows}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Give the rows of a range of values."""
+        """Return the rows of a range of values."""
         return dict(self.execute(self.target.registers.select, (low, high)).fetchall())
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows of a range of values, and give their keys.
+        """Update the rows of a range of values, and return their keys.
 
         Raises:
-            RolledBack: it changed others than those that were locked before, which are not known.
+            RolledBack: it changed other rows than the locked ones, and their keys are unknown.
         """
-        s, told = self.target.registers, bool(self.target.dialect.changed)
-        rows = None if told else self.execute(s.lock, (low, high)).fetchall()
+        s, reports_keys = self.target.registers, bool(self.target.dialect.changed)
+        rows = None if reports_keys else self.execute(s.lock, (low, high)).fetchall()
         cursor = self.execute(s.change, (value, low, high))
         self.wrote = True
         if rows is None:
@@ -152,11 +152,11 @@ class SqlClient(BaseClient):
         self.execute("SAVEPOINT isocheck", ())
 
     def rollback_to_savepoint(self) -> None:
-        """Undo what was done since the savepoint."""
+        """Undo the changes since the savepoint."""
         self.execute("ROLLBACK TO SAVEPOINT isocheck", ())
 
     def resolve(self) -> Outcome:
-        """Ask for the transaction's token.
+        """Find the outcome by the transaction's token.
 
         SOUND BECAUSE: tokens are unique, and an INSERT waits for an open transaction that has
         inserted the same one.

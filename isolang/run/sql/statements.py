@@ -1,4 +1,4 @@
-"""The SQL that is sent: one statement for each operation on a table, in a database's dialect."""
+"""SQL: one statement for each operation on a table, in a database's dialect."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ ON_DUPLICATE_KEY: Final = (
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """How a database writes its SQL.
+    """The SQL dialect of a database.
 
     Attributes:
-        mark: a parameter.
-        upsert: a write that inserts or updates, of a table, with the marks of k, j and v.
-        concat: joins the column v and a parameter.
+        mark: the mark of a parameter.
+        upsert: the statement that inserts or updates, with the table and the marks of k, j and v.
+        concat: the expression that joins the column v and a parameter.
         key: the type of keys.
-        text: the type of long texts, which lists are.
-        changed: what an UPDATE of many rows returns their keys by; empty: they are locked by a
-            SELECT before it.
-        version: what names the version of a row, selected besides its value; columns after a comma.
-        returning: what a write returns besides: a clause, with its blank.
-        by_index: what to say to a connection that is to find rows by the index, also in a table of
+        text: the type of long texts, which hold lists.
+        changed: the clause by which an UPDATE of many rows returns their keys; empty if a SELECT
+            locks them first.
+        version: the columns that name the version of a row, after a comma; selected with its value.
+        returning: the RETURNING clause of a write, with a leading blank.
+        by_index: the statement that makes a connection find rows by the index, also in a table of
             one page.
-        tables: what follows CREATE TABLE (…).
-        batch: rows of an INSERT that loads a table.
+        tables: the text after CREATE TABLE (…).
+        batch: the number of rows of an INSERT that loads a table.
     """
 
     mark: str
@@ -50,7 +50,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 class Statements(Struct, frozen=True, kw_only=True):
-    """One statement for each operation on a table; parameters stand in this order.
+    """One statement for each operation on a table, with its parameters in this order.
 
     Attributes:
         read: the key.
@@ -60,9 +60,9 @@ class Statements(Struct, frozen=True, kw_only=True):
         delete: the key.
         scan: the first and the last key.
         select: the least and the largest value.
-        lock: likewise; the keys, for update.
-        change: the new value, and likewise.
-        upsert: whether ``write`` is one.
+        lock: the least and the largest value; selects the keys, for update.
+        change: the new value, the least and the largest value.
+        upsert: whether ``write`` is an upsert.
     """
 
     read: str
@@ -78,7 +78,7 @@ class Statements(Struct, frozen=True, kw_only=True):
 
 
 def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
-    """The statements on a table."""
+    """Return the statements on a table."""
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
@@ -99,11 +99,11 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
 
 
 def filled(sql: str, mark: str, values: Sequence[str]) -> str:
-    """A statement with its parameters, for people."""
+    """Return a statement with its parameters filled in, to be shown."""
     parts = sql.split(mark)
     return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
 
 
 def literal(text: str) -> str:
-    """A text, quoted."""
+    """Return a text as a SQL literal."""
     return "'" + text.replace("'", "''") + "'"

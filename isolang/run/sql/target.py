@@ -1,4 +1,4 @@
-"""A database with SQL: its tables, and how rows are found and written."""
+"""Targets with SQL: their tables, and the ways to find and write rows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 MARK: Final = "made_by_isocheck"
-"""A column that the tables of a run have besides, so that no other is taken for one."""
+"""An extra column of a run's tables, so that no other table is mistaken for one."""
 
-_RUN: Final = "run"  # the key of the row that the table of the mark has
+_RUN: Final = "run"  # the key of the mark's row in its table
 
 _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
-"""What databases say of a table that is not there; other errors leave it open."""
+"""The messages of databases about a missing table; other errors do not mean that."""
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
@@ -44,9 +44,9 @@ class SqlTarget(Marked):
     """A database with SQL.
 
     Attributes:
-        dialect: how it writes its SQL.
+        dialect: its SQL dialect.
         driver: how its connections commit and roll back, and what their errors mean.
-        client: the operations over one of them.
+        client: the class of its clients.
     """
 
     name: ClassVar[str]
@@ -56,7 +56,7 @@ class SqlTarget(Marked):
     client: ClassVar[type[SqlClient]] = SqlClient
 
     def __init__(self, address: Address, prefix: str) -> None:
-        if not _PREFIX.fullmatch(prefix):  # it stands in SQL as it is
+        if not _PREFIX.fullmatch(prefix):  # SQL statements contain it unquoted
             msg = f"--table-prefix: expected letters, digits, '_' and '.' alone (got {prefix!r})"
             raise TargetError(msg)
         super().__init__(address, prefix)
@@ -68,14 +68,14 @@ class SqlTarget(Marked):
         self._compile()
 
     def start(self) -> None:
-        """Connect once, so that what is wrong is said before anything else is done."""
+        """Connect once, so that an error is raised before anything else happens."""
         self.admin()
 
     def connect(self, *, direct: bool = False) -> SqlClient:
-        """Open a connection for one session, or a direct one, which no fault goes between.
+        """Open a connection for one session, or a direct one, which faults do not affect.
 
         Raises:
-            TargetError: that is not possible.
+            TargetError: the attempt failed.
         """
         with connecting(self.address):
             client = self.client(self, self.open(direct=direct))
@@ -89,16 +89,16 @@ class SqlTarget(Marked):
         raise NotImplementedError
 
     def options(self, *, level: str, access: Access = "index", update: Update = "update") -> None:
-        """Choose how transactions run and how rows are found and written."""
+        """Choose the level, and how to find and write rows."""
         self.level, self.access, self.update = level, access, update
         self._compile()
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Say what an error means, by the driver."""
+        """Return what an error means, by the driver."""
         return self.driver.classify(error, phase)
 
     def admin(self) -> Any:
-        """The connection that creates and removes tables."""
+        """Return the connection that creates and removes tables."""
         if self._admin is None or not self._admin.usable():
             self._admin = self.connect(direct=True)
         return self._admin
@@ -157,10 +157,10 @@ class SqlTarget(Marked):
             what = " ".join(str(error).split())
             hint = "may you do so?"
             if "exist" in what and self._is_marked(name):
-                owner, alive = self._left_by()
+                owner, alive = self._previous_owner()
                 hint = why_not_made(owner, self.address, alive=alive)
             elif "exist" in what:
-                hint = "isocheck did not make it; --table-prefix NAME gives other names"
+                hint = "isocheck did not create it; --table-prefix NAME gives other names"
             msg = f"{self.name}: the table {name} cannot be created ({what}); {hint}"
             raise TargetError(msg) from None
         self._created.append(name)
@@ -168,7 +168,7 @@ class SqlTarget(Marked):
     def _load(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         client, batch = self.admin(), self.dialect.batch
         if not rows:
-            return  # a driver may refuse to commit nothing
+            return  # a driver may refuse an empty commit
         for start in range(0, len(rows), batch):
             part = rows[start : start + batch]
             marks = ", ".join([f"({', '.join([self.dialect.mark] * len(part[0]))})"] * len(part))
@@ -177,14 +177,14 @@ class SqlTarget(Marked):
         client.raw.commit()
 
     def loaded(self) -> None:
-        """Do what makes sense once the tables are full, such as collecting statistics."""
+        """Do what helps after the tables are loaded, such as collecting statistics."""
 
     def holds_list(self, key: str) -> bool:
-        """Whether a key is one of lists."""
+        """Return whether a key holds a list."""
         return key in self.lists
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Give the statement that was sent for a recorded operation."""
+        """Return the statement that was sent for a recorded operation."""
         if operation == "scan":
             bounds = map(str, bounds_of(key))
             return filled(self.registers.select, self.dialect.mark, tuple(bounds))
@@ -198,11 +198,11 @@ class SqlTarget(Marked):
             return filled(s.append, self.dialect.mark, (f"' {value}'", text))
         if value == DELETED:
             return filled(s.delete, self.dialect.mark, (text,))
-        given = (text, text, str(value)) if s.upsert else (str(value), text)
-        return filled(s.write, self.dialect.mark, given)
+        values = (text, text, str(value)) if s.upsert else (str(value), text)
+        return filled(s.write, self.dialect.mark, values)
 
     def remove(self) -> None:
-        """Remove the tables that were created here, and no other."""
+        """Remove the tables that ``setup`` created, and no others."""
         if not self.disown():
             self._created.clear()
         while self._created:
@@ -210,7 +210,7 @@ class SqlTarget(Marked):
             self.admin().raw.commit()
 
     def _is_marked(self, name: str) -> bool:
-        """Whether there is such a table, and a run has made it."""
+        """Return whether the table exists and a run has created it."""
         client = self.admin()
         try:
             client.execute(f"SELECT {MARK} FROM {name} WHERE 1 = 0", ()).fetchall()
@@ -221,8 +221,8 @@ class SqlTarget(Marked):
                 client.raw.rollback()
         return True
 
-    def _left_by(self) -> tuple[str, bool]:
-        """The run that has left its mark, and whether it is alive; no name if there is no mark."""
+    def _previous_owner(self) -> tuple[str, bool]:
+        """Return the run of an existing mark, and whether it is alive; no name without a mark."""
         if not self._is_marked(f"{self.prefix}run"):
             return "", False
         with closing(self._marks()) as marks:
@@ -230,18 +230,18 @@ class SqlTarget(Marked):
             return owner, owner != self.owner and is_alive(marks)
 
     def clean(self) -> list[str]:
-        """Remove the tables that killed runs have left: those with the mark, and no other.
+        """Remove the tables that killed runs have left: those with the mark, and no others.
 
         Raises:
             TargetError: the run is alive.
         """
         self.start()
-        owner, alive = self._left_by()
+        owner, alive = self._previous_owner()
         if alive:
             raise not_removed(owner, self.address)
         removed: list[str] = []
         if self.shared and self.owner and owner != self.owner:
-            return removed  # of a run that came after the one which is to be cleaned up after
+            return removed  # these tables belong to a later run
         for table in ("registers", "lists", "tokens", "run"):
             name = f"{self.prefix}{table}"
             if self._is_marked(name):
@@ -252,7 +252,7 @@ class SqlTarget(Marked):
         return removed
 
     def close(self) -> None:
-        """Remove the tables, and end the connection that created them."""
+        """Remove the tables, and close the connection that created them."""
         if self._admin is None:
             return
         with suppress(Exception):  # the server is gone
@@ -260,7 +260,7 @@ class SqlTarget(Marked):
         self.hang_up()
 
     def hang_up(self) -> None:
-        """End the connection that creates and removes tables."""
+        """Close the connection that creates and removes tables."""
         self.forsake()
         with suppress(Exception):  # it is lost
             if self._admin is not None:
@@ -269,14 +269,14 @@ class SqlTarget(Marked):
 
 
 class SqlMarks:
-    """The mark of a run, over a connection of its own."""
+    """The mark of a run, over a separate connection."""
 
     def __init__(self, target: SqlTarget, client: SqlClient) -> None:
         self._client, self._table = client, f"{target.prefix}run"
         self._mark = target.dialect.mark
 
     def get(self) -> str:
-        """Return the mark; empty if there is none, or no table of it."""
+        """Return the mark; empty if it, or its table, does not exist."""
         sql = f"SELECT v FROM {self._table} WHERE k = {self._mark}"
         try:
             row = self._client.execute(sql, (_RUN,)).fetchone()
@@ -289,7 +289,7 @@ class SqlMarks:
         return "" if row is None else str(row[0] or "")
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark if it is the old one; false if it is not, or there is no table of it."""
+        """Replace the mark if it is the old one; return false if not, or without its table."""
         m = self._mark
         sql = f"UPDATE {self._table} SET v = {m} WHERE k = {m} AND v = {m}"
         try:
@@ -308,10 +308,10 @@ class SqlMarks:
 
 
 class FileTarget(SqlTarget):
-    """A database in a file: one of our own in a temporary folder, or the one that the URL names.
+    """A database in a file: the one that the URL names, or a temporary one.
 
     Attributes:
-        path: of the file.
+        path: the file.
     """
 
     def __init__(self, address: Address, prefix: str) -> None:
@@ -319,14 +319,14 @@ class FileTarget(SqlTarget):
         self.path, self._folder = address.database, ""
 
     def start(self) -> None:
-        """Make the folder if there is to be one, and connect once."""
+        """Create the temporary folder if the URL names no file, and connect once."""
         if not self.path:
             self._folder = tempfile.mkdtemp(prefix="isocheck-")
             self.path = os.path.join(self._folder, "test.db")
         super().start()
 
     def close(self) -> None:
-        """Remove what was made, and the folder."""
+        """Remove the tables, and the temporary folder."""
         super().close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -34,7 +34,7 @@ class Etcd(KeyValueTarget):
         return ()
 
     def start_server(self, server: Server) -> None:
-        answers = lambda where: etcd.Gateway(*where).call("kv/range", etcd.asked("a"))  # noqa: E731
+        answers = lambda where: etcd.Gateway(*where).call("kv/range", etcd.range_of("a"))  # noqa: E731
         options = dict(self.address.options)
         members = int(options.pop("members", "1"))
         self.cluster = Cluster(server, members) if members > 1 else None
@@ -73,7 +73,7 @@ class EtcdClient(BufferedClient):
         self.seen: dict[str, int] = {}
 
     def _fetch(self, key: str) -> Any:
-        body = etcd.asked(self.target.prefix + key)
+        body = etcd.range_of(self.target.prefix + key)
         if self.weak:
             body |= {"serializable": True, "revision": self.revision}
         found = self.raw.call("kv/range", body)

@@ -14,7 +14,7 @@ from isolang.run.drivers.postgres import DRIVER, outcome_of
 from isolang.run.drivers.postgres_log import PostgresLog
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
-from isolang.run.record.database_log import Installed, put_account, said_of
+from isolang.run.record.database_log import Installed, rewrite_history, summary_of
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
@@ -122,7 +122,7 @@ class Postgres(Served, SqlTarget):
         before = self.log.before % 2**32
         registers = f"{self.prefix}registers"
 
-        def at_first(said: str) -> bool:
+        def is_initial(said: str) -> bool:
             return 0 < (before - int(said.partition("(")[0])) % 2**32 < 2**31
 
         def installed() -> Iterator[Installed]:
@@ -140,9 +140,9 @@ class Postgres(Served, SqlTarget):
                         value=DELETED if one.kind == "DELETE" else held,
                     )
 
-        found = put_account(path, installed(), at_first=at_first)
+        found = rewrite_history(path, installed(), is_initial=is_initial)
         self.log.close()
-        return (said_of(found),)
+        return (summary_of(found),)
 
     def start_server(self, server: Server) -> None:
         if self.tells_versions:

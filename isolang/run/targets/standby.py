@@ -40,7 +40,7 @@ class WithStandby(Served):
         assert new is not None
         self.link.close()
         lag()
-        old.tell("kill")
+        old.control("kill")
         self.take_over()
         new.proxied, self.server = old.proxied, new
         self.hang_up()

@@ -124,8 +124,8 @@ def test_a_server_that_is_killed_at_commit(target, tmp_path, when):
         def crashing(*arguments):
             if when == "after":
                 call(*arguments)
-            target.server.tell("kill")
-            target.server.tell("start")
+            target.server.control("kill")
+            target.server.control("start")
             if when == "before":
                 call(*arguments)
             raise OSError("the answer is lost")
@@ -170,8 +170,8 @@ def test_a_commit_that_a_crash_loses(tmp_path, asynchronous):
                 )
 
             assert transact("writes", Write("x", 1)) == ("committed", None)
-            target.server.tell("kill")
-            target.server.tell("start")
+            target.server.control("kill")
+            target.server.control("start")
             assert transact("reads", Read("x")) == ("committed", None)
             history = recorder.history()
         lost = holds(target, "x") is None

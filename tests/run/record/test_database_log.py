@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import isolang
 from isolang.run.operation import DELETED
-from isolang.run.record.database_log import Installed, put_account
+from isolang.run.record.database_log import Installed, rewrite_history
 
 RECORDED = """\
 {:index 0, :type :invoke, :process 0, :time 1, :f :txn, :value [[:delete "k"] [:r "j" nil]]}
@@ -24,7 +24,7 @@ def test_a_delete_has_no_value(tmp_path):
         Installed(transaction=7, key="k", value=DELETED),
         Installed(transaction=7, key="j", value=7),
     ]
-    account = put_account(path, log, at_first=lambda text: False, by_number=True)
+    account = rewrite_history(path, log, is_initial=lambda text: False, values_are_writers=True)
     assert (account.versions, account.others) == (2, 0)
     first, second = isolang.load_history(path).transactions()
     assert first.ops == [("delete", "k"), ("w", "j", 7)]

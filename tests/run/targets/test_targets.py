@@ -104,8 +104,8 @@ def test_nothing_is_concluded_after_a_restart(tmp_path):
 
         def lose():
             commit()
-            one.server.tell("kill")
-            one.server.tell("start")
+            one.server.control("kill")
+            one.server.control("start")
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
         client.commit = lose
