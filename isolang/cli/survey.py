@@ -104,12 +104,12 @@ def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(cell: Cell) -> list[str]:
-    from isolang.run.survey.table import anomalies, figures, held
+    from isolang.run.survey.table import anomalies, figures, strongest_levels
 
     head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
     if cell.outcome in ("not played", "failed"):
         return [f"{head.rstrip()}  {escaped(cell.reason)}"]
-    lines = [f"{head}held {held(cell)}; {figures(cell)}"]
+    lines = [f"{head}held {strongest_levels(cell)}; {figures(cell)}"]
     if cell.anomalies:
         lines.append(f"  {'':<49}{anomalies(cell)}")
     lines += [f"  {'':<49}{escaped(doubt)}" for doubt in cell.doubts]

@@ -53,7 +53,7 @@ def connecting(address: Address) -> Iterator[None]:
 
 
 class BaseTarget:
-    """A database that isocheck does not start, and that keeps nothing of a run.
+    """A database that isocheck does not start, and in which a run leaves no data.
 
     Attributes:
         alone: whether no other process can use its database, whatever its address is.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isolang.run.play.selftest import AdapterCheck
+    from isolang.run.play.selftest import Checked
 
 
-def check_target(
-    target: str, level: str = "", *, prefix: str = "isocheck_"
-) -> tuple[AdapterCheck, ...]:
+def check_target(target: str, level: str = "", *, prefix: str = "isocheck_") -> tuple[Checked, ...]:
     """Test an adapter of a database: does what it records say what happened?
 
     ``isocheck run TARGET --selftest`` does the same on the command line.
@@ -37,7 +35,7 @@ def check_target(
     from isolang.run.targets import level_named, target_named
 
     levels = target_named(target, prefix=prefix).levels
-    found: list[AdapterCheck] = []
+    found: list[Checked] = []
     failed = []
     for name in [level] if level else [one.name for one in levels]:
         made = target_named(target, prefix=prefix)

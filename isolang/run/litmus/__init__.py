@@ -1,4 +1,4 @@
 """Histories as programs: ``litmus`` plays one on a database, in all its interleavings.
 
-``script`` writes it down for people who do not have this package.
+``script`` writes it down for users without this package.
 """

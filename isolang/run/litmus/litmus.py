@@ -1,8 +1,8 @@
-"""A small history as a program: can a database be brought to show it?
+"""Litmus tests: a small history as a program, played on a database to reproduce it.
 
-The transactions of the history are played on the database in the interleavings of their operations,
-each time on rows of their own. What the reads return, and which transactions commit, is recorded,
-and judged: after Hermitage (M. Kleppmann), for any specification.
+The transactions of the history are played in the interleavings of their operations, each time on
+new rows. The results of reads and the outcomes are recorded and judged, as in Hermitage (M.
+Kleppmann), but by any specification.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ Result: TypeAlias = tuple[str, str, object]
 Ops: TypeAlias = tuple[Result, ...]
 
 MOST: Final = 20_000
-"""Interleavings are all tried, in an order by chance, if there are no more; else drawn."""
-LARGEST: Final = 12  # transactions of a program
+"""Up to this many interleavings are all tried, in random order; of more, a random sample."""
+LARGEST: Final = 12  # most transactions of a program
 
 
 class Litmus(Struct, frozen=True, kw_only=True):
-    """The program of a history, and what it should show.
+    """The program of a history, and the results that it should have.
 
     Attributes:
-        name: what to call it.
-        sessions: per session its transactions: the operations of each.
-        shown: what each operation is in the history, likewise.
-        before: pairs of transactions, by session and place, of which the one ends before the other
-            begins.
-        recorded: which session did its next step, by the recorded times of operations; empty
-            without any.
+        name: its name.
+        sessions: the operations of each session's transactions.
+        shown: the same operations with their results in the history.
+        before: pairs of transactions, by session and position, the first of which ends before the
+            second begins.
+        recorded: the sessions whose turn it was, by the recorded times of operations; empty without
+            such times.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Litmus(Struct, frozen=True, kw_only=True):
     recorded: tuple[int, ...] = ()
 
     def steps(self) -> list[int]:
-        """Per session the number of its steps: operations, and a COMMIT of each transaction."""
+        """Return the number of steps of each session: operations, and a COMMIT per transaction."""
         return [sum(len(ops) + 1 for ops in own) for own in self.sessions]
 
     def keys(self) -> tuple[list[str], list[str]]:
-        """The keys that are registers, and those that are lists."""
+        """Return the keys that are registers, and those that are lists."""
         lists = {
             key
             for own in self.shown
@@ -81,13 +81,13 @@ class Litmus(Struct, frozen=True, kw_only=True):
 
 
 def litmus_of(history: History) -> Litmus:
-    """The program of a history.
+    """Return the program of a history.
 
     Args:
-        history: a few committed transactions, each of whose operations can be asked for.
+        history: a few committed transactions, all of whose operations can be played.
 
     Raises:
-        HistoryError: it is too large, or has something that cannot be played.
+        HistoryError: it is too large, or has an operation that cannot be played.
     """
     by_session: dict[object, list[int]] = {}
     columns = history.columns
@@ -110,7 +110,7 @@ def litmus_of(history: History) -> Litmus:
         msg = f"{history.name}: cannot be played: a key that is deleted begins without a row"
         raise HistoryError(f"{msg}, where a program has one; let a transaction write it first")
     names = {op[1]: _name(op[1]) for op in ops}
-    if len(set(names.values())) < len(names):  # `:x` beside `"x"`
+    if len(set(names.values())) < len(names):  # both `:x` and `"x"`
         names = {key: str(key) for key in names}
     shown = [tuple(_shown(op, names[op[1]]) for op in one.ops) for one in transactions]
     place = {
@@ -132,7 +132,7 @@ def litmus_of(history: History) -> Litmus:
 
 
 def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The sessions of all steps by their recorded times; empty where some are not known."""
+    """Return the sessions of all steps by their recorded times; empty if some are unknown."""
     columns = history.columns
     if not columns.has_operation_times:
         return ()
@@ -161,7 +161,7 @@ def _shown(op: Op, key: str) -> Result:
 
 
 def _operations(history: History, ops: Ops) -> Iterator[Operation]:
-    """What is asked for; a write of a row that its transaction has seen missing is an INSERT."""
+    """Yield the operations; a write of a row that the transaction saw missing is an INSERT."""
     missing: dict[str, bool] = {}
     for op in ops:
         match op:
@@ -181,20 +181,21 @@ def _operations(history: History, ops: Ops) -> Iterator[Operation]:
 
 
 def _has_rows(litmus: Litmus) -> bool:
-    """Whether rows come and go."""
+    """Return whether the program inserts or deletes rows."""
     return any(
         isinstance(op, Insert | Delete) for own in litmus.sessions for ops in own for op in ops
     )
 
 
 class PlayedSchedule(Struct, frozen=True, kw_only=True):
-    """What came of one interleaving.
+    """The results of one interleaving.
 
     Attributes:
-        schedule: which session did its next step.
-        shown: per session and transaction what its operations were, or why it did not commit.
-        as_in_history: whether all committed, and showed what the history shows.
-        violation: the verdict, if what was recorded violates the specification.
+        schedule: the sessions whose turn it was.
+        shown: the operations with their results of each session's transactions, or why a
+            transaction did not commit.
+        as_in_history: whether all committed, with the results of the history.
+        violation: the verdict, if the recorded history violates the specification.
     """
 
     schedule: tuple[int, ...]
@@ -204,15 +205,15 @@ class PlayedSchedule(Struct, frozen=True, kw_only=True):
 
 
 class LitmusResult(Struct, frozen=True, kw_only=True):
-    """What a database showed.
+    """The results of a litmus test on a database.
 
     Attributes:
         litmus: the program.
-        database: as it calls itself.
-        level: of the database.
-        outcomes: one for each interleaving that was played.
-        possible: how many interleavings there are in which the history could be shown.
-        seconds: how long it took.
+        database: its name and version, as it reports them.
+        level: the level of the database.
+        outcomes: one for each played interleaving.
+        possible: the number of interleavings that could reproduce the history.
+        seconds: the duration.
     """
 
     litmus: Litmus
@@ -224,26 +225,26 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
     @property
     def violations(self) -> list[PlayedSchedule]:
-        """The outcomes that violate the specification."""
+        """Return the outcomes that violate the specification."""
         return [one for one in self.outcomes if one.violation is not None]
 
     @property
     def same(self) -> list[PlayedSchedule]:
-        """The outcomes that are the one of the history."""
+        """Return the outcomes that reproduce the history."""
         return [one for one in self.outcomes if one.as_in_history]
 
     @property
     def complete(self) -> bool:
-        """Whether all interleavings were played."""
+        """Return whether all interleavings were played."""
         return len(self.outcomes) == self.possible
 
 
 def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
-    """The interleavings in which a history can be shown, in an order by chance; and their number.
+    """Return the number of interleavings that could reproduce a history, and them in random order.
 
-    A read comes after the write that it is to return, and what is to begin after something has
-    ended, begins then. Of more than :data:`MOST` interleavings the number is that of all, and what
-    is drawn is so without end, each once.
+    A read comes after the write that it must return, and a transaction begins after those that must
+    end before it. Of more than :data:`MOST` interleavings, the number is that of all, and the
+    iterator yields an endless random sample without repetitions.
     """
     steps = litmus.steps()
     total = factorial(sum(steps)) // prod(map(factorial, steps))
@@ -256,7 +257,7 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
 
 
 def possible(litmus: Litmus) -> int:
-    """How many interleavings there are; see :func:`schedules`."""
+    """Return the number of interleavings, as :func:`schedules` does."""
     return schedules(litmus, Random(0))[0]
 
 
@@ -272,7 +273,7 @@ def _drawn(
 
 
 def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Pairs of steps, by session and place from 0, of which the one must come first."""
+    """Yield pairs of steps, by session and position from 0, the first of which must come first."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -297,7 +298,7 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
 def follows(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
-    """Whether the first step of each pair of :func:`rules_of` comes before the second one."""
+    """Return whether the first step of each pair of :func:`rules_of` comes before the second."""
     at: dict[tuple[int, int], int] = {}
     done: dict[int, int] = {}
     for now, session in enumerate(schedule):
@@ -307,11 +308,11 @@ def follows(
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A program, and what is looked for in what it shows.
+    """A program, and the specification that it may violate.
 
     Attributes:
         litmus: the program.
-        spec: the specification whose violations are looked for; ``None`` for none.
+        spec: the specification; ``None`` for none.
     """
 
     litmus: Litmus
@@ -328,13 +329,13 @@ def observe(
     """Play programs on a database in their interleavings.
 
     Args:
-        questions: what to play, and what to look for.
-        playing: where, and how many interleavings.
-        level: of the database; empty for its first one.
+        questions: the programs, and their specifications.
+        playing: the options, with the database.
+        level: the level of the database; empty for its first one.
         progress: called with the name of each program as it begins.
 
     Raises:
-        TargetError: the database cannot be reached, or cannot do this.
+        TargetError: the database cannot be reached, or lacks a feature.
     """
     from isolang.run.sql import SqlTarget
     from isolang.run.targets import level_named, target_named
@@ -376,18 +377,18 @@ def observe(
         target.close()
 
 
-_NOISE: Final = "noise"  # the key that other clients write
+_NOISE: Final = "noise"  # the key that the other client writes
 
 
 class Noise:
-    """Another client, whose transactions have nothing to do with a program."""
+    """Another client, whose transactions are independent of the program."""
 
     def __init__(self, target: Target, level: str, count: int) -> None:
         self._target, self._level, self._count = target, level, count
         self._client: Client | None = None
 
     def places(self, litmus: Litmus, schedule: Sequence[int]) -> frozenset[int]:
-        """The places of a schedule after which it plays: a COMMIT while others are open."""
+        """Return the positions after which it plays: COMMITs during other open transactions."""
         if not self._count:
             return frozenset()
         ends = [set(accumulate(len(ops) + 1 for ops in own)) for own in litmus.sessions]
@@ -400,7 +401,7 @@ class Noise:
         return frozenset(found)
 
     def play(self) -> None:
-        """Do its transactions, one after the other; those that are refused count, too."""
+        """Do its transactions, one after the other; aborted ones count, too."""
         self._client = self._client or self._target.connect()
         for number in range(self._count):
             try:
@@ -413,13 +414,13 @@ class Noise:
                 self._client.rollback()
 
     def close(self) -> None:
-        """End its connection."""
+        """Close its connection."""
         if self._client is not None:
             self._client.close()
 
 
 class _Plays:
-    """A program, with rows of its own for each interleaving."""
+    """A program, with separate rows for each interleaving."""
 
     def __init__(self, question: Question, number: int, playing: Playing, noise: Noise) -> None:
         self.question, self._noise = question, noise
@@ -444,10 +445,10 @@ class _Plays:
         self, schedule: tuple[int, ...], row: str, target: Target, level: str, recorder: Recorder
     ) -> PlayedSchedule:
         litmus = self.question.litmus
-        told: list[list[list[Result]]] = [[[] for _ in own] for own in litmus.sessions]
+        results_of: list[list[list[Result]]] = [[[] for _ in own] for own in litmus.sessions]
         programs = [
-            [_telling(ops, row, results) for ops, results in zip(own, of_own, strict=True)]
-            for own, of_own in zip(litmus.sessions, told, strict=True)
+            [_with_results(ops, row, results) for ops, results in zip(own, of_own, strict=True)]
+            for own, of_own in zip(litmus.sessions, results_of, strict=True)
         ]
         noise = self._noise
         places = noise.places(litmus, schedule)
@@ -464,9 +465,9 @@ class _Plays:
                 tuple(results) if one.outcome == "committed" else one.error or one.outcome
                 for results, one in zip(of_own, of_session, strict=False)
             )
-            for of_own, of_session in zip(told, played, strict=True)
+            for of_own, of_session in zip(results_of, played, strict=True)
         )
-        # What waited did not happen in the order of the schedule.
+        # A blocked step did not happen in the order of the schedule.
         in_time = not litmus.before or not any(one.blocked for own in played for one in own)
         return PlayedSchedule(
             schedule=schedule,
@@ -488,10 +489,10 @@ class _Plays:
         return self._judged[shown]
 
 
-def _telling(
+def _with_results(
     ops: Sequence[Operation], row: str, results: list[Result]
 ) -> Generator[Operation, Any, None]:
-    """The operations on rows of their own; what each of them was is put into the results."""
+    """Yield operations on the interleaving's rows; add each with its result to ``results``."""
     for op in ops:
         assert isinstance(op, Read | Write | Append | Insert | Delete)
         value = yield structs.replace(op, key=f"{row}{op.key}")
@@ -502,7 +503,7 @@ def _telling(
                 results.append(("append", op.key, op.value))
             case Insert():
                 results.append(("w", op.key, op.value))
-            case Write() | Delete() if not value:  # there was no row
+            case Write() | Delete() if not value:  # without a row
                 results.append(("r", op.key, DELETED))
             case Write():
                 results.append(("w", op.key, op.value))

@@ -1,8 +1,8 @@
-"""A small history as a program that people can run without this package.
+"""A litmus test as a program that runs without this package.
 
-Its sessions are connections, its operations statements on one table, in the order of one
-interleaving. ``psycopg`` is for PostgreSQL, ``python`` for a database with a DB-API module in this
-process, ``sql`` for terminals side by side.
+Sessions become connections, operations statements on one table, in the order of one interleaving.
+``psycopg`` is for PostgreSQL, ``python`` for a database with a DB-API module in the same process,
+``sql`` for several terminals.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
 TABLE: Final = "isocheck_litmus"
 NOISE: Final = "isocheck_noise"
-"""The tables of a program: names that nobody else gives."""
+"""The tables of a program; no other program uses these names."""
 
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
 
 class ScriptStep(Struct, frozen=True, kw_only=True):
-    """One step of an interleaving.
+    """A step of an interleaving.
 
     Attributes:
         session: the name of its connection.
         operation: ``None`` for COMMIT.
-        begins: whether it is the first one of its transaction.
-        shown: of a read, what it returns in the history.
-        load: whether other clients are to do their transactions now.
+        begins: whether it is the first step of its transaction.
+        shown: the result of a read in the history.
+        load: whether other clients do their transactions after it.
     """
 
     session: str
@@ -43,16 +43,16 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
 
 
 class LitmusScript(Struct, frozen=True, kw_only=True):
-    """What is written down.
+    """The content of a script.
 
     Attributes:
-        steps: in their order.
-        names: of the connections.
+        steps: the steps, in order.
+        names: the names of the connections.
         registers: the keys that hold numbers.
-        lists: those that hold lists.
-        level: of the database.
-        load: how many transactions of others come after each COMMIT that others overlap.
-        module: of ``python``.
+        lists: the keys that hold lists.
+        level: the level of the database.
+        load: the number of other transactions after each COMMIT during open transactions.
+        module: the DB-API module of ``python``.
     """
 
     steps: tuple[ScriptStep, ...]
@@ -65,16 +65,16 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
 
     @property
     def loads(self) -> bool:
-        """Whether there is a place for the transactions of others."""
+        """Return whether the script has transactions of others."""
         return self.load > 0 and any(step.load for step in self.steps)
 
     @property
     def connections(self) -> tuple[str, ...]:
-        """The names of all connections, that of the others last."""
+        """Return the names of all connections, that of the others last."""
         return (*self.names, "others") if self.loads else self.names
 
     def rows(self) -> str:
-        """The rows of the table at first."""
+        """Return the initial rows of the table, as SQL."""
         first = [(key, "NULL") for key in self.registers] + [(key, "''") for key in self.lists]
         return ", ".join(f"({_quoted(key)}, {value})" for key, value in first)
 
@@ -88,16 +88,16 @@ def script_of(
     load: int = 0,
     module: str = "sqlite3",
 ) -> str:
-    """Write the program.
+    """Return the program.
 
     Args:
-        litmus: of a history.
-        kind: for whom.
-        level: of the database; by default ``serializable``.
-        schedule: which session does its next step; by default as it was recorded, or else each in
-            turn, as far as the history allows.
-        load: this many transactions of another client come after each COMMIT that others overlap.
-        module: of ``python``: ``sqlite3`` or ``duckdb``.
+        litmus: the litmus test.
+        kind: the kind of program.
+        level: the level of the database; by default ``serializable``.
+        schedule: the sessions whose turn it is; by default as recorded, or else in turn, as far as
+            the history allows.
+        load: the number of other transactions after each COMMIT during open transactions.
+        module: the DB-API module of ``python``: ``sqlite3`` or ``duckdb``.
     """
     registers, lists = litmus.keys()
     program = LitmusScript(
@@ -114,16 +114,16 @@ def script_of(
 
 
 def in_turn(litmus: Litmus) -> tuple[int, ...]:
-    """The interleaving in which each session does a step in turn, as far as the history allows."""
-    left, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
-    while any(left):
+    """Return the schedule in which each session has a turn, as far as the history allows."""
+    remaining, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
+    while any(remaining):
         moved = False
-        for session, more in enumerate(left):
-            if more and _may_come(found, session, left, rules):
+        for session, more in enumerate(remaining):
+            if more and _may_come(found, session, remaining, rules):
                 found.append(session)
-                left[session] -= 1
+                remaining[session] -= 1
                 moved = True
-        if not moved:  # no interleaving shows the history: the sessions one after the other
+        if not moved:  # no schedule can reproduce the history: one session after the other
             return tuple(i for i, steps in enumerate(litmus.steps()) for _ in range(steps))
     return tuple(found)
 
@@ -131,11 +131,11 @@ def in_turn(litmus: Litmus) -> tuple[int, ...]:
 def _may_come(
     done: Sequence[int],
     session: int,
-    left: Sequence[int],
+    remaining: Sequence[int],
     rules: Sequence[tuple[tuple[int, int], tuple[int, int]]],
 ) -> bool:
-    """Whether what must come before a session's next step is done."""
-    count = [done.count(i) for i in range(len(left))]
+    """Return whether all steps that must precede a session's next step are done."""
+    count = [done.count(i) for i in range(len(remaining))]
     step = (session, count[session])
     return all(count[i] > place for (i, place), later in rules if later == step)
 
@@ -165,7 +165,7 @@ def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[ScriptStep]:
 def overlapped(
     plans: Sequence[Sequence[tuple[Operation | None, bool, object]]], at: Sequence[int]
 ) -> bool:
-    """Whether a session is in the midst of a transaction."""
+    """Return whether a session has an open transaction."""
     return any(
         0 < place < len(plan) and plan[place - 1][0] is not None
         for plan, place in zip(plans, at, strict=True)
@@ -182,7 +182,7 @@ def _psycopg(p: LitmusScript) -> Iterator[str]:
     yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
     yield "    return connection\n"
     yield from _helpers("%s", p)
-    # The tables are dropped only where this program has created them, however it ends.
+    # At any end, the program drops the tables only if it has created them.
     yield "def drop():"
     yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
     yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'
@@ -250,8 +250,8 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
             yield f'{step.session}.execute("{begin}")'
         match step.operation:
             case Read(key):
-                said = f"{step.session} reads {key} (in the history {_value(step.shown)}):"
-                yield f"print({said!r}, read({step.session}, {key!r}))"
+                comment = f"{step.session} reads {key} (in the history {_value(step.shown)}):"
+                yield f"print({comment!r}, read({step.session}, {key!r}))"
             case Write(key, value):
                 yield f"write({step.session}, {key!r}, {value})"
             case Append(key, value):

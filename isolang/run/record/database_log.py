@@ -40,7 +40,7 @@ class Installed(Struct, frozen=True, kw_only=True):
     Attributes:
         transaction: its writer.
         key: its key in the history.
-        value: its value; ``DELETED`` if there is no row.
+        value: its value; ``DELETED`` for a deletion.
         row: its columns, as text to be shown; empty if the value is enough.
     """
 

@@ -1,7 +1,8 @@
-"""What is new in a survey, compared with an earlier one.
+"""The comparison of a survey with an earlier one.
 
-A violation is known by its level and the kinds of anomalies, not by its workload: chance decides
-which workload shows it. So news is what no workload of the earlier survey has shown at that level.
+A violation is identified by its level and the kinds of anomalies, not by its workload: chance
+decides which workload shows it. So a violation is new if no workload of the earlier survey has
+shown it at that level.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from isolang.run.target import TargetError
 
 
 class News(Struct, frozen=True, kw_only=True):
-    """One difference.
+    """A difference between two surveys.
 
     Attributes:
-        kind: ``violation``: a level that was kept is violated; ``anomaly``: a kind that was not
-            seen at the level before; ``kept``: a level that was violated no longer is, by the same
-            workloads; ``level``: the earlier survey did not have it.
-        level: of the database.
-        text: a sentence.
+        kind: ``violation``: a level is violated that was not; ``anomaly``: a kind of anomaly is new
+            at the level; ``kept``: the same workloads no longer violate a level; ``level``: the
+            earlier survey did not have the level.
+        level: the level of the database.
+        text: the difference, a sentence.
     """
 
     kind: Literal["violation", "anomaly", "kept", "level"]
@@ -34,10 +35,10 @@ class News(Struct, frozen=True, kw_only=True):
 
 
 def load_survey(path: str) -> Survey:
-    """Read what ``--survey --output json`` has printed.
+    """Return a survey from the output of ``--survey --output json``.
 
     Raises:
-        TargetError: it is no such file.
+        TargetError: the file does not contain a survey.
     """
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=Survey)
@@ -50,7 +51,7 @@ def load_survey(path: str) -> Survey:
 
 
 def news(old: Survey, new: Survey) -> tuple[News, ...]:
-    """What a survey shows that an earlier one did not."""
+    """Return the differences of a survey from an earlier one."""
     return tuple(
         one for level in dict.fromkeys(c.level for c in new.cells) for one in _of(level, old, new)
     )
@@ -79,8 +80,8 @@ def _of(level: str, old: Survey, new: Survey) -> Iterator[News]:
                 text = f"{level} shows {name} in {cell.workload}"
                 yield News(kind="anomaly", level=level, text=text)
     showed = {c.workload for c in before if c.outcome == "invalid"}
-    held = {c.workload for c in now if c.outcome == "valid" and not c.grave}
-    if showed and not bad and showed <= held:
+    satisfied = {c.workload for c in now if c.outcome == "valid" and not c.grave}
+    if showed and not bad and showed <= satisfied:
         text = f"{level} was violated by {', '.join(sorted(showed))}, and is not now"
         yield News(kind="kept", level=level, text=text)
 

@@ -1,4 +1,4 @@
-"""How well workloads find what a level does wrong: trials, one after the other, for some time."""
+"""The effectiveness of workloads at finding violations: repeated trials for some time."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.targets import target_named
 
-TRANSACTIONS: Final = 2000  # of a trial, where no other number is asked for
+TRANSACTIONS: Final = 2000  # of a trial, by default
 
 
-class WorkloadResult(Struct, frozen=True, kw_only=True):
-    """What one workload found.
+class Row(Struct, frozen=True, kw_only=True):
+    """The results of one workload.
 
     Attributes:
         workload: its name.
-        trials: this many runs, each on new tables with a seed of its own.
-        violations: of those, how many violated the level's claim, certified.
-        per_hour: violations in an hour of playing and judging.
-        first: the place of the counterexample's first transaction in the history, from 1; the
-            median of all violations, null if there is none.
-        anomalies: what was violated, and how often.
-        committed: transactions of all trials.
-        abort_rate: of all transactions.
-        playing: seconds.
-        judging: seconds.
+        trials: the number of runs, each on new tables with a new seed.
+        violations: the number of runs with a certified violation of the level's claim.
+        per_hour: violations per hour of playing and judging.
+        first: the position of the counterexample's first transaction in the history, from 1; the
+            median of all violations, null without one.
+        anomalies: the counts of the violations' anomalies.
+        committed: committed transactions of all trials.
+        abort_rate: aborted transactions as a share of all.
+        playing: seconds of all runs.
+        judging: seconds of all checks.
     """
 
     workload: str
@@ -52,19 +52,19 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
 
 
 class Effectiveness(Struct, frozen=True, kw_only=True):
-    """How well workloads find violations of one level.
+    """The effectiveness of workloads at finding violations of one level.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
-        target: as the user named it, without what is secret.
-        database: its version.
-        level: of the database.
-        claims: the specification that it was judged by.
-        seconds: for all workloads together.
-        transactions: of a trial, at most.
-        sessions: clients at a time.
-        seed: of the first trial.
-        rows: of each workload, the best first.
+        schema: the version, which changes when a field changes its meaning or goes.
+        target: the target as the user wrote it, without secrets.
+        database: the database's version.
+        level: the level of the database.
+        claims: the specification to judge by.
+        seconds: the time for all workloads together.
+        transactions: the most transactions of a trial.
+        sessions: the number of clients.
+        seed: the seed of the first trial.
+        rows: one for each workload, the best first.
     """
 
     schema: Literal[1] = 1
@@ -76,7 +76,7 @@ class Effectiveness(Struct, frozen=True, kw_only=True):
     transactions: int
     sessions: int
     seed: int
-    rows: tuple[WorkloadResult, ...]
+    rows: tuple[Row, ...]
 
 
 def effectiveness(
@@ -89,9 +89,9 @@ def effectiveness(
     """Play trials of each workload for equal shares of the time.
 
     Args:
-        settings: of each trial; its time bounds one.
+        settings: the options of each trial, with its time limit.
         workloads: their names.
-        seconds: for all of them.
+        seconds: the time for all workloads.
         show: called a few times a second.
 
     Raises:
@@ -134,15 +134,15 @@ def _trials(
     target: Target,
     seconds: float,
     show: Callable[[RunState], None],
-) -> tuple[WorkloadResult, str]:
+) -> tuple[Row, str]:
     trials, committed, total, aborted = 0, 0, 0, 0
     playing = judging = 0.0
     first: list[int] = []
     anomalies: Counter[str] = Counter()
     interrupted, version = False, ""
-    while (left := seconds - playing - judging) > 0 and not interrupted:
+    while (remaining := seconds - playing - judging) > 0 and not interrupted:
         began = perf_counter()
-        longest = min(settings.length, max(left, 0.5))
+        longest = min(settings.length, max(remaining, 0.5))
         one = replace(settings, seed=settings.seed + trials, seconds=longest)
         recorded = player.play(one, show)
         played = perf_counter()
@@ -156,7 +156,7 @@ def _trials(
         if judged.first and judged.verdict.certified:
             first.append(judged.first)
             anomalies[judged.anomaly] += 1
-    row = WorkloadResult(
+    row = Row(
         workload=settings.workload,
         trials=trials,
         violations=len(first),
@@ -172,7 +172,7 @@ def _trials(
 
 
 def markdown(found: Effectiveness) -> str:
-    """The table, a row for each workload."""
+    """Return the table in Markdown, with a row for each workload."""
     lines = [
         f"**{found.database}**, {found.level} (claims `{found.claims}`), "
         f"{found.sessions} sessions, "

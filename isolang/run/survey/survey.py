@@ -1,4 +1,4 @@
-"""Every level of a database against every workload: what held, and which anomalies there were."""
+"""Surveys of a database: every level with every workload, and the anomalies of each."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LENGTH: Final = 5.0
-"""Seconds of a cell where nothing is said."""
+"""The default seconds of a cell."""
 ALL: Final = ("scripted", *NAMES)
-"""The workloads that a survey plays where none is named."""
+"""The default workloads of a survey."""
 
-# Work to count the anomalies of a history; what each costs beside that of the engine, and what
-# each operation does then.
+# Work to count the anomalies of a history; the cost of each in addition to the engine's, and of
+# each operation then.
 _COUNTING: Final = 15_000_000
 _EACH, _PER_OPERATION = 50_000, 8
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """One level of a database, and what one workload found out about it.
+    """The result of one workload at one level of a database.
 
     Attributes:
-        level: of the database.
-        claims: the specification that it was judged by.
-        workload: what the clients did.
-        outcome: ``not played``: the database cannot do what the workload needs; ``failed``: it was
-            played, or judged, without a verdict.
+        level: the level of the database.
+        claims: the specification to judge by.
+        workload: the workload of the clients.
+        outcome: the verdict; ``not played``: the database lacks a feature that the workload needs;
+            ``failed``: the run or its check raised an error.
         certified: whether an independent checker accepted the verdict's evidence.
         reason: of an unknown outcome, or why there is none.
-        strongest: the strongest levels of the library that held.
-        anomalies: what was seen of what serializability forbids, allowed by the level or not, and
-            how often: counterexamples of which no two share a transaction's reads.
-        all_counted: whether the work allowed sufficed to count them all.
-        committed: transactions.
-        aborted: transactions.
+        strongest: the strongest satisfied levels of the library.
+        anomalies: the counts of anomalies that serializability forbids, whether or not the level
+            allows them: counterexamples no two of which share a transaction's reads.
+        all_counted: whether the allowed work was enough to count them all.
+        committed: committed transactions.
+        aborted: aborted transactions.
         maybe: transactions of unknown outcome.
-        abort_rate: of all transactions.
-        throughput: committed transactions in a second, clients and database on one machine.
-        history: the saved file.
-        certificate: the saved file.
-        minimal: of a violation, the saved smallest part.
-        page: the saved report, from the folder of the survey.
-        doubts: what keeps the outcome from meaning what it seems to.
-        grave: whether a valid outcome means nothing because of one of them.
+        abort_rate: aborted transactions as a share of all.
+        throughput: committed transactions per second, with clients and database on one machine.
+        history: the saved history.
+        certificate: the saved certificate.
+        minimal: the saved smallest part of a violation.
+        page: the saved report, relative to the folder of the survey.
+        doubts: reasons to trust the outcome less.
+        grave: whether one of them makes a valid outcome meaningless.
     """
 
     level: str
@@ -87,18 +87,18 @@ class Cell(Struct, frozen=True, kw_only=True):
 
 
 class Survey(Struct, frozen=True, kw_only=True):
-    """What a database gave.
+    """The results of a database.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
-        target: as the user named it, without what is secret.
-        database: its version.
-        seconds: for each cell, at most.
-        transactions: for each cell, at most; null for no bound.
-        sessions: clients at a time.
+        schema: the version, which changes when a field changes its meaning or goes.
+        target: the target as the user wrote it, without secrets.
+        database: the database's version.
+        seconds: the time limit of each cell.
+        transactions: the most transactions of each cell; null for no limit.
+        sessions: the number of clients.
         seed: of all random choices.
-        interrupted: whether it was ended before its time.
-        cells: all of them.
+        interrupted: whether it ended early.
+        cells: the results by level and workload.
     """
 
     schema: Literal[1] = 1
@@ -123,11 +123,11 @@ def survey(
     """Play workloads at the levels of a database, and judge each run.
 
     Args:
-        settings: of each run; a level that is named is the only one.
+        settings: the options of each run; a level restricts the survey to it.
         workloads: their names.
-        pages: write a page for each cell, beside its history.
+        pages: whether to write a page for each cell, next to its history.
         show: called a few times a second.
-        done: called with each cell, and all that there are so far.
+        done: called with each cell, and the survey so far.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
@@ -136,7 +136,7 @@ def survey(
     target = target_named(settings.target, prefix=settings.prefix)
     chosen = settings.level or settings.level_mix
     names = [settings.level] if chosen else [level.name for level in target.levels]
-    mix_of(replace(settings, level=names[0]), target)  # what cannot be run is said at once
+    mix_of(replace(settings, level=names[0]), target)  # raises at once if it is impossible
     player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
     database, interrupted = "", False
@@ -162,7 +162,7 @@ def survey(
                 except KeyboardInterrupt:
                     interrupted = True
                     return so_far()
-                except Exception as error:  # a cell that fails is one cell
+                except Exception as error:  # the other cells go on
                     if os.environ.get("ISOLANG_TRACEBACK"):
                         traceback.print_exc()
                     known = isinstance(error, IsolangError | OSError)
@@ -177,7 +177,7 @@ def survey(
     finally:
         player.close()
     if all(cell.outcome == "failed" for cell in cells):
-        raise TargetError(cells[0].reason)  # it cannot be tested at all
+        raise TargetError(cells[0].reason)  # no cell could be played
     return so_far()
 
 
@@ -197,7 +197,7 @@ def _unplayed(
 def _cell(
     settings: Settings, player: Player, *, pages: bool, show: Callable[[RunState], None]
 ) -> tuple[Cell, Run | None]:
-    """Play and judge one cell; also gives the run, if there was one."""
+    """Play and judge one cell; return it, and the run if there was one."""
     target = target_named(settings.target, prefix=settings.prefix)
     level = mix_of(settings, target).level
     claims = settings.claims or level.claims
@@ -249,24 +249,24 @@ def _save_page(judged: Judged) -> str | None:
     )
     try:
         save_page(made, path)
-    except IsolangError:  # the table says where no page is
+    except IsolangError:  # the cell of the table has no link
         return None
     return path.name
 
 
 def count_anomalies(history: History, *, work: int = _COUNTING) -> tuple[Counter[str], bool]:
-    """Count the anomalies of a history, by name: what serializability forbids.
+    """Count the anomalies of a history that serializability forbids, by name.
 
-    A counterexample is found and counted; then the reads of its transactions are left out, and the
-    rest is judged again, until it is valid. So no two that are counted share a reading
-    transaction. (Leaving out a read makes no valid history invalid: it only asks for less.)
+    Each counterexample is counted; then the reads of its transactions are left out, and the rest is
+    judged again, until it is valid. So no two counted ones share a reading transaction. (A valid
+    history stays valid without a read, as it has to satisfy less.)
 
     Args:
-        history: any.
-        work: how much to do.
+        history: any history.
+        work: the work limit.
 
     Returns:
-        How many there are of each name, and whether these are all that can be found so.
+        The counts by name, and whether these are all that can be found in this way.
     """
     from isolang.errors import IsolangError
     from isolang.history.columns import READ, READ_LIST
@@ -279,11 +279,11 @@ def count_anomalies(history: History, *, work: int = _COUNTING) -> tuple[Counter
     from isolang.verdict import Invalid, Valid
 
     counted: Counter[str] = Counter()
-    way, options, left = route(load_spec("ser")), Options(certify=False), Work(work)
-    while left.left:
-        left.spend(_EACH + _PER_OPERATION * history.columns.operations())
+    way, options, budget = route(load_spec("ser")), Options(certify=False), Work(work)
+    while budget.left:
+        budget.spend(_EACH + _PER_OPERATION * history.columns.operations())
         try:
-            verdict = decide(history, way, Deadline(), options, work=left)
+            verdict = decide(history, way, Deadline(), options, work=budget)
         except IsolangError:
             return counted, False
         if not isinstance(verdict, Invalid):

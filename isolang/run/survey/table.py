@@ -1,4 +1,4 @@
-"""A survey as a table: Markdown, and a page in HTML whose cells lead to the reports."""
+"""Tables of surveys: in Markdown, and as an HTML page whose cells link to the reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": 
 
 
 def markdown(survey: Survey) -> str:
-    """The table, a row for each workload and a column for each level, with what it means."""
+    """Return the table in Markdown: a row for each workload, a column for each level."""
     levels, workloads, cells = _sides(survey)
     heads = [f"{level}: `{claims}`" for level, claims in levels.items()]
     lines = [
@@ -31,12 +31,12 @@ def markdown(survey: Survey) -> str:
 
 
 def html(survey: Survey, folder: Path, page: Path) -> str:
-    """The table as a page.
+    """Return the table as an HTML page.
 
     Args:
-        survey: what to show.
-        folder: where the reports of its cells are.
-        page: the file that it will be, from which they are linked.
+        survey: the survey to show.
+        folder: the folder of the cells' reports.
+        page: the file of the page, for relative links.
     """
     levels, workloads, cells = _sides(survey)
     where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
@@ -62,13 +62,13 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
 
 
 def anomalies(cell: Cell) -> str:
-    """The anomalies of a cell with their counts, in a line."""
+    """Return the anomalies of a cell with their counts, on one line."""
     more = "" if cell.all_counted or not cell.anomalies else ", more"
     return ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items()) + more
 
 
 def figures(cell: Cell) -> str:
-    """How many transactions a cell had, and how fast, in a line."""
+    """Return the number and throughput of a cell's transactions, on one line."""
     maybe = f", {cell.maybe:,} maybe" if cell.maybe else ""
     return (
         f"{cell.committed:,} committed{maybe}, {100 * cell.abort_rate:.0f} % aborted, "
@@ -76,15 +76,15 @@ def figures(cell: Cell) -> str:
     )
 
 
-def held(cell: Cell) -> str:
-    """The strongest levels that held, in a line."""
+def strongest_levels(cell: Cell) -> str:
+    """Return the strongest satisfied levels, on one line."""
     return ", ".join(cell.strongest) or "nothing"
 
 
 def _sides(
     survey: Survey,
 ) -> tuple[dict[str, str], list[str], dict[tuple[str, str], Cell]]:
-    """The levels with what they claim, the workloads, and the cells by both."""
+    """Return the levels with their claims, the workloads, and the cells by both."""
     levels = {cell.level: cell.claims for cell in survey.cells}
     workloads = list(dict.fromkeys(cell.workload for cell in survey.cells))
     return levels, workloads, {(cell.level, cell.workload): cell for cell in survey.cells}
@@ -103,20 +103,20 @@ def _cell_text(cell: Cell | None) -> str:
         return "–"
     if cell.outcome == "failed":
         return f"! failed: {_in_a_cell(cell.reason)}"
-    seen = anomalies(cell)
-    head = f"{_MARK[cell.outcome]} held `{held(cell)}`"
+    seen, strongest = anomalies(cell), strongest_levels(cell)
+    head = f"{_MARK[cell.outcome]} held `{strongest}`"
     if cell.outcome == "invalid":
-        head = f"**✗ invalid**{'' if cell.certified else ' (not certified)'}, held `{held(cell)}`"
+        head = f"**✗ invalid**{'' if cell.certified else ' (not certified)'}, held `{strongest}`"
     elif cell.outcome == "unknown":
-        head = f"? unknown, held `{held(cell)}`"
+        head = f"? unknown, held `{strongest}`"
     elif cell.grave:
-        head = f"? valid, but: held `{held(cell)}`"
+        head = f"? valid, but: held `{strongest}`"
     doubts = "".join(f"<br>{_in_a_cell(doubt)}" for doubt in cell.doubts)
     return f"{head}{'<br>' if seen else ''}{seen}<br>{figures(cell)}{doubts}"
 
 
 def _in_a_cell(words: str) -> str:
-    """A text that breaks no cell of a table, and is no markup."""
+    """Return a text without markup, which fits into a cell of a table."""
     plain = text(" ".join(words.split()))
     return "".join("\\" + sign if sign in "|`*_[]\\" else sign for sign in plain)
 
@@ -138,7 +138,7 @@ def _cell_html(cell: Cell | None, where: str) -> str:
         shown = f'<a class={kind} href="{link}">{word}</a>'
     seen = anomalies(cell)
     return (
-        f"<td>{shown}<small>held: {text(held(cell))}</small>"
+        f"<td>{shown}<small>held: {text(strongest_levels(cell))}</small>"
         + (f"<small>{text(seen)}</small>" if seen else "")
         + f"<small>{text(figures(cell))}</small>"
         + "".join(f"<small>{text(doubt)}</small>" for doubt in cell.doubts)

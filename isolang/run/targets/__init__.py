@@ -1,9 +1,9 @@
-"""The databases that can be tested: one file each, imported when it is asked for.
+"""Adapters of databases: one file each, imported on demand.
 
-Other packages add theirs by an entry point of the group ``isolang.targets``, whose name is what
-stands before ``:`` in the target and whose object is called with the address and the prefix of the
-tables. An adapter in a file of one's own is named by the file and its class
-(``my_adapter.py:MyDatabase``): :mod:`isolang.run.targets.from_file`.
+Other packages add adapters by an entry point of the group ``isolang.targets``: its name is the part
+of a target before ``:``, and its object is called with the address and the prefix of the tables. An
+adapter in a user's file is named by the file and its class (``my_adapter.py:MyDatabase``):
+:mod:`isolang.run.targets.from_file`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ BUILT_IN: Final = {
 
 
 def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
-    """Make the target that the user named.
+    """Return the target that the user named.
 
     Args:
-        text: a name, or a URL.
-        prefix: how the names of the tables begin that are created.
+        text: a name or a URL.
+        prefix: the beginning of the tables' names.
 
     Raises:
-        TargetError: there is no such target.
+        TargetError: the target does not exist.
     """
     address = Address.parse(text)
     make: Any
@@ -74,23 +74,23 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
 
 
 def is_foreign(target: Target) -> bool:
-    """Whether a target is tested before each run: its adapter, or its driver, is not ours."""
+    """Return whether a target's adapter, or its driver, is not part of isolang."""
     return target.name in ("exec", "sqlalchemy") or not type(target).__module__.startswith(
         "isolang.run.targets."
     )
 
 
 def level_named(target: Target, name: str) -> Level:
-    """Find a level of a target; without a name its strongest claim's, which stands first.
+    """Return a level of a target; without a name the first one, which has the strongest claim.
 
     Raises:
-        TargetError: it has no such level.
+        TargetError: the target does not have the level.
     """
     if not name:
         return target.levels[0]
-    wanted = name.lower().replace("-", " ").replace("_", " ")
+    normalized = name.lower().replace("-", " ").replace("_", " ")
     for level in target.levels:
-        if level.name == wanted:
+        if level.name == normalized:
             return level
     names = ", ".join(repr(level.name) for level in target.levels)
     raise TargetError(f"{target.name}: no such level (got {name!r}, expected one of {names})")

@@ -12,7 +12,7 @@ from isolang.run.target import Level
 
 
 class DeltaLake(TableTarget):
-    """A table."""
+    """A table in a folder."""
 
     name: ClassVar = "deltalake"
     distribution: ClassVar = "deltalake"

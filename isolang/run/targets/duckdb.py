@@ -11,7 +11,7 @@ from isolang.run.target import Level, TargetError
 
 
 class DuckDBClient(SqlClient):
-    """A cursor, which is a connection of its own."""
+    """A cursor, which is a separate connection."""
 
     def _begin(self, level: str) -> None:
         self.raw.execute("BEGIN TRANSACTION")
@@ -24,7 +24,7 @@ class DuckDBClient(SqlClient):
 
 
 class DuckDB(SqlTarget):
-    """In memory, or the file that the URL names."""
+    """A database in memory, or in the file that the URL names."""
 
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
@@ -33,12 +33,12 @@ class DuckDB(SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = DuckDBClient
     _database: Any = None
-    alone: ClassVar = True  # a file is locked by the process that has opened it
+    alone: ClassVar = True  # the process that opens a file locks it
 
     def start(self) -> None:
         duckdb = package("duckdb", self.name)
         try:
-            # One statement is not worth several threads.
+            # A statement is too short for several threads.
             path = self.address.database or ":memory:"
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:

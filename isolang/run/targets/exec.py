@@ -1,9 +1,9 @@
-"""Any program that answers requests, a JSON line each: ``exec:COMMAND``.
+"""Client programs that answer requests, one JSON line each: ``exec:COMMAND``.
 
-Each session is a process of its own; another one makes and removes the keys. The program says by
-``hello`` what it can do: whole transactions, or one step at a time. What ends without an answer, or
-has none in 30 seconds, is of unknown outcome; so is what answers something else. docs/exec.md has
-the protocol, ``isolang.run.families.request_lines`` its lines.
+Each session is a separate process; another one creates and removes the keys. The program declares
+by ``hello`` whether it runs whole transactions, or one step at a time. A transaction without a
+valid response within 30 seconds has an unknown outcome. docs/exec.md has the protocol,
+``isolang.run.families.request_lines`` its lines.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
 
-_HELLO: Final = 20.0  # seconds to say what it can do
-_MAKING: Final = 60.0  # seconds to make the keys, or to remove them
+_HELLO: Final = 20.0  # seconds for the response to hello
+_MAKING: Final = 60.0  # seconds to create or remove the keys
 _KNOWN: Final = ("range reads", "rows", "savepoints", "processes")
 _WHOLE: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
-"""What whole transactions lack."""
-_ABSENT: Final = "deleted"  # the value of a row that is not there
+"""The features that whole transactions lack."""
+_ABSENT: Final = "deleted"  # the value of a missing row
 
 
 class Hello(Struct, frozen=True, kw_only=True):
-    """What a program says of itself.
+    """The response of a program to ``hello``.
 
     Attributes:
-        name: of its database, with the version.
-        levels: each with what it claims, the default first.
-        mixes: what judges transactions of several levels; ``None`` if they cannot choose.
-        steps: whether it takes a transaction one step at a time.
-        lacks: what it cannot do.
-        problem: why it has said nothing; empty if it has.
+        name: its database, with the version.
+        levels: its levels with their claims, the default first.
+        mixes: the specification that judges transactions of several levels; ``None`` if a
+            transaction cannot choose its level.
+        steps: whether it runs a transaction one step at a time.
+        lacks: the features that it lacks.
+        problem: why the response is missing; empty if it is not.
     """
 
     name: str = ""
@@ -52,32 +53,32 @@ class Hello(Struct, frozen=True, kw_only=True):
 
 @cache
 def hello_of(command: str) -> Hello:
-    """Start a program, and ask it what it can do; what it says is remembered."""
-    talk = ClientProgram(command)
+    """Start a program, and return its response to ``hello``, which is cached."""
+    program = ClientProgram(command)
     try:
-        return _hello(talk.ask("hello", within=_HELLO))
+        return _hello(program.ask("hello", within=_HELLO))
     except (UnclearAnswer, BadAnswer, RolledBack, TargetError, OSError) as error:
         return Hello(problem=" ".join(str(error).split()))
     finally:
-        talk.close()
+        program.close()
 
 
-def _hello(said: object) -> Hello:
-    if not isinstance(said, dict) or not isinstance(said.get("name"), str):
-        raise TargetError(f'hello: expected {{"name": "…", …}} (got {ascii(said)[:80]})')
-    levels, lacks = said.get("levels", [["default", "ser"]]), said.get("lacks", [])
+def _hello(response: object) -> Hello:
+    if not isinstance(response, dict) or not isinstance(response.get("name"), str):
+        raise TargetError(f'hello: expected {{"name": "…", …}} (got {ascii(response)[:80]})')
+    levels, lacks = response.get("levels", [["default", "ser"]]), response.get("lacks", [])
     if not isinstance(levels, list) or not levels or not all(map(_is_pair, levels)):
         expected = 'expected [["NAME", "CLAIMS"], …]'
         raise TargetError(f"hello: levels: {expected} (got {ascii(levels)[:80]})")
     if not isinstance(lacks, list) or not set(lacks) <= set(_KNOWN):
         expected = ", ".join(_KNOWN)
         raise TargetError(f"hello: lacks: expected some of {expected} (got {ascii(lacks)[:80]})")
-    mixes = said.get("mixes")
+    mixes = response.get("mixes")
     if mixes is not None and not isinstance(mixes, str):
         raise TargetError(f"hello: mixes: expected a specification (got {ascii(mixes)[:80]})")
-    steps = said.get("steps") is True
+    steps = response.get("steps") is True
     return Hello(
-        name=said["name"],
+        name=response["name"],
         levels=tuple(
             Level(name=name.lower(), claims=claims, says=f"what the program does at {name}")
             for name, claims in levels
@@ -97,7 +98,7 @@ def _is_text(value: object) -> bool:
 
 
 class Exec(BaseTarget):
-    """A program."""
+    """The target of a program."""
 
     name: ClassVar = "exec"
     _admin: ClientProgram | None = None
@@ -108,17 +109,17 @@ class Exec(BaseTarget):
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """What the program says, or one level if it says nothing."""
+        """Return the levels that the program declares, or a default one."""
         return self._hello.levels
 
     @property
     def lacks(self) -> frozenset[str]:  # type: ignore[override]
-        """What the program says."""
+        """Return the features that the program declares to lack."""
         return self._hello.lacks
 
     @property
     def mixes(self) -> str | None:  # type: ignore[override]
-        """What the program says."""
+        """Return the specification of mixes that the program declares."""
         return self._hello.mixes
 
     def start(self) -> None:
@@ -147,9 +148,9 @@ class Exec(BaseTarget):
             raise TargetError(f"{self.address}: {do}: {error}") from None
 
     def connect(self) -> WholeClient | StepClient:
-        talk = ClientProgram(self.address.database)
+        program = ClientProgram(self.address.database)
         kind = StepClient if self._hello.steps else WholeClient
-        return kind(talk, self.lists)
+        return kind(program, self.lists)
 
     def statement(self, operation: str, key: str, value: object) -> str:
         return json.dumps(_request((operation, key, value), self.lists), default=str)
@@ -162,7 +163,7 @@ class Exec(BaseTarget):
 
 
 def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str, Any]:
-    """A recorded operation, as a program is asked for it."""
+    """Return the request for a recorded operation."""
     match operation:
         case ("r", key, _):
             return {"do": "read", "key": key, "list": key in lists}
@@ -180,47 +181,47 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
 
 
 class _ExecClient(BaseClient):
-    """A running program."""
+    """A client that is a running program."""
 
-    def __init__(self, talk: ClientProgram, lists: Container[str]) -> None:
-        self.talk, self.lists = talk, lists
+    def __init__(self, program: ClientProgram, lists: Container[str]) -> None:
+        self.program, self.lists = program, lists
 
     def usable(self) -> bool:
-        return self.talk.usable()
+        return self.program.usable()
 
     def close(self) -> None:
-        self.talk.close()
+        self.program.close()
 
     def bad(self, what: str) -> BadAnswer:
-        """What is no answer; what comes next may belong to this request."""
-        self.talk.ended = True
+        """Return a bad response; the program is closed, as its next one may be for this request."""
+        self.program.ended = True
         return BadAnswer(what)
 
 
 class WholeClient(_ExecClient):
-    """A program that is given whole transactions."""
+    """A program that runs whole transactions."""
 
     def transact(self, level: str, operations: Sequence[tuple[str, str, Any]]) -> list[Any]:
-        asked = [_request(one, self.lists) for one in operations]
-        results = self.talk.ask("transact", level=level, operations=asked)
-        if not isinstance(results, list) or len(results) != len(asked):
-            expected = f"{len(asked)} results"
+        requests = [_request(one, self.lists) for one in operations]
+        results = self.program.ask("transact", level=level, operations=requests)
+        if not isinstance(results, list) or len(results) != len(requests):
+            expected = f"{len(requests)} results"
             raise self.bad(f"transact: expected {expected} (got {ascii(results)[:80]})")
         return [_value(one) for one in results]
 
 
-def _value(said: Any) -> Any:
-    return DELETED if said == _ABSENT else said
+def _value(response: Any) -> Any:
+    return DELETED if response == _ABSENT else response
 
 
 class StepClient(_ExecClient):
-    """A program that takes one step at a time."""
+    """A program that runs one step at a time."""
 
     def begin(self, level: str) -> None:
-        self.talk.ask("begin", level=level)
+        self.program.ask("begin", level=level)
 
     def read(self, key: str) -> Any:
-        return _value(self.talk.ask("read", key=key, list=key in self.lists))
+        return _value(self.program.ask("read", key=key, list=key in self.lists))
 
     def write(self, key: str, value: int) -> bool:
         return self._yes("write", key=key, value=value)
@@ -229,7 +230,7 @@ class StepClient(_ExecClient):
         return self._yes("append", key=key, value=value)
 
     def insert(self, key: str, value: int) -> None:
-        self.talk.ask("insert", key=key, value=value)
+        self.program.ask("insert", key=key, value=value)
 
     def delete(self, key: str) -> bool:
         return self._yes("delete", key=key)
@@ -241,35 +242,37 @@ class StepClient(_ExecClient):
         return self._rows("select", low, high)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        keys = self.talk.ask("change", low=low, high=high, value=value)
+        keys = self.program.ask("change", low=low, high=high, value=value)
         if not isinstance(keys, list) or not all(map(_is_text, keys)):
             raise self.bad(f"change: expected a list of keys (got {ascii(keys)[:80]})")
         return keys
 
     def savepoint(self) -> None:
-        self.talk.ask("savepoint")
+        self.program.ask("savepoint")
 
     def rollback_to_savepoint(self) -> None:
-        self.talk.ask("undo")
+        self.program.ask("undo")
 
     def commit(self) -> None:
-        self.talk.ask("commit")
+        self.program.ask("commit")
 
     def rollback(self) -> None:
-        if not self.talk.usable():
-            raise ConnectionError("the program cannot be asked to roll back")
-        self.talk.ask("rollback")
+        if not self.program.usable():
+            raise ConnectionError("the program takes no request to roll back")
+        self.program.ask("rollback")
 
     def _yes(self, do: str, **more: Any) -> bool:
-        """Whether there was a row."""
-        said = self.talk.ask(do, **more)
-        if not isinstance(said, bool):
+        """Return whether the row existed."""
+        response = self.program.ask(do, **more)
+        if not isinstance(response, bool):
             raise self.bad(f"{do}: expected true, or false where there is no row "
-                           f"(got {ascii(said)[:80]})")  # fmt: skip
-        return said
+                           f"(got {ascii(response)[:80]})")  # fmt: skip
+        return response
 
     def _rows(self, do: str, low: str | int, high: str | int) -> dict[str, Any]:
-        said: Mapping[str, Any] = self.talk.ask(do, low=low, high=high)
-        if not isinstance(said, dict):
-            raise self.bad(f"{do}: expected an object of keys and values (got {ascii(said)[:80]})")
-        return said
+        response: Mapping[str, Any] = self.program.ask(do, low=low, high=high)
+        if not isinstance(response, dict):
+            raise self.bad(
+                f"{do}: expected an object of keys and values (got {ascii(response)[:80]})"
+            )
+        return response

@@ -1,4 +1,4 @@
-"""Firebird, its engine embedded in this process: an installed library, and a file of our own."""
+"""Firebird, embedded in this process: an installed library, and a temporary file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGINS: Final = {
     "snapshot": "SNAPSHOT",
     "read committed": "READ_COMMITTED_RECORD_VERSION",
 }
-_WAIT: Final = 3  # seconds for a lock
+_WAIT: Final = 3  # seconds to wait for a lock
 _SOURCE: Final = "Firebird Language Reference, SET TRANSACTION: Isolation Level"
 
 
@@ -39,7 +39,7 @@ def _classify(error: BaseException, phase: Phase) -> Failure:
 
 
 class FirebirdClient(SqlClient):
-    """A connection."""
+    """A connection to the database."""
 
     def _begin(self, level: str) -> None:
         driver = package("firebird.driver", "firebird")
@@ -51,12 +51,12 @@ class FirebirdClient(SqlClient):
 
 
 class Firebird(SqlTarget):
-    """A database."""
+    """A database in a temporary file."""
 
     name: ClassVar = "firebird"
     levels: ClassVar = tuple(
-        Level(name=name, claims=claims, says=begin, promise=said, source=_SOURCE)
-        for name, claims, begin, said in (
+        Level(name=name, claims=claims, says=begin, promise=promise, source=_SOURCE)
+        for name, claims, begin, promise in (
             (
                 "snapshot", "si", "SET TRANSACTION SNAPSHOT",
                 "allows the transaction to see only those changes that were committed before it "
@@ -93,7 +93,9 @@ class Firebird(SqlTarget):
         for name in ("FIREBIRD_LOCK", "FIREBIRD_TMP"):
             os.environ[name] = self._folder
         driver.driver_config.server_defaults.user.value = "sysdba"
-        driver.driver_config.db_defaults.forced_writes.value = False  # if the machine loses power
+        driver.driver_config.db_defaults.forced_writes.value = (
+            False  # matters only if the machine loses power
+        )
         try:
             driver.create_database(os.path.join(self._folder, "test.fdb"), charset="UTF8").close()
         except Exception as error:

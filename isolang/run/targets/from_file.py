@@ -1,4 +1,4 @@
-"""An adapter in a file of one's own: ``my_adapter.py:MyDatabase``."""
+"""Adapters in users' files: ``my_adapter.py:MyDatabase``."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any, Final
 from isolang.errors import IsolangError, TargetError
 
 _METHODS: Final = ("setup", "connect", "classify")
-"""What every target has; a class with these is one."""
+"""Methods of every target; a class that has them is one."""
 
 
 def adapter_in(named: str) -> Any:
     """Load an adapter from a file.
 
-    The file's folder is searched for what it imports, as that of a program is.
+    The file can import modules from its folder, as a program can.
 
     Args:
         named: the file and the class, with ``:`` between.
 
     Raises:
-        TargetError: there is no such file or class, or it cannot be imported; the message has the
+        TargetError: the file or class does not exist, or cannot be imported; the message has the
             line.
     """
     file, _, name = named.rpartition(":")
@@ -41,7 +41,7 @@ def adapter_in(named: str) -> Any:
 
 
 def _module(path: Path, shown: str) -> ModuleType:
-    """Import a file, once."""
+    """Import a file, unless it has been imported already."""
     name = f"isolang_adapter_{path.stem}_{hash(path) & 0xFFFFFFFF:x}"
     if name in sys.modules:
         return sys.modules[name]
@@ -58,12 +58,12 @@ def _module(path: Path, shown: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, IsolangError):
             raise
-        raise TargetError(f"{shown}{_line(error, path)}: {_said(error)}") from None
+        raise TargetError(f"{shown}{_line(error, path)}: {_message(error)}") from None
     return module
 
 
 def _line(error: Exception, path: Path) -> str:
-    """Where in the file an error came from."""
+    """Return the line of the file that an error came from, after a colon."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     lines = [
@@ -74,13 +74,13 @@ def _line(error: Exception, path: Path) -> str:
     return f":{lines[-1]}" if lines else ""
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     what = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {what}".rstrip(": ").splitlines()[0]
 
 
 def _adapters(module: ModuleType) -> list[str]:
-    """The names of the classes of a module that look like targets."""
+    """Return the names of a module's classes that look like targets."""
     return [
         name
         for name, one in vars(module).items()

@@ -1,4 +1,4 @@
-"""MariaDB with Galera: three nodes of our own, or those of a URL, and clients on all of them."""
+"""MariaDB with Galera: three started nodes, or those of a URL, with clients on all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Galera(MariaDB):
     """A cluster."""
 
     name: ClassVar = "galera"
-    # Nodes do not tell each other what was read, so no level makes them serializable.
+    # Nodes do not send their reads to each other, so no level is serializable.
     levels: ClassVar = tuple(
         replace(level, claims="si") if level.claims == "ser" else level for level in MariaDB.levels
     )
@@ -52,7 +52,7 @@ class Galera(MariaDB):
         return f"{super().version()}, Galera {provider.partition('(')[0]}, {self.size()} nodes"
 
     def size(self) -> int:
-        """How many nodes are in step."""
+        """Return the number of nodes in step."""
         sql = "SHOW STATUS LIKE 'wsrep_cluster_size'"
         ((_, size),) = self.admin().execute(sql, ()).fetchall()
         self.admin().raw.rollback()

@@ -1,4 +1,4 @@
-"""Databases of the Java world, in this process: H2, HSQLDB and Derby, through JDBC and JPype."""
+"""Java databases in this process: H2, HSQLDB and Derby, through JDBC and JPype."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-_FOLDER: Final = "/usr/share/java"  # where Debian's packages put theirs
+_FOLDER: Final = "/usr/share/java"  # the folder of Debian's packages
 _MACHINE: Final = (
-    "-Xrs",  # Ctrl-C is ours
-    "-XX:TieredStopAtLevel=1",  # it starts sooner
+    "-Xrs",  # Ctrl-C is for isocheck
+    "-XX:TieredStopAtLevel=1",  # a faster start
     "-XX:+UseSerialGC",
     "-Xmx512m",
     "-Dderby.locks.deadlockTimeout=1",
@@ -34,7 +34,7 @@ _NAMES: Final = {
 
 
 class JdbcClient(SqlClient):
-    """A connection."""
+    """A connection to the database."""
 
     at = ""
 
@@ -56,7 +56,7 @@ class JdbcClient(SqlClient):
         return not self.raw.connection.isClosed()
 
     def close(self) -> None:
-        with suppress(Exception):  # Derby closes no connection with a transaction
+        with suppress(Exception):  # Derby closes no connection with an open transaction
             self.raw.rollback()
         super().close()
 
@@ -65,9 +65,9 @@ class Jdbc(SqlTarget):
     """A database in memory.
 
     Attributes:
-        jar: the file that has it.
-        url: of JDBC; ``{}`` is the database's name.
-        begins: what is sent before the transactions of each level.
+        jar: the file of the database.
+        url: the JDBC URL; ``{}`` is the database's name.
+        begins: the statement before the transactions of each level.
     """
 
     jar: ClassVar[str]
@@ -83,21 +83,21 @@ class Jdbc(SqlTarget):
         self._url = self.url.format(address.database or f"isocheck-{uuid4().hex}")
 
     def start(self) -> None:
-        given = self.address.options.get("jar", "")
-        jar = given or os.path.join(_FOLDER, self.jar)
+        jar_option = self.address.options.get("jar", "")
+        jar = jar_option or os.path.join(_FOLDER, self.jar)
         if not os.path.exists(jar):
             hint = f"install the package lib{self.name}-java, or give ?jar=FILE"
             raise TargetError(f"{self.name}: {jar} is not there; {hint}")
         jpype = package("jpype", "jdbc")
         package("jpype.dbapi2", "jdbc")
         if not jpype.isJVMStarted():
-            # There is one machine in a process: it gets them all.
+            # A process has one Java machine, which gets all databases.
             known = [os.path.join(_FOLDER, one.jar) for one in (H2, Hsqldb, Derby)]
             try:
                 jpype.startJVM(*_MACHINE, classpath=[jar, *known])
             except (OSError, RuntimeError) as error:
                 raise TargetError(f"{self.name}: no Java can be started ({error})") from None
-            # HSQLDB counts its latches aloud.
+            # HSQLDB prints its latch counts.
             java = jpype.JPackage("java")
             silent = java.io.PrintStream(java.io.OutputStream.nullOutputStream())
             java.lang.System.setOut(silent)
@@ -123,14 +123,14 @@ def _characteristics(level: str) -> str:
 
 
 class H2(Jdbc):
-    """H2."""
+    """H2 in memory."""
 
     name: ClassVar = "h2"
     jar: ClassVar = "h2.jar"
     url: ClassVar = "jdbc:h2:mem:{};DB_CLOSE_DELAY=-1;LOCK_TIMEOUT=3000"
     levels: ClassVar = tuple(
-        Level(name=name, claims=claims, says=_characteristics(name), promise=said, source=_H2)
-        for name, claims, said in (
+        Level(name=name, claims=claims, says=_characteristics(name), promise=promise, source=_H2)
+        for name, claims, promise in (
             ("snapshot", "si", _H2_SNAPSHOT),
             # "… doesn't ensure equivalence of concurrent and serializable execution …"
             ("serializable", "si", _H2_SNAPSHOT),
@@ -156,7 +156,7 @@ _HSQLDB_UPDATES: Final = "It works the same way as normal 2PL as far as updates 
 
 
 class HsqldbClient(JdbcClient):
-    """A connection."""
+    """A connection to the database."""
 
     def isolation(self) -> str:
         sql = (
@@ -168,7 +168,7 @@ class HsqldbClient(JdbcClient):
 
 
 class Hsqldb(Jdbc):
-    """HSQLDB, whose transaction model the name of the level begins with."""
+    """HSQLDB in memory; the names of its levels begin with the transaction model."""
 
     name: ClassVar = "hsqldb"
     client: ClassVar = HsqldbClient
@@ -179,10 +179,10 @@ class Hsqldb(Jdbc):
             name=f"{model} {level}",
             claims=claims,
             says=f"SET DATABASE TRANSACTION CONTROL {model.upper()}; {_characteristics(level)}",
-            promise=said,
+            promise=promise,
             source=_HSQLDB,
         )
-        for model, level, claims, said in (
+        for model, level, claims, promise in (
             ("mvcc", "serializable", "si", ""),
             ("mvcc", "read committed", "pl-2", ""),
             ("locks", "serializable", "sser", _HSQLDB_KEPT),
@@ -211,14 +211,16 @@ _DERBY: Final = "https://docs.oracle.com/javadb/10.6.2.1/devguide/rdevconcepts84
 
 
 class Derby(Jdbc):
-    """Derby."""
+    """Derby in memory."""
 
     name: ClassVar = "derby"
     jar: ClassVar = "derby.jar"
     url: ClassVar = "jdbc:derby:memory:{};create=true"
     levels: ClassVar = tuple(
-        Level(name=name, claims=claims, says=f"SET ISOLATION {begin}", promise=said, source=_DERBY)
-        for name, begin, claims, said in (
+        Level(
+            name=name, claims=claims, says=f"SET ISOLATION {begin}", promise=promise, source=_DERBY
+        )
+        for name, begin, claims, promise in (
             (
                 "serializable",
                 "SERIALIZABLE",

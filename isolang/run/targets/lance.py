@@ -17,7 +17,7 @@ _PROMISE: Final = (
 
 
 class Lance(TableTarget):
-    """A data set."""
+    """A data set in a folder."""
 
     name: ClassVar = "lance"
     distribution: ClassVar = "pylance"
@@ -54,8 +54,8 @@ class Lance(TableTarget):
         return LanceClient(self)
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        said = str(error)
-        refused = "concurrent" in said or "conflict" in said.lower()
+        message = str(error)
+        refused = "concurrent" in message or "conflict" in message.lower()
         return "aborted" if refused else super().classify(error, phase)
 
 

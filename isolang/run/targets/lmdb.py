@@ -50,7 +50,7 @@ class LMDBClient(EmbeddedClient):
     transaction: Any = None
 
     def waits(self) -> bool | None:
-        return None  # a writer waits for the other one
+        return None  # a writer waits for another one
 
     def begin(self, level: str) -> None:
         self.transaction = self.target.database.begin(write=True)

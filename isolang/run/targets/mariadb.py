@@ -1,4 +1,4 @@
-"""MariaDB and MySQL, through PyMySQL: a server of our own where one is installed, or a URL."""
+"""MariaDB and MySQL, through PyMySQL: a started server if one is installed, or that of a URL."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _RENEWED: Final = 0.15  # seconds
 
 
 class MariaDBClient(SqlClient):
-    """A connection."""
+    """A connection to a server."""
 
-    asked = 0.0
+    queried_at = 0.0
 
     def _begin(self, level: str) -> None:
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level.upper()}", ())
         self.execute("START TRANSACTION", ())
 
     def waits(self) -> bool | None:
-        # InnoDB renews this table only if nobody has read it for a tenth of a second.
-        if time.monotonic() - self.asked < _RENEWED:
+        # InnoDB renews this table only if no query has read it for a tenth of a second.
+        if time.monotonic() - self.queried_at < _RENEWED:
             return False
-        self.asked = time.monotonic()
+        self.queried_at = time.monotonic()
         sql = (
             "SELECT COUNT(*) FROM information_schema.innodb_trx "
             "WHERE trx_mysql_thread_id = %s AND trx_state = 'LOCK WAIT'"
@@ -43,7 +43,7 @@ class MariaDBClient(SqlClient):
 
 
 class MariaDB(Served, SqlTarget):
-    """A server."""
+    """A server with a database."""
 
     name: ClassVar = "mariadb"
     levels: ClassVar = tuple(
@@ -90,12 +90,12 @@ class MariaDB(Served, SqlTarget):
         return self._connection(database=database, user=a.user, password=a.password, **where)
 
     def connect_to(self, socket: str, database: str) -> Any:
-        """Connect to a server of our own."""
+        """Connect to a started server."""
         return self._connection(database=database, unix_socket=socket, user="root")
 
     def _connection(self, **where: Any) -> Any:
         pymysql = package("pymysql", "mariadb")
-        # Without this flag UPDATE counts a row that has the new value already as not found.
+        # Without this flag, UPDATE does not count a row that has the new value already.
         flag = pymysql.constants.CLIENT.FOUND_ROWS
         return pymysql.connect(client_flag=flag, connect_timeout=5, **where)
 

@@ -1,4 +1,4 @@
-"""A simulated database, whose levels are known: for tests, and to simulate workloads on."""
+"""The database in memory, whose levels are known: for tests and simulated workloads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isolang.run.target import Level
 
 
 class Memory(BaseTarget):
-    """The database, in this process."""
+    """A database in this process."""
 
     name: ClassVar = "memory"
     levels: ClassVar = (

@@ -1,4 +1,4 @@
-"""PostgreSQL, through psycopg 3: a server of our own, or the one of a URL."""
+"""PostgreSQL, through psycopg 3: a started server, or that of a URL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4} 
 
 
 class PostgresClient(SqlClient):
-    """A connection."""
+    """A connection to a server."""
 
     target: Postgres
     xid: object = None
@@ -35,8 +35,8 @@ class PostgresClient(SqlClient):
 
     def _begin(self, level: str) -> None:
         self.xid = self.witness = None
-        with suppress(TargetError):  # the server is down; what comes next says so
-            self.witness = self.target.admin().raw  # it was open before the transaction
+        with suppress(TargetError):  # the server is down, as the next statement will raise
+            self.witness = self.target.admin().raw  # opened before the transaction
         number = _LEVELS[level]  # psycopg sends BEGIN with it, before the first statement
         if self.raw.isolation_level != number:
             self.raw.isolation_level = number
@@ -63,7 +63,7 @@ class PostgresClient(SqlClient):
 
     def delete(self, key: str) -> bool:
         there = super().delete(key)
-        self.row_version = None  # the row that is returned is the one from before
+        self.row_version = None  # DELETE returns the row before it
         return there
 
     @property
@@ -84,14 +84,14 @@ class PostgresClient(SqlClient):
 
 
 class Postgres(Served, SqlTarget):
-    """A server."""
+    """A server with a database."""
 
     name: ClassVar = "postgres"
     levels: ClassVar = tuple(
         Level(name=name, claims=claims, says=f"BEGIN ISOLATION LEVEL {name.upper()}")
         for name, claims in zip(_LEVELS, ("pl-2", "si", "ser"), strict=True)
     )
-    # The first write of a transaction also tells its number, by which to ask for its outcome.
+    # The first write of a transaction returns its number, by which to find its outcome.
     dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off",
@@ -102,12 +102,12 @@ class Postgres(Served, SqlTarget):
     runs_as: ClassVar = "postgres"
     spoken_by: ClassVar = ("psycopg", "postgres")
 
-    ordered: ClassVar = False  # the log tells the order, afterwards
+    ordered: ClassVar = False  # the log has the order, afterwards
     log: PostgresLog | None = None
 
     def _compile(self) -> None:
         if self.tells_versions:
-            # SOUND BECAUSE: a place that holds a version gets another one of the same transaction
+            # SOUND BECAUSE: a ctid that holds a version gets another one of the same transaction
             # only after that has ended.
             self.dialect = replace(
                 self.dialect,
@@ -117,13 +117,13 @@ class Postgres(Served, SqlTarget):
         super()._compile()
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Put the order of versions into a history, as the log has it, and what others wrote."""
+        """Add the log's version order to a history, and the writes of unrecorded transactions."""
         assert self.log is not None, "the log begins with the tables"
         before = self.log.before % 2**32
         registers = f"{self.prefix}registers"
 
-        def is_initial(said: str) -> bool:
-            return 0 < (before - int(said.partition("(")[0])) % 2**32 < 2**31
+        def is_initial(version: str) -> bool:
+            return 0 < (before - int(version.partition("(")[0])) % 2**32 < 2**31
 
         def installed() -> Iterator[Installed]:
             assert self.log is not None
@@ -132,12 +132,12 @@ class Postgres(Served, SqlTarget):
                     continue
                 key = one.row.get("k") or one.old.get("k")
                 value = one.row.get("v")
-                held: Any = None if value is None else int(value)
+                number: Any = None if value is None else int(value)
                 if key is not None:
                     yield Installed(
                         transaction=one.transaction % 2**32,
                         key=key,
-                        value=DELETED if one.kind == "DELETE" else held,
+                        value=DELETED if one.kind == "DELETE" else number,
                     )
 
         found = rewrite_history(path, installed(), is_initial=is_initial)
@@ -172,7 +172,7 @@ class Postgres(Served, SqlTarget):
 
     def loaded(self) -> None:
         raw = self.admin().raw
-        raw.execute("SET synchronous_commit = on")  # the tables outlive a crash in any case
+        raw.execute("SET synchronous_commit = on")  # the tables survive a crash in any case
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
         if self.tells_versions:

@@ -1,4 +1,4 @@
-"""PostgreSQL that may have a standby: a second server, which streams the log of the first one."""
+"""PostgreSQL with an optional standby: a second server that streams the log of the first one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.run.targets.standby import WithStandby
 
 
 class StandbyClient(PostgresClient):
-    """A connection to the standby, which knows no serializable: it reads snapshots."""
+    """A connection to the standby, which reads snapshots: it does not support serializable."""
 
     def _begin(self, level: str) -> None:
         weaker = "repeatable read" if level == "serializable" else level
@@ -20,7 +20,7 @@ class StandbyClient(PostgresClient):
 
 
 class PostgresWithStandby(WithStandby, Postgres):
-    """A server, and another one beside it if ``standby`` is set before the start."""
+    """A server, and a standby if ``standby`` is set before the start."""
 
     def follow(self, server: Server) -> None:
         self.follower = Server("postgres (standby)", self.runs_as)

@@ -1,4 +1,4 @@
-"""Redis: MULTI/EXEC, with the keys that were read watched, or without."""
+"""Redis: MULTI/EXEC, with or without WATCH on the keys that were read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isolang.run.target import Level
 
 
 class Redis(KeyValueTarget):
-    """A server."""
+    """A server with a database."""
 
     name: ClassVar = "redis"
     levels: ClassVar = (
@@ -51,7 +51,7 @@ class Redis(KeyValueTarget):
 
 
 class RedisClient(BufferedClient):
-    """A connection."""
+    """A connection to a server."""
 
     raw: Commands
 
@@ -61,7 +61,7 @@ class RedisClient(BufferedClient):
     def _fetch(self, key: str) -> Any:
         name = self.target.prefix + key
         if key in self.appended:
-            raise RolledBack(f"{key}: what others append before EXEC is not known, so no read")
+            raise RolledBack(f"{key}: cannot be read, as others may append before EXEC")
         if self.watch:
             self.raw.ask(["WATCH", name])
         if key in self.target.lists:

@@ -1,4 +1,4 @@
-"""seekdb, OceanBase's embedded database: a process of its own, which speaks MySQL's protocol."""
+"""seekdb, OceanBase's embedded database: a separate process with MySQL's protocol."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 _DATABASE: Final = "isocheck"
-_LONGEST: Final = 3_000_000  # microseconds of a statement, waiting for a lock included
+_LONGEST: Final = 3_000_000  # microseconds of a statement, including lock waits
 _SOURCE: Final = "https://www.oceanbase.ai/docs/set-transaction"
 _SUPPORTED: Final = "seekdb supports the Read Committed and Repeatable Read isolation levels."
 
 
 class SeekDBClient(MariaDBClient):
-    """A connection."""
+    """A connection to the process."""
 
     waits = BaseClient.waits
 
@@ -37,13 +37,13 @@ class SeekDB(SqlTarget):
             name=name,
             claims=claims,
             says=f"SET TRANSACTION ISOLATION LEVEL {name.upper()}",
-            promise=said,
+            promise=promise,
             source=_SOURCE,
         )
-        for name, claims, said in (
+        for name, claims, promise in (
             ("repeatable read", "si", _SUPPORTED),
             ("read committed", "pl-2", _SUPPORTED),
-            ("serializable", "si", ""),  # supported are two
+            ("serializable", "si", ""),  # seekdb does not support it
         )
     )
     mixes = ""

@@ -13,7 +13,7 @@ from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
 
 _SOURCE: Final = "slatedb.uniffi.IsolationLevel"
-_BATCH: Final = 1000  # keys of a scan's answer
+_BATCH: Final = 1000  # keys of a scan's batch
 
 
 class SlateDB(EmbeddedTarget):
@@ -53,7 +53,7 @@ class SlateDB(EmbeddedTarget):
             self.call(self.database.write(batch))
 
     def call(self, made: Coroutine[Any, Any, Any]) -> Any:
-        """Run a call to its end."""
+        """Run a coroutine to its end, and return its result."""
         return asyncio.run_coroutine_threadsafe(made, self._loop).result()
 
     def connect(self) -> SlateDBClient:

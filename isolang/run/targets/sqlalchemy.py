@@ -1,8 +1,8 @@
 """Any database that SQLAlchemy has a dialect for: ``sqlalchemy:URL``.
 
 SQLAlchemy connects, sets the isolation level, and knows the types; the statements are those of all
-databases with SQL. What an error means is decided by the driver's own rules where there are some,
-else by the SQLSTATE.
+databases with SQL. The rules of the connection's driver decide what an error means, if isolang has
+them, else the SQLSTATE.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-# SQL:2023, 4.41.4, as Adya's levels; SNAPSHOT is no level of the standard.
+# SQL:2023, 4.41.4, as Adya's levels; the standard does not have SNAPSHOT.
 _CLAIMS: Final = {
     "SERIALIZABLE": "ser",
     "SNAPSHOT": "si",
@@ -42,7 +42,7 @@ class SqlAlchemyClient(SqlClient):
     at = ""
 
     def _begin(self, level: str) -> None:
-        """Begin nothing: PEP 249 has a transaction begin with its first statement."""
+        """Set the level; by PEP 249, the first statement begins the transaction."""
         if level not in (self.at, _DEFAULT):
             self.target.engine.dialect.set_isolation_level(self.raw, level.upper())
             self.at = level
@@ -61,10 +61,10 @@ class SqlAlchemyClient(SqlClient):
 
     def isolation(self) -> str:
         try:
-            said = self.target.engine.dialect.get_isolation_level(self.raw)
+            reported = self.target.engine.dialect.get_isolation_level(self.raw)
         except NotImplementedError:
             return ""
-        return str(said).lower().replace("_", " ")
+        return str(reported).lower().replace("_", " ")
 
 
 class SqlAlchemy(SqlTarget):
@@ -73,7 +73,7 @@ class SqlAlchemy(SqlTarget):
     name: ClassVar = "sqlalchemy"
     client: ClassVar = SqlAlchemyClient
     lacks: ClassVar = frozenset({"savepoints"})
-    # These are the dialect's: they are known as soon as the URL is.
+    # They depend on the URL's dialect.
     levels: tuple[Level, ...]  # type: ignore[misc]
     dialect: Dialect
     driver: Driver  # type: ignore[misc]
@@ -104,7 +104,7 @@ class SqlAlchemy(SqlTarget):
         return raw
 
     def written(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A statement and its parameters, as the driver takes them."""
+        """Return a statement and its parameters in the style of the driver."""
         style = self.engine.dialect.paramstyle
         if style in ("qmark", "format", "pyformat"):
             return (sql, values) if values else (sql,)
@@ -116,14 +116,16 @@ class SqlAlchemy(SqlTarget):
         return sql, values
 
     def is_lost(self, error: Exception, raw: Any) -> bool:
-        """Whether an error means that the connection is gone."""
+        """Return whether an error means that the connection is lost."""
         own = self.engine.dialect
         return isinstance(error, own.loaded_dbapi.Error) and own.is_disconnect(error, raw, None)
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        said = [getattr(error, name, None) for name in ("sqlstate", "pgcode")] + [*error.args[:1]]
-        state = next((x for x in said if isinstance(x, str) and _STATE.fullmatch(x)), "")
-        # SQLSTATE class 40 is "transaction rollback"; 40003: it is not known whether.
+        reported = [getattr(error, name, None) for name in ("sqlstate", "pgcode")] + [
+            *error.args[:1]
+        ]
+        state = next((x for x in reported if isinstance(x, str) and _STATE.fullmatch(x)), "")
+        # SQLSTATE class 40 is "transaction rollback", except 40003: outcome unknown.
         if phase == "commit" and state.startswith("40") and state != "40003":
             return "aborted"
         if isinstance(error, RolledBack):
@@ -141,7 +143,7 @@ _DEFAULT: Final = "default"
 
 
 def _levels(own: Any) -> list[Level]:
-    """The levels of a dialect, the strongest first."""
+    """Return the levels of a dialect, the strongest first."""
     try:
         named = set(own.get_isolation_level_values(None))
     except NotImplementedError:

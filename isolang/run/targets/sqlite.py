@@ -14,7 +14,7 @@ PATIENCE: Final = 5.0  # seconds to wait for the lock of another connection, the
 
 
 class SQLiteClient(SqlClient):
-    """A connection."""
+    """A connection to the file."""
 
     raw: sqlite3.Connection
 
@@ -23,14 +23,14 @@ class SQLiteClient(SqlClient):
             self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
 
     def rollback(self) -> None:
-        self.raw.rollback()  # also where BEGIN has failed
+        self.raw.rollback()  # also after BEGIN has failed
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self.raw.execute(sql, values)
 
 
 class SQLite(FileTarget):
-    """A file: one of our own in a temporary folder, or the one that the URL names."""
+    """A database in the file that the URL names, or in a temporary one."""
 
     name: ClassVar = "sqlite"
     levels: ClassVar = (

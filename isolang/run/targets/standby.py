@@ -1,4 +1,4 @@
-"""What databases share whose server may have a standby, which can take its place."""
+"""Targets whose server may have a standby, which can replace it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from isolang.run.servers.server import Server
 
 
 class WithStandby(Served):
-    """A server, and another one beside it if ``standby`` is set before the start."""
+    """A server, and a standby if ``standby`` is set before the start."""
 
     standby = False
     follower: Server | None = None
     link: Proxy
 
     def follow(self, server: Server) -> None:
-        """Start the follower of a server."""
+        """Start the standby of a server."""
         raise NotImplementedError
 
     def take_over(self) -> None:
-        """Make the follower a server of its own."""
+        """Make the standby the primary server."""
         raise NotImplementedError
 
     def connect_standby(self) -> Any:
-        """Open a connection to the follower."""
+        """Open a connection to the standby."""
         raise NotImplementedError
 
     def start_server(self, server: Server) -> None:

@@ -1,4 +1,4 @@
-"""Turso, the rewrite of SQLite, in this process: its transactions are concurrent on demand."""
+"""Turso, the rewrite of SQLite, in this process, with optional concurrent transactions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _classify(error: BaseException, phase: Phase) -> Failure:
 
 
 class TursoClient(SqlClient):
-    """A connection."""
+    """A connection to the file."""
 
     def _begin(self, level: str) -> None:
         self.raw.cursor().execute(_BEGIN[level])
@@ -47,7 +47,7 @@ _BEGIN = {
 
 
 class Turso(FileTarget):
-    """A file of our own in a temporary folder, or the one that the URL names."""
+    """A database in the file that the URL names, or in a temporary one."""
 
     name: ClassVar = "turso"
     levels: ClassVar = (

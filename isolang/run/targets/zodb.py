@@ -70,7 +70,7 @@ class ZODB(EmbeddedTarget):
 
 
 class ZODBClient(EmbeddedClient):
-    """A connection, with a transaction manager of its own."""
+    """A connection, with its own transaction manager."""
 
     target: ZODB
     closed = False
@@ -87,7 +87,7 @@ class ZODBClient(EmbeddedClient):
     def _row(self, key: str) -> Any:
         row = self.root["rows"][key]
         if self.level == "readcurrent":
-            row._p_activate()  # of what is not loaded yet, readCurrent notes nothing, silently
+            row._p_activate()  # readCurrent silently ignores objects that are not loaded
             self.raw.readCurrent(row)
         return row
 

@@ -1,8 +1,8 @@
-"""What clients do to find out what a database does: the workloads, by name.
+"""Workloads, by name.
 
-Each is a class with the keys that have to be there and a method that makes one transaction at a
-time, from random choices alone: it knows no database. ``docs/workloads.md`` says where each one
-comes from, what it finds, and its parameters.
+Each is a class with the keys that it needs and a method that makes one transaction at a time from
+random choices alone, independent of any database. ``docs/workloads.md`` has the origin of each,
+what it finds, and its parameters.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ NAMES: Final = tuple(_HOME)
 
 
 def workload_named(name: str, shape: Shape | None = None) -> Workload:
-    """Make a workload.
+    """Return a workload.
 
     Args:
         name: one of ``NAMES``.
-        shape: its sizes; by default its own.
+        shape: its sizes; by default the workload's own.
 
     Raises:
-        TargetError: there is no such workload.
+        TargetError: the workload does not exist.
     """
     if name not in _HOME:
         raise TargetError(f"no such workload {none_of(name, NAMES)}")

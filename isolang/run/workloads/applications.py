@@ -190,10 +190,10 @@ class Tpcc(Workload):
         has = yield Read(f"district/{district}/next")
         order = 1 if has is None else has
         yield Write(f"district/{district}/next", order + 1)
-        for item in sorted(items):  # in one order, as clients do who avoid deadlocks
-            left = yield Read(f"stock/{item}/quantity")
-            left = OPENING if left is None else left
-            yield Write(f"stock/{item}/quantity", left - 1 if left > 10 else left + 90)
+        for item in sorted(items):  # in one order, to avoid deadlocks
+            quantity = yield Read(f"stock/{item}/quantity")
+            quantity = OPENING if quantity is None else quantity
+            yield Write(f"stock/{item}/quantity", quantity - 1 if quantity > 10 else quantity + 90)
         yield Write(f"{self._order(district, order)}/customer", number)
         yield Write(f"{customer}/last_order", order)
 

@@ -1,4 +1,4 @@
-"""Small workloads that people know by what must stay true."""
+"""Small well-known workloads, each with an invariant."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from isolang.run.operation import DELETED, Abort, Operation, Program, Read, Swap
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload, numbered
 
-OPENING = 100  # the balance that an account has which nobody has written
+OPENING = 100  # the balance of an account that no transaction has written
 
 
 class LongFork(Workload):
-    """Writers of one key, readers of all keys of a group: do two readers agree on an order?"""
+    """Writers of one key, and readers of all keys of a group, which must agree on their order."""
 
     name: ClassVar = "long-fork"
     default: ClassVar = Shape(keys=20)
@@ -51,7 +51,7 @@ class Bank(Workload):
     def _transfer(self, one: str, other: str, amount: int) -> Generator[Operation, Any, None]:
         has = yield Read(one)
         gets = yield Read(other)
-        if DELETED in (has, gets):  # as a dirty read may see a row that is being updated
+        if DELETED in (has, gets):  # a dirty read may miss a row during its update
             yield Abort()
             return
         yield Write(one, (OPENING if has is None else has) - amount)
@@ -81,7 +81,7 @@ class Counter(Workload):
 
 
 class CompareAndSet(Workload):
-    """Reads, writes and comparisons of single registers that have few values."""
+    """Reads, writes and compare-and-set of single registers with few values."""
 
     name: ClassVar = "cas"
     needs: ClassVar = CONVERSATIONS

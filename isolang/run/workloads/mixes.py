@@ -1,4 +1,4 @@
-"""Mixes of reads and writes over keys that mean nothing."""
+"""Random mixes of reads and writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.run.workloads.workload import ProgramSource, Workload, chooser, num
 class ListAppend(Workload):
     """Elle's list-append: reads return the whole order of a key's writes.
 
-    After this many appends a list gives way to a fresh one, so that reads stay short.
+    After ``per_list`` appends a new list replaces it, so that reads stay short.
     """
 
     name: ClassVar = "append"
@@ -59,7 +59,7 @@ class Registers(Workload):
         return self.of(source, name, reads=source.random.random() < self.reads)
 
     def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
-        """A read or a write of a key."""
+        """Return a read or a write of a key."""
         return Read(name) if reads else Write(name, source.value())
 
 

@@ -1,4 +1,4 @@
-"""Pairs of keys: read one, write the other, with some transactions that stay open for long."""
+"""Pairs of keys: read one, write the other; some transactions stay open for long."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ class Pairs(Workload):
     """Write skew in its smallest form.
 
     A transaction reads one key of a pair and writes the other; half of them read both. Long
-    transactions keep their snapshot while thousands of others commit, which is where databases
-    begin to forget what committed transactions have read. Nine of ten short transactions write the
-    second key, nine of ten long ones the first, so that a long one seldom finds that its key was
-    written meanwhile.
+    transactions keep their snapshot while thousands of others commit; by then databases begin to
+    forget the reads of committed transactions. Nine of ten short transactions write the second key,
+    nine of ten long ones the first, so that the key of a long one is seldom written in between.
     """
 
     name: ClassVar = "pairs"
@@ -30,7 +29,7 @@ class Pairs(Workload):
     def program(self, source: ProgramSource) -> Program:
         pair = self.key(source)
         one, other = self._a[pair], self._b[pair]
-        # Of ten clients and a share of 0.4 the third, fifth, eighth and tenth.
+        # With ten clients and a share of 0.4: the third, fifth, eighth and tenth.
         long = int((source.client + 1) * self.long) > int(source.client * self.long)
         if long != (source.random.random() < 0.1):
             one, other = other, one

@@ -1,7 +1,7 @@
-"""Workloads whose reads and writes find their rows by a predicate: that the value lies in a range.
+"""Workloads whose reads and writes find their rows by a predicate: the value is in a range.
 
-Rows belong to groups: the values of group 3 lie between 3,000,000,000 and 3,999,999,999, and what
-is written is one of them that nobody else writes. So a write moves a row to another group.
+Rows belong to groups: the values of group 3 are 3,000,000,000 to 3,999,999,999, and each write uses
+a new one of them. So a write moves a row to another group.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from isolang.run.operation import (
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
-_WIDTH: Final = 1_000_000_000  # values of a group
-_ROWS: Final = 10  # of a pair of groups
+_WIDTH: Final = 1_000_000_000  # number of a group's values
+_ROWS: Final = 10  # rows of a pair of groups
 _NEEDS: Final = frozenset({"range reads", "rows", "conversations"})
 
 
 class _Groups(Workload):
-    """Pairs of groups: a row is in either group of its pair, or in none, as it is loaded."""
+    """Pairs of groups: a row is in either group of its pair, or, as loaded, in none."""
 
     needs: ClassVar = _NEEDS
     rows: ClassVar = True
@@ -44,26 +44,26 @@ class _Groups(Workload):
         ]
 
     def groups(self, source: ProgramSource) -> tuple[int, int]:
-        """The groups of a pair, either first."""
+        """Return the two groups of a pair, in random order."""
         first = 2 * (self.key(source) % self.pairs)
         return (first, first + 1) if source.random.random() < 0.5 else (first + 1, first)
 
     def row(self, source: ProgramSource, group: int) -> str:
-        """A row that belongs to the pair of a group."""
+        """Return a row that belongs to the pair of a group."""
         rows = self._rows[group // 2]
         return rows[int(source.random.random() * len(rows))]
 
     def value(self, source: ProgramSource, group: int) -> int:
-        """A value of a group that nobody else writes."""
+        """Return a value of a group that no other transaction writes."""
         return group * _WIDTH + source.value()
 
     def select(self, group: int) -> Select:
-        """Read the rows of a group."""
+        """Return the read of a group's rows."""
         return self._selects[group]
 
 
 class PairsPred(_Groups):
-    """Predicate write skew: reads a group of rows, and moves a row to the other one of its pair."""
+    """Predicate write skew: read a group of rows, and move a row to the other group of its pair."""
 
     name: ClassVar = "pairs-pred"
 
@@ -73,7 +73,7 @@ class PairsPred(_Groups):
 
 
 class BlindPred(_Groups):
-    """Vbox's BlindW-Pred: half of the transactions read by predicates, half write, many so."""
+    """Vbox's BlindW-Pred: transactions read by predicates, or write by key or predicate."""
 
     name: ClassVar = "blindw-pred"
 
@@ -94,7 +94,7 @@ class BlindPred(_Groups):
 
 
 class InsertDeletePred(_Groups):
-    """Reads a group, then deletes one of its rows or inserts one; there are none at first."""
+    """Read a group, then delete or insert one of its rows; no rows are loaded."""
 
     name: ClassVar = "insert-delete-pred"
 

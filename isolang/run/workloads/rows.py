@@ -1,4 +1,4 @@
-"""Rows that come and go."""
+"""Workloads that insert and delete rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 
 class InsertDelete(Workload):
-    """Read a row; then update or delete it, or insert it if there is none.
+    """Read a row; then update or delete it, or insert it if it does not exist.
 
-    All rows are there at the beginning. A delete is a write of the value ``deleted``, and a read
-    that finds no row returns it.
+    All rows are loaded. A delete is a write of the value ``deleted``, which a read of a missing row
+    returns.
     """
 
     name: ClassVar = "insert-delete"

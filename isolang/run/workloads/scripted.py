@@ -1,8 +1,8 @@
-"""Each anomaly by hand: a few transactions, step by step, in the order that brings it about.
+"""Scripts of anomalies: a few transactions, step by step, in the order that provokes it.
 
 After Hermitage (M. Kleppmann), the papers of H. Berenson and others (1995) and A. Fekete and others
 (2004), and bug reports: MDEV-26642 and MySQL #100328 (an update to the value that the row has),
-duckdb#17223 (a delete beside an update). Keys are ``x`` and ``y`` of each script.
+duckdb#17223 (a delete concurrent with an update). Each script has its own keys ``x`` and ``y``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from isolang.run.operation import Abort, Delete, Insert, Operation, Program, Rea
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """An interleaving.
+    """An interleaving that may provoke an anomaly.
 
     Attributes:
-        name: what it tries to bring about.
+        name: the anomaly.
         programs: the transactions, over the keys ``x`` and ``y``.
-        schedule: which transaction does its next step; the last step of each is COMMIT.
+        schedule: the transactions whose turn it is; the last step of each is COMMIT.
     """
 
     name: str
@@ -28,11 +28,11 @@ class Script(Struct, frozen=True, kw_only=True):
     schedule: tuple[int, ...]
 
     def names(self) -> tuple[str, str]:
-        """The names of its keys in the database."""
+        """Return the names of its keys in the database."""
         return f"{self.name}/x", f"{self.name}/y"
 
     def on_its_keys(self) -> tuple[Program, ...]:
-        """The transactions over its own keys."""
+        """Return the transactions over its keys in the database."""
         return tuple(tuple(self._own(one) for one in program) for program in self.programs)
 
     def _own(self, operation: Operation) -> Operation:

@@ -1,4 +1,4 @@
-"""What a workload is: keys, and transactions made from random choices."""
+"""The base class of workloads: keys, and transactions made from random choices."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class ProgramSource:
 
     Attributes:
         random: seeded by the run's seed and the client.
-        client: its number, from 0.
-        made: how many transactions it has made.
+        client: the number of the client, from 0.
+        made: the number of its transactions so far.
     """
 
     def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
-        """Begin.
+        """Seed the choices.
 
         Args:
-            seed: of the run.
+            seed: the seed of the run.
             client: the client's number.
-            values: shared by all clients: no value comes twice.
+            values: yields distinct values, for all clients.
         """
         self.random = Random(f"{seed}/{client}")
         self.client = client
@@ -38,7 +38,7 @@ class ProgramSource:
         self._values = values
 
     def value(self) -> int:
-        """A value that nobody else writes."""
+        """Return a value that no other transaction writes."""
         return next(self._values)
 
 
@@ -46,22 +46,22 @@ class Workload:
     """The base of all workloads.
 
     Attributes:
-        name: as ``--workload`` takes it.
+        name: its name on the command line.
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
-        needs: what a target must not lack.
-        rows: whether it has predicates, so that it is recorded as such that there is no row; there
-            are none at the beginning, or rows whose value is NULL.
+        needs: the features that a target must have.
+        rows: whether it has predicates, so that a missing row is recorded as such; it loads no
+            rows, or rows whose value is NULL.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     rows: ClassVar[bool] = False
     default: ClassVar[Shape] = Shape()
-    fewest: ClassVar[int] = 1  # keys
+    fewest: ClassVar[int] = 1  # the smallest number of keys
 
     def __init__(self, shape: Shape) -> None:
-        """Choose the sizes; those that the shape leaves open are the workload's own."""
+        """Choose the sizes; the workload has its own for those that are ``None`` in the shape."""
         own = self.default
         self.keys = max(self.fewest, shape.keys or own.keys or 100)
         self.operations = shape.operations or own.operations or 8
@@ -75,32 +75,32 @@ class Workload:
         self.lists: tuple[str, ...] = ()
 
     def program(self, source: ProgramSource) -> Program:
-        """Make a client's next transaction."""
+        """Return a client's next transaction."""
         raise NotImplementedError
 
     def key(self, source: ProgramSource) -> int:
-        """Choose the number of a key."""
+        """Return the number of a random key."""
         chosen = self._choose(source.random)
         if self.rotate:
             chosen += source.made // self.rotate * 7919
         return chosen % self.keys
 
     def keys_of(self, source: ProgramSource, count: int) -> list[int]:
-        """Choose this many different keys; all, if there are fewer."""
+        """Return this many different random keys, or all if there are fewer."""
         found: dict[int, None] = {}
         count = min(count, self.keys)
         for _ in range(20 * count):
             if len(found) == count:
                 return list(found)
             found[self.key(source)] = None
-        # The others are seldom chosen: the next ones, in the order of their numbers.
+        # The other keys are improbable: take the next ones, in the order of their numbers.
         last = next(reversed(found), 0)
         found |= dict.fromkeys((last + i) % self.keys for i in range(1, self.keys))
         return list(found)[:count]
 
 
 def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:
-    """A function that chooses one of 0 … size - 1."""
+    """Return a function that chooses one of 0 … size - 1 by a distribution."""
     if name == "zipfian":
         sums = list(accumulate(1 / (i + 1) ** theta for i in range(size)))
         return lambda random: min(bisect(sums, random.random() * sums[-1]), size - 1)
@@ -114,6 +114,6 @@ def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Ran
 
 
 def numbered(prefix: str, size: int) -> tuple[str, ...]:
-    """Keys of one length, so that their order as texts is that of their numbers."""
+    """Return numbered keys of equal length, so that they sort by their numbers."""
     digits = len(str(size - 1))
     return tuple(f"{prefix}{i:0{digits}}" for i in range(size))

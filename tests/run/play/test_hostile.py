@@ -412,7 +412,7 @@ def test_what_is_not_ours_is_left(capfd, tmp_path):
         connection.execute("create table isocheck_registers (k, j, v)")
     assert run_here(capfd, "run", f"sqlite:///{file}", "--clean").code == 0
     refused = run_here(capfd, "run", f"sqlite:///{file}", "--seconds", "1", "--save", str(tmp_path))
-    assert "isocheck did not make it" in refused.err
+    assert "isocheck did not create it" in refused.err
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall()
 

@@ -254,7 +254,7 @@ def test_what_was_there_before_is_said_first(tmp_path):
         with recorder.transaction("till") as t:
             t.read("item 7", 100)
             t.write("item 7", 99)
-        with pytest.raises(IsolangError, match="is said before the first transaction"):
+        with pytest.raises(IsolangError, match="must be recorded before the first transaction"):
             recorder.initially({"item 8": 100})
     verdict = isolang.check(recorder.history(), "sser")
     assert (verdict.outcome, verdict.certified) == ("valid", True)

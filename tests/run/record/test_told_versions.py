@@ -235,7 +235,7 @@ def test_a_writer_that_nobody_recorded_is_in_the_history(target, tmp_path):
 
     programs = [(Write("x", 1), Read("y")), (Read("x"), Write("x", 1)), (Read("x"),)]
     history, said = record(target, tmp_path / "h.edn", programs, between=psql)
-    assert "1 transactions of writers that were not recorded" in said[0]
+    assert "1 transactions of unrecorded writers" in said[0]
     told = stated(history)
     assert [("w", "x", 1, 2)] in told
     assert [("r", "x", 1, 2), ("w", "x", 1, 3)] in told
