@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isolang.run.play.selftest import Checked
+    from isolang.run.play.selftest import AdapterCheck
 
 
-def check_target(target: str, level: str = "", *, prefix: str = "isocheck_") -> tuple[Checked, ...]:
+def check_target(
+    target: str, level: str = "", *, prefix: str = "isocheck_"
+) -> tuple[AdapterCheck, ...]:
     """Test an adapter of a database: does what it records say what happened?
 
     ``isocheck run TARGET --selftest`` does the same on the command line.
@@ -35,7 +37,7 @@ def check_target(target: str, level: str = "", *, prefix: str = "isocheck_") -> 
     from isolang.run.targets import level_named, target_named
 
     levels = target_named(target, prefix=prefix).levels
-    found: list[Checked] = []
+    found: list[AdapterCheck] = []
     failed = []
     for name in [level] if level else [one.name for one in levels]:
         made = target_named(target, prefix=prefix)

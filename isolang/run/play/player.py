@@ -34,7 +34,7 @@ from isolang.run.play.blame import blamed, hung_process
 from isolang.run.play.child import Child
 from isolang.run.play.clients import ENDING
 from isolang.run.play.runner import Runner
-from isolang.run.play.selftest import LISTS, SECONDS, Checked, selftest_of
+from isolang.run.play.selftest import LISTS, SECONDS, AdapterCheck, selftest_of
 from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import cut_torn_line
 from isolang.run.settings import Settings
@@ -376,7 +376,7 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
     return _in_a_process(_cleaned, target, prefix, owner, seconds=seconds)
 
 
-def test_adapter(settings: Settings) -> tuple[Checked, ...]:
+def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a target, in a child process.
 
     Args:
@@ -512,7 +512,7 @@ def _owned(target: Target, owner: str) -> Target:
     return target
 
 
-def _tested(settings: Settings) -> tuple[Checked, ...]:
+def _tested(settings: Settings) -> tuple[AdapterCheck, ...]:
     runner = Runner(settings)
     target = runner.target
     target.lists = frozenset(LISTS)

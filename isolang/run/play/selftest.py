@@ -59,7 +59,7 @@ _VISIBLE: Final = 5.0  # seconds until a commit is visible to all clients
 _STEPS: Final = frozenset({"conversations"})
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class AdapterCheck(Struct, frozen=True, kw_only=True):
     """The result of one check.
 
     Attributes:
@@ -86,7 +86,7 @@ class SelfTest(Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     target: str
     level: str
-    checks: tuple[Checked, ...]
+    checks: tuple[AdapterCheck, ...]
 
 
 class Failing(Exception):  # noqa: N818 - a finding
@@ -101,7 +101,7 @@ class NotPlayed(Exception):  # noqa: N818 - no fault
     """The target lacks a feature that the check needs."""
 
 
-def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[Checked, ...]:
+def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a database at the level of a run; of a mix, at each of its levels.
 
     Args:
@@ -131,7 +131,7 @@ def selftest(
     *,
     other_levels: Sequence[Level] = (),
     only: str = "",
-) -> tuple[Checked, ...]:
+) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a database at one of its levels.
 
     Args:
@@ -158,7 +158,7 @@ def selftest(
     return tuple(found)
 
 
-def require(found: Sequence[Checked], target: Target) -> tuple[str, ...]:
+def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
     """Raise if a check failed; return the doubts, a sentence each.
 
     Raises:
@@ -174,22 +174,22 @@ def require(found: Sequence[Checked], target: Target) -> tuple[str, ...]:
     return tuple(f"self-test: {one.name}: {one.why}" for one in found if one.outcome == "doubtful")
 
 
-def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Checked:
+def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> AdapterCheck:
     try:
         check(bench)
     except Failing as failing:
-        return Checked(name=name, outcome="failed", why=str(failing))
+        return AdapterCheck(name=name, outcome="failed", why=str(failing))
     except Doubtful as doubtful:
-        return Checked(name=name, outcome="doubtful", why=str(doubtful))
+        return AdapterCheck(name=name, outcome="doubtful", why=str(doubtful))
     except NotPlayed as lacking:
-        return Checked(name=name, outcome="not played", why=str(lacking))
+        return AdapterCheck(name=name, outcome="not played", why=str(lacking))
     except Exception as error:
         reported = (
             error if isinstance(error, IsolangError) else blamed(error, bench.target) or error
         )
         what = " ".join(str(reported).split()) or type(error).__name__
-        return Checked(name=name, outcome="failed", why=what)
-    return Checked(name=name, outcome="passed")
+        return AdapterCheck(name=name, outcome="failed", why=what)
+    return AdapterCheck(name=name, outcome="passed")
 
 
 class PlayedTransaction(Struct, frozen=True):
