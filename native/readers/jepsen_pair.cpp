@@ -71,7 +71,7 @@ class Pairing {
       emit(t);
     }
     take_times();
-    if (const auto found = f_ == nullptr ? h_.contradicting_times() : std::nullopt)
+    if (const auto found = h_.contradicting_times())
       fail_line(name_, h_.txn_position[found->txn],
                 "times that contradict each other: " + found->what +
                     " (expected one operation after the other, in their order, by one clock)" +
@@ -476,7 +476,7 @@ class Pairing {
     for (const Transaction& t : transactions_)
       for (const std::int64_t number : {t.invocation, t.completion})
         by_time_ = by_time_ && (number == kNone || ops_[static_cast<std::size_t>(number)].has_time);
-    h_.two_clocks = timed_ > 0 && h_.has_time && !by_time_;
+    h_.two_clocks = timed_ > 0 && h_.has_time && (!by_time_ || (f_ != nullptr && f_->index_is_time));
     if (!by_time_) return;
     for (std::size_t t = 0; t < transactions_.size(); ++t) {
       const auto& [invocation, completion, begin, end, process] = transactions_[t];

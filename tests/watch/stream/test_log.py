@@ -144,7 +144,10 @@ def test_resumed_anywhere(seed, clock, tmp_path):
     stream.stop()
     while not stream.ended:
         batches.append(stream.next(0))
-    assert by_session(finished(batches)) == by_session(whole(path))
+    expected = whole(path)
+    if clock == "bytes":  # begins and ends are places in the log: operations have another clock
+        expected = [replace(t, times=None, commit=None) for t in expected]
+    assert by_session(finished(batches)) == by_session(expected)
     names: dict[str, int] = {}
     for batch in batches:
         for name, number in zip(batch.history.session_names, batch.sessions.tolist(), strict=True):
