@@ -105,6 +105,10 @@ DEGENERATE = [
     # Nothing that a history gives leads from T0 by the moments of operations.
     ("empty done | late | locked as c", "w(x,1) @0-9:1-2:3", "valid"),
     ("require init in late as c", "w(x,1) @0-9:1-2:3", "invalid"),
+    # Where only what aborted has times of its own, the order of lines is the clock of all.
+    ("empty late as c", "append(l,1) @@2-3 || !append(l,2) @@1-9:5-6:7", "valid"),
+    ("empty late as c", "append(l,1) @@2-3 || r(l,[]) @@0-1 || !append(l,2) @@1-9:5-6:", "invalid"),
+    ("empty late as c", "append(l,1) @@2-3 || r(l,[]) @@0-1 || ?append(l,2) @@1-:5-6:", "valid"),
     # A COMMIT of which the answer is known, of an operation whose is not.
     ("acyclic late | wr as c", "w(b,4) @4-28:4-20:28 || r(b,4) @8-12:nil:11", "invalid"),
     ("acyclic late | wr as c", "w(b,4) @4-28:4-20:11 || r(b,4) @8-12:nil:11", "valid"),

@@ -135,7 +135,8 @@ def partly_timed(history: History) -> bool:
 
 def by_lines(history: History) -> bool:
     """Whether real time is the order of lines, and what operations have is of another clock."""
-    return any(t.by_lines for t in history) and any(map(has_moments, history))
+    counted = [t for t in history if t.status != "aborted"]
+    return any(t.by_lines for t in history) and any(map(has_moments, counted))
 
 
 def without_time(history: History) -> History:
