@@ -102,6 +102,7 @@ DEGENERATE = [
     # Nothing leads to T0, so that `init` leads over no other transaction.
     ('for each k in "y": acyclic init | (ww[k] ; so ; ww[k]?) as c', "w(x,4)", "valid"),
     ("for each k: acyclic (ww[k] ; so ; ww[k]?) | (init ; so) as c", "w(x,4)", "valid"),
+    ("for each k: acyclic ww[k] | (init ; done?) as c", "w(x,4) @1-2 || w(x,5) @3-4", "valid"),
     # Nothing that a history gives leads from T0 by the moments of operations.
     ("empty done | late | locked as c", "w(x,1) @0-9:1-2:3", "valid"),
     ("require init in late as c", "w(x,1) @0-9:1-2:3", "invalid"),

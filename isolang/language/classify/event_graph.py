@@ -224,6 +224,9 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             _need_closed(language, refuse, check.expr)
         # No walk leads back to T0, which accesses every key.
         of_key = sites == "accesses"
+        # The checkers go by names: they refuse what compares moments, if behind `init` alone.
+        if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
+            raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
         base = generators(
             without(
