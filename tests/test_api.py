@@ -13,19 +13,11 @@ import isolang
 from isolang import History, Transaction
 from isolang.verdict import Unknown
 
-MODULES = [
-    "isolang",
-    "isolang.api",
-    "isolang.output.edn",
-    "isolang.output.profile",
-    "isolang.explain.names",
-    "isolang.many",
-    "isolang.testing.assertion",
-    "isolang.testing.database",
-    "isolang.simulator",
-    "isolang.simulator.generate",
-    "isolang.simulator.truth",
-]
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "isolang").rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

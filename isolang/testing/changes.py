@@ -37,7 +37,7 @@ class SeenRow(Struct, frozen=True, kw_only=True):
 def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
     """Show what was read.
 
-    >>> read_text(Seen(row={"name": "a", "balance": "100"}), ["balance"])
+    >>> read_text(SeenRow(row={"name": "a", "balance": "100"}), ["balance"])
     '{balance: 100, name: a}'
 
     Args:
@@ -52,9 +52,9 @@ def written_text(seen: SeenRow) -> str:
     """Show what was changed: the columns that differ from what the transaction had seen.
 
     >>> row, before = {"name": "a", "balance": "90"}, {"name": "a", "balance": "100"}
-    >>> written_text(Seen(row=row, before=before))
+    >>> written_text(SeenRow(row=row, before=before))
     '{balance: 100 → 90}'
-    >>> written_text(Seen(row=row, named=["balance"]))
+    >>> written_text(SeenRow(row=row, named=["balance"]))
     '{balance: 90}'
     """
     row, before, named = seen.row, seen.before, seen.named

@@ -6,7 +6,7 @@
 >>> text = b'''{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
 ... {:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
 ... '''
->>> spool = tempfile.TemporaryFile()
+>>> spool = tempfile.NamedTemporaryFile()
 >>> stream = Stream([io.BytesIO(text)], follow=False, spool=spool)
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     watch = Watch("ser", stream=stream, folder=Path(folder))
