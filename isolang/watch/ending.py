@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.verdict import NOTHING_OBSERVED, Verdict
 from isolang.watch.chain import ChainEnd
@@ -101,7 +102,13 @@ class Ending:
                 violations=self.violations,
             )
         chain = self._parts.chain
-        chain.end(ChainEnd(previous=chain.previous, outcome=outcome, note=note))
+        try:
+            chain.end(ChainEnd(previous=chain.previous, outcome=outcome, note=note))
+        except HistoryError as error:
+            if outcome == "valid":
+                raise  # only a whole chain proves it
+            notes = (self.report.note, f"the chain lacks its end: {error}")
+            self.report = structs.replace(self.report, note="; ".join(filter(None, notes)))
         self._parts.values.close()
 
     def _report_of(

@@ -93,7 +93,7 @@ def test_on_the_command_line(tmp_path, capfd):
     assert isolang.check(isolang.load_history(file), "sser").outcome == "valid"
     refused = run_here(capfd, *arguments, "--lists")
     assert refused.code == 2
-    assert "--lists does not go with --workload" in refused.err
+    assert "--lists does not apply to --workload" in refused.err
 
 
 @pytest.mark.parametrize("keys", [1, 2, 3, 4])
