@@ -185,7 +185,7 @@ def test_the_hooks_need_no_compiler(tmp_path):
         program, *command = hook["entry"].split()
         assert program == "isocheck"
         done = subprocess.run(
-            [sys.executable, "-m", "isolang.cli.main", *command, str(level)],
+            [sys.executable, "-P", "-m", "isolang.cli.main", *command, str(level)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
