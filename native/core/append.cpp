@@ -102,7 +102,7 @@ class Appending {
   const History& from_;
   std::span<const std::int32_t> sessions_;
   bool in_flight_;
-  std::vector<std::int32_t> keys_, values_;  // of `from` -> of `to`
+  std::vector<std::int32_t> keys_, values_;  // numbers of `from` -> numbers of `to`
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Histories put together: transactions of one appended to another.
+// Appends transactions of one history to another.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -7,15 +7,17 @@
 
 namespace isolang {
 
-// Appends transactions of `from`, in the order given, to `to`. `sessions`: for each session of
-// `from` its number in `to`. Status, number, place, times, group, names, operation times and predicate reads
-// come along, and initial values of the keys. Numbers of keys, values and lists are those of `to`.
+// Appends transactions of `from`, in the given order, to `to`. `sessions` maps each session of
+// `from` to a session of `to`. Each transaction keeps its status, number, place, times, group,
+// names, operation times and predicate reads, and its keys keep their initial values. Keys, values
+// and lists get the numbers of `to`.
 //
-// With `in_flight` they come as they were before their outcome was known: indeterminate, without an
-// end, and of their reads only that there were some.
+// With `in_flight`, each transaction is appended as it was before its outcome was known: it is
+// indeterminate, it has no end, and the results of its reads are unknown.
 //
-// Throws std::invalid_argument for what cannot come along: reads that name the operation they read
-// from, and times that were widened. `from` and `to` are two histories.
+// Throws std::invalid_argument for what it cannot append: operations that state versions, reads
+// that name the operation they read from, and times that were widened. `from` and `to` must be
+// different histories.
 void append(History& to, const History& from, std::span<const std::int32_t> transactions,
             std::span<const std::int32_t> sessions, bool in_flight);
 

@@ -1,4 +1,4 @@
-// Rows of bits: bit i is in word i / 64.
+// Rows of bits. Bit i is in word i / 64.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ constexpr std::size_t words_for(std::size_t bits) { return (bits + kWordBits - 1
 constexpr std::size_t word_of(std::size_t bit) { return bit / kWordBits; }
 constexpr std::uint64_t mask_of(std::size_t bit) { return std::uint64_t{1} << (bit % kWordBits); }
 
-// A row is anything that is indexed by words.
+// A row is any type that can be indexed by word.
 template <typename Row>
 constexpr bool has_bit(const Row& row, std::size_t bit) {
   return (row[word_of(bit)] & mask_of(bit)) != 0;

@@ -12,42 +12,45 @@
 
 namespace isolang {
 
-// Thrown when the time is up, with what was being done. The Python layer turns it into Unknown.
+// Thrown when the time is up, with the name of the current phase. The Python layer turns it into
+// Unknown.
 struct OutOfTime : std::runtime_error {
   explicit OutOfTime(const std::string& phase)
       : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
 };
 
-// Thrown when a search may not have more memory: its own limit, before the process meets another
-// one.
+// Thrown when a search reaches its own memory limit, before the process reaches a limit of the
+// system.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 class Budget {
  public:
-  // seconds <= 0: no deadline. `interrupted` is called about every 50 ms, on the thread that made
-  // the budget; it may throw (Ctrl-C) and look at `phase`.
+  // A budget with `seconds` <= 0 has no deadline. The budget calls `interrupted` about every 50 ms,
+  // on the thread that made the budget. The callback may throw (Ctrl-C) and may read `phase`.
   explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
       : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
     if (seconds > 0)
       deadline_ = start_ + std::chrono::duration_cast<Clock::duration>(
                                std::chrono::duration<double>(seconds));
   }
-  // For a part of the work, perhaps on another thread: it is out of time also when `stop` is set.
+  // Returns a budget for a part of the work, which may run on another thread. That budget also runs
+  // out when `stop` is set.
   Budget part(const std::atomic<bool>& stop) const {
     Budget own = *this;
     own.stop_ = &stop;
     return own;
   }
-  // Out of time also after this much work: polls, of which equal runs make equally many, whatever
-  // the machine's load. For runs of one thread; 0: no such limit.
+  // Also ends the budget after `polls` polls. Equal runs poll equally often, whatever the load of
+  // the machine. Use it for runs of one thread only; 0 sets no limit.
   void limit_work(std::int64_t polls) {
     if (polls > 0) most_calls_ = static_cast<std::uint64_t>(polls);
   }
   std::int64_t work() const { return static_cast<std::int64_t>(calls_); }
-  const char* phase = "";  // what is being done, for progress and for the reason of a timeout
-  // Cheap enough for inner loops: looks at the clock once in 1,024 calls.
+  // The current phase of the work, for progress and for the reason of a timeout.
+  const char* phase = "";
+  // Inner loops can afford this call, because it reads the clock only once in 1,024 calls.
   void poll() {
     if ((++calls_ & looked_past_) == 0) check();
   }
@@ -70,7 +73,7 @@ class Budget {
   const std::atomic<bool>* stop_ = nullptr;
   std::uint64_t calls_ = 0, most_calls_ = ~std::uint64_t{0};
   std::uint64_t looked_past_ =
-      faults::armed ? 0 : 1023;  // polls that only count, between two looks
+      faults::armed ? 0 : 1023;  // polls between two looks at the clock
 };
 
 }  // namespace isolang

@@ -1,6 +1,6 @@
-// Faults on purpose, for tests: the n-th allocation fails, or the deadline has passed at the n-th
-// poll. Compiled in always, so that what is tested is what runs; while nothing is armed it costs a
-// look at a flag.
+// Injected faults for tests: the n-th allocation fails, or the deadline has passed at the n-th
+// poll. They are always compiled in, because then the tests run the same code as users. While no
+// fault is armed, they cost one test of a flag.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -8,8 +8,9 @@
 namespace isolang::faults {
 
 inline std::atomic<bool> armed{false};
-inline std::atomic<std::int64_t> allocations{0}, polls{0};             // since armed
-inline std::atomic<std::int64_t> failing_allocation{0}, last_poll{0};  // from 1; 0: none
+inline std::atomic<std::int64_t> allocations{0}, polls{0};             // counted since `arm`
+// Counted from 1; 0 means no fault.
+inline std::atomic<std::int64_t> failing_allocation{0}, last_poll{0};
 
 inline void arm(std::int64_t allocation, std::int64_t poll) {
   allocations = polls = 0;
@@ -19,11 +20,12 @@ inline void arm(std::int64_t allocation, std::int64_t poll) {
 }
 inline void disarm() { armed = false; }
 
-// One allocation fails; those after it do not, as when a large block is asked for.
+// Returns true for exactly one allocation. The allocations after it succeed, as they often do after
+// the system refused one large block.
 inline bool fails_allocation() {
   return armed.load(std::memory_order_relaxed) && ++allocations == failing_allocation;
 }
-// A deadline that has passed stays so.
+// Returns true from poll `last_poll` on: a deadline that has passed stays in the past.
 inline bool past_deadline() {
   if (!armed.load(std::memory_order_relaxed)) return false;
   const std::int64_t number = ++polls, last = last_poll;

@@ -1,5 +1,5 @@
-// A sequence of plain records that grows where it lies. A vector that is full moves into new memory,
-// whose pages the system has to clear; a large block of the allocator is remapped instead.
+// A sequence of plain records that can grow in place. A full vector moves to new memory, whose
+// pages the system has to clear; this class lets the allocator remap a large block instead.
 #pragma once
 #include <cstddef>
 #include <cstdlib>

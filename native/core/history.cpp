@@ -9,7 +9,7 @@
 namespace isolang {
 namespace {
 
-std::size_t mix(std::uint64_t x) {  // splitmix64's finaliser: neighbouring integers land far apart
+std::size_t mix(std::uint64_t x) {  // splitmix64's finaliser: spreads neighbouring integers
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;
@@ -29,7 +29,7 @@ std::int32_t Atoms::add(AtomKind kind, std::int64_t number) {
   return static_cast<std::int32_t>(kind_.size()) - 1;
 }
 
-// The slot that holds this number, or the empty one where it belongs.
+// Returns the slot that holds this number, or the empty slot for it.
 std::size_t Atoms::slot(AtomKind kind, std::int64_t number) const {
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t i = mix(static_cast<std::uint64_t>(number)) & mask;; i = (i + 1) & mask) {
@@ -204,7 +204,7 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
 
 std::int32_t History::statement_of(std::int64_t op) const {
   const auto after = std::ranges::upper_bound(statement_start, op);
-  // Of those that start at one operation all but the last are empty.
+  // Of the statements that start at one operation, all but the last are empty.
   const auto s = static_cast<std::int32_t>(after - statement_start.begin()) - 1;
   return s >= 0 && op < statement_end[s] ? s : -1;
 }
@@ -215,7 +215,7 @@ std::int32_t History::deleted_atom() {
 }
 
 void History::set_initial_value(std::int32_t key, std::int32_t value, bool alone) {
-  initial_value[key] = as_read(value);  // T0 that deletes a row leaves none
+  initial_value[key] = as_read(value);  // if T0 deletes a row, the row does not exist initially
   if (!alone && initial_alone.empty()) return;
   if (idx(key) >= initial_alone.size()) initial_alone.resize(idx(n_keys()), 0);
   initial_alone[key] = alone ? 1 : 0;
@@ -336,10 +336,11 @@ std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {
   return static_cast<std::int32_t>(list_start.size()) - 2;
 }
 
-// Over what a transaction did, in its order: the latest sending so far, and an answer that is earlier.
+// Goes through the operations of each transaction in program order and compares each answer with
+// the latest sending before it.
 std::optional<History::Contradiction> History::contradicting_times() const {
   if (!has_operation_times()) return std::nullopt;
-  constexpr std::int64_t kWhole = -1, kCommit = 0;  // places; those of operations are counted from 1
+  constexpr std::int64_t kWhole = -1, kCommit = 0;  // special places; operations count from 1
   const auto name = [](std::int64_t place) -> std::string {
     if (place == kWhole) return "the transaction";
     return place == kCommit ? "COMMIT" : "operation " + std::to_string(place);

@@ -1,8 +1,7 @@
-// The columnar history: what a file said, in flat arrays, nothing dropped.
+// The columnar history: everything that a file states, in flat arrays.
 //
 // Every reader fills one of these; the pre-pass, the problem builder and the certificate checkers
-// read it. Transactions are numbered 0 … n-1; the transactions of one session are in session
-// order.
+// read it. Transactions are numbered 0 … n-1, and those of one session are in session order.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -20,20 +19,20 @@ namespace isolang {
 
 enum class Status : std::uint8_t {
   committed = 0,
-  aborted = 1,  // certainly not applied
-  indeterminate = 2,    // outcome unknown (Jepsen's :info)
-  initial = 3,  // *is* the initial transaction T0: declared by the format or by the user
+  aborted = 1,  // certainly had no effect
+  indeterminate = 2,    // the outcome is unknown (Jepsen's :info)
+  initial = 3,  // the initial transaction T0 itself, declared by the format or by the user
 };
 
 enum class OpKind : std::uint8_t {
-  read = 0,       // op_value is an atom: nil, or what the register held
+  read = 0,       // op_value is an atom: nil, or the value of the register
   write = 1,      // op_value is an atom
   append = 2,     // op_value is the atom appended to a list
   read_list = 3,  // op_value is the number of a list
-  // Set-reads: op_value is the number of a list of atoms. What the version that the transaction saw
-  // of the key holds is known only so far. nil among them is the initial state.
-  read_one_of = 4,   // one of these
-  read_none_of = 5,  // none of these
+  // Set-reads: op_value is the number of a list of atoms. They state only whether the version that
+  // the transaction saw is in that list. The atom nil in the list stands for the initial state.
+  read_one_of = 4,   // the version is one of the atoms
+  read_none_of = 5,  // the version is none of the atoms
 };
 inline constexpr std::uint8_t kOpKinds = 6;
 
@@ -41,52 +40,56 @@ inline bool is_write(OpKind kind) { return kind == OpKind::write || kind == OpKi
 inline bool is_set_read(OpKind kind) {
   return kind == OpKind::read_one_of || kind == OpKind::read_none_of;
 }
-// op_value is the number of a list, if it is known.
+// Returns true if op_value, where it is known, is the number of a list.
 inline bool holds_list(OpKind kind) { return kind == OpKind::read_list || is_set_read(kind); }
 
-// Lists say by themselves which versions they are.
+// Returns true if an operation of this kind may state its version. Lists need no stated version,
+// because their elements already identify it.
 inline bool states_version(OpKind kind) { return kind == OpKind::read || kind == OpKind::write; }
 
 inline constexpr std::int32_t kNil = 0;  // the atom nil
 inline constexpr std::int32_t kUnknownValue =
-    -1;  // a read whose result is not known (constrains nothing)
+    -1;  // the result of a read that is not known; it constrains nothing
 inline constexpr std::int32_t kNoAtom = -2;
-inline constexpr std::int32_t kNoVersion = -1;  // op_version: not stated
-inline constexpr std::string_view kDeletedText = "#deleted";  // no form in EDN
+inline constexpr std::int32_t kNoVersion = -1;  // value of op_version if no version is stated
+// The text of the atom that a delete writes; EDN has no syntax for it.
+inline constexpr std::string_view kDeletedText = "#deleted";
 inline constexpr std::int32_t kJudged =
-    -1;  // statement_predicate: the recorder says which rows match
+    -1;  // value of statement_predicate: the recorder states which rows match
 inline constexpr std::uint8_t kPart = 2;
-inline constexpr std::int64_t kSourceByValue = -1;  // op_source: match values
-inline constexpr std::int64_t kSourceInitial = -2;  // op_source: the format says "from T0"
+// Value of op_source: find the source by the value.
+inline constexpr std::int64_t kSourceByValue = -1;
+// Value of op_source: the format states that the read is from T0.
+inline constexpr std::int64_t kSourceInitial = -2;
 inline constexpr std::int64_t kSourceMissing =
-    -3;  // op_source: the format names a write that is not there
+    -3;  // value of op_source: the format names a write that does not exist
 inline constexpr std::int64_t kTimeUnknownBegin = std::numeric_limits<std::int64_t>::min();
 inline constexpr std::int64_t kTimeUnknownEnd = std::numeric_limits<std::int64_t>::max();
 
 enum class AtomKind : std::uint8_t {
   nil = 0,
-  integer = 1,  // number
-  natural = 2,  // an unsigned 64-bit number >= 2^63; number is its bit pattern
-  string = 3,   // number is an index into the text pool
+  integer = 1,  // `number` is the integer
+  natural = 2,  // an unsigned integer >= 2^63; `number` is its bit pattern
+  string = 3,   // `number` is an index into the text pool
   keyword = 4,  // EDN keyword, text without the colon
   other = 5,    // any other scalar, as canonical text (true, 1.5, [1 2] …)
 };
 
-// Interned typed scalars: 1, "1" and :1 are different atoms. Atom 0 is nil.
+// A pool of typed scalars, each stored once: 1, "1" and :1 are different atoms. Atom 0 is nil.
 class Atoms {
  public:
   Atoms();
   std::int32_t nil() const { return kNil; }
   std::int32_t intern_integer(std::int64_t number);
-  std::int32_t intern_natural(std::uint64_t number);  // normalised to integer when it fits
+  std::int32_t intern_natural(std::uint64_t number);  // becomes an integer if it fits
   std::int32_t intern_text(AtomKind kind, std::string_view text);
   std::int32_t intern_from(const Atoms& other, std::int32_t atom);
   std::int32_t find_integer(std::int64_t number) const;  // -1 if absent
   std::int32_t size() const { return static_cast<std::int32_t>(kind_.size()); }
   AtomKind kind(std::int32_t atom) const { return kind_[atom]; }
   std::int64_t number(std::int32_t atom) const { return number_[atom]; }
-  std::string_view text(std::int32_t atom) const;  // string, keyword, other
-  // What it is called in a specification: its text, or its number; a keyword without the colon.
+  std::string_view text(std::int32_t atom) const;  // for a string, keyword or other atom
+  // Returns how a specification names the atom: its text, or its number; a keyword has no colon.
   std::string name(std::int32_t atom) const;
 
  private:
@@ -96,19 +99,22 @@ class Atoms {
   std::vector<AtomKind> kind_;
   std::vector<std::int64_t> number_;
   std::vector<std::string> texts_;
-  // Open addressing over integers and naturals: one probe per operation in the readers' hot loops.
+  // A hash table with open addressing for integers and naturals, because the inner loops of the
+  // readers look up an atom for each operation.
   std::vector<std::int32_t> slots_;
   std::size_t numbers_ = 0;
   std::unordered_map<std::string, std::int32_t> by_text_;
 };
 
-// The names that transactions bear, each a set of them. Sets are numbered; number 0 is the empty one.
+// The names of transactions. Each transaction has a set of names; sets are numbered, and set 0 is
+// empty.
 class Names {
  public:
-  std::vector<std::int32_t> set_of;            // of each transaction; empty if none bears a name
-  std::vector<std::int64_t> set_start{0, 0};   // sets + 1
-  std::vector<std::int32_t> set_names;         // of each set its names, ascending
-  std::vector<std::string> texts;              // of each name
+  // Per transaction, the number of its set; empty if no transaction has a name.
+  std::vector<std::int32_t> set_of;
+  std::vector<std::int64_t> set_start{0, 0};   // [sets + 1] into set_names
+  std::vector<std::int32_t> set_names;         // the names of each set, ascending
+  std::vector<std::string> texts;              // per name
 
   bool any() const { return !set_of.empty(); }
   std::int32_t sets() const { return static_cast<std::int32_t>(set_start.size()) - 1; }
@@ -116,101 +122,109 @@ class Names {
     const auto first = set_start[idx(set)], last = set_start[idx(set) + 1];
     return std::span(set_names).subspan(idx(first), idx(last - first));
   }
-  std::int32_t number_of(std::string_view text);           // of a name
-  std::int32_t set_of_names(std::vector<std::int32_t> names);  // its number
-  // The number here of a set of `other`.
+  // Returns the number of a name and adds the name if it is new.
+  std::int32_t number_of(std::string_view text);
+  std::int32_t set_of_names(std::vector<std::int32_t> names);  // returns the number of the set
+  // Adds a set of `other` and returns its number here.
   std::int32_t set_from(const Names& other, std::int32_t set);
-  // Of a transaction that is there; those behind it bear no name yet.
+  // Gives an existing transaction a set of names. Transactions after it have no name yet.
   void bear(std::int32_t txn, std::int32_t set);
   void validate(std::size_t transactions) const;
-  void renumber();  // after the columns were filled by hand
+  void renumber();  // rebuilds the look-up tables after the columns were filled directly
 
  private:
   std::unordered_map<std::string, std::int32_t> number_;
   std::map<std::vector<std::int32_t>, std::int32_t> set_number_;
 };
 
-// An end that was widened, as the begins of its own session see it: by one clock, which is this much
-// less wrong.
+// Returns an end time minus the `slack` of its session, to compare it with a widened begin of the
+// same session. Both times come from one clock, and so its error does not matter between them.
 inline std::int64_t by_own_clock(std::int64_t end, std::int64_t slack) {
   if (end == kTimeUnknownEnd) return end;
   return __builtin_sub_overflow(end, slack, &end) ? kTimeUnknownBegin : end;
 }
 
 struct History {
-  // One entry per transaction.
-  std::vector<std::int32_t> txn_session;  // dense session number, 0 …; numbered by first appearance
+  // One entry for each transaction.
+  std::vector<std::int32_t> txn_session;  // session number from 0, in order of first appearance
   std::vector<std::uint8_t> txn_status;   // Status
-  std::vector<std::int64_t> txn_begin;    // real time, any unit; kTimeUnknownBegin if not known
-  std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if not known or unfinished
+  std::vector<std::int64_t> txn_begin;    // real time in any unit; kTimeUnknownBegin if unknown
+  std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if unknown or unfinished
+  // The transaction's number in the file, or else its ordinal, from 1; shown as T<number>.
   std::vector<std::int64_t>
-      txn_number;  // what the file calls it, else its ordinal, from 1; shown as T<number>
-  std::vector<std::int64_t> txn_position;  // line (text formats, 1-based) or byte offset (binary)
-  std::vector<std::int32_t> txn_file;      // index into the list of files of this history
-  // Its group, an atom in `groups`; kNil: it is in none. Empty if all are.
+      txn_number;
+  std::vector<std::int64_t> txn_position;  // line (text formats, from 1) or byte offset (binary)
+  std::vector<std::int32_t> txn_file;      // index into the history's list of files
+  // The transaction's group, an atom of `groups`, or kNil for no group. Empty if no transaction has
+  // a group.
   std::vector<std::int32_t> txn_group;
-  Names labels;  // what its author calls a transaction
-  Names levels;  // the level that it was asked to run at: one name, or none
+  Names labels;  // names that the author of the history gave to transactions
+  Names levels;  // the level that each transaction requested: one name, or none
   std::vector<std::int64_t> op_start{
-      0};  // n + 1: operations of t are op_start[t] … op_start[t+1]-1, in program order
-  // One entry per operation.
+      0};  // n + 1: the operations of t are op_start[t] … op_start[t+1]-1, in program order
+  // One entry for each operation.
   std::vector<std::uint8_t> op_kind;  // OpKind
   std::vector<std::uint8_t>
-      op_ok;  // 0: the operation itself failed inside its transaction; ignored, but kept
-  std::vector<std::int32_t> op_key;    // dense key number: see key_atom
-  std::vector<std::int32_t> op_value;  // atom in `values`, list number, or kUnknownValue
+      op_ok;  // 0: the operation failed inside its transaction; it is ignored, but kept
+  std::vector<std::int32_t> op_key;    // key number, see key_atom
+  std::vector<std::int32_t> op_value;  // atom of `values`, number of a list, or kUnknownValue
   std::vector<std::int64_t>
-      op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or a write's number
+      op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or the number of a write
   std::vector<std::int64_t> op_position;  // line or byte offset
-  // The version that an operation on a register states to have read or written: an atom in
-  // `versions`, or kNoVersion. Empty if none states one. `name_sources` makes sources of them.
+  // The version that an operation on a register states that it read or wrote: an atom of
+  // `versions`, or kNoVersion. Empty if no operation states a version. `name_sources` turns these
+  // versions into sources.
   std::vector<std::int32_t> op_version;
-  bool versions_ordered = false;  // versions are integers, and those of a key ascend in its order
-  // Times of operations, and of the sending and the answer of COMMIT, by one clock; all four are empty
-  // if none is known.
-  // Predicate reads have times of their own, since one may have no operations; these are its
-  // operations', too.
+  // Versions are integers that ascend in the version order of each key.
+  bool versions_ordered = false;
+  // When each operation and each COMMIT was sent and answered, by one clock. All four are empty if
+  // no such time is known. A predicate read has times of its own, because it may have no
+  // operations; its operations have the same times.
   std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
   std::vector<std::int64_t> statement_sent, statement_answered;
-  bool two_clocks = false;  // that clock is not the one of txn_begin and txn_end
-  // Per session, by how much its begins and ends together were widened; empty if none was. Between
-  // two moments of one session, which has one clock, that much is to be taken off again.
+  bool two_clocks = false;  // that clock is another clock than the one of txn_begin and txn_end
+  // Per session, the sum of how much its begins and its ends were widened; empty if no time was
+  // widened. A comparison of two moments of one session, which has one clock, subtracts this sum
+  // again.
   std::vector<std::int64_t> slack;
-  // When a transaction had ended by its own session's clock, where slack is not in the unit of the
-  // times (certify/one_key.cpp); else empty.
+  // When each transaction ended by the clock of its own session, where slack is not in the unit of
+  // the times (certify/one_key.cpp); otherwise empty.
   std::vector<std::int64_t> txn_own_end;
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms
-  // Predicate reads, in the order of the operations: the rows that one returned, and the keys of which it says that
-  // no row was there, are one statement. It has no program order inside.
-  std::vector<std::int64_t> statement_start, statement_end;  // its operations; there may be none
+  // Predicate reads, in the order of the operations. The rows that a predicate read returned, and
+  // the keys for which it found no matching row, form one statement, which has no program order
+  // inside.
+  // The operations of the statement, possibly none.
+  std::vector<std::int64_t> statement_start, statement_end;
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
-  // 0: what it returned is not known; kPart: its other operations were left out, so that it is as the
-  // whole history judged it.
+  // 0: the result is unknown. kPart: other operations of the statement were left out, and so the
+  // rows count as the whole history judged them. See also kImplicit.
   std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
-  std::int32_t deleted = kNoAtom;                 // the atom in `values` that a delete writes
+  std::int32_t deleted = kNoAtom;                 // the atom of `values` that a delete writes
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
   std::vector<std::int32_t> key_atom;  // key number -> atom in `key_atoms`
   std::vector<std::int32_t>
-      initial_value;  // key number -> atom that T0 wrote; see nil_is_initial
-  // key number -> 1: that was there instead of nothing, and nil does not name it too. May be shorter.
+      initial_value;  // key number -> the atom that T0 wrote; see nil_is_initial
+  // key number -> 1 if the key has an initial value and nil does not also name that value. May be
+  // shorter than n_keys().
   std::vector<std::uint8_t> initial_alone;
   Atoms key_atoms;
   Atoms values;
   Atoms groups;
   Atoms versions;
   std::int32_t sessions = 0;
-  bool has_time = false;  // txn_begin and txn_end mean real time
+  bool has_time = false;  // txn_begin and txn_end are real times
 
   std::int32_t transactions() const { return static_cast<std::int32_t>(txn_session.size()); }
   std::int64_t operations() const { return static_cast<std::int64_t>(op_kind.size()); }
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(op_kind[idx(op)]); }
   bool has_operation_times() const { return !commit_begin.empty(); }
-  // Whether txn_begin and txn_end say something of operations and of COMMIT.
+  // Returns true if txn_begin and txn_end bound the times of the operations and of COMMIT.
   bool bounds_operations() const { return !two_clocks && (has_time || has_operation_times()); }
   bool has_groups() const { return !txn_group.empty(); }
   bool has_versions() const { return !op_version.empty(); }
@@ -219,54 +233,57 @@ struct History {
   }
   std::int32_t n_keys() const { return static_cast<std::int32_t>(key_atom.size()); }
 
-  // The predicate read that the operation is part of, or -1.
+  // Returns the predicate read that the operation belongs to, or -1.
   std::int32_t statement_of(std::int64_t op) const;
   bool in_statement(std::int64_t op) const { return statement_of(op) >= 0; }
-  // Whether nil names what T0 wrote, whatever that is.
+  // Returns true if nil names the version of T0, whatever its value is.
   bool nil_is_initial(std::int32_t key) const {
     return initial_value[key] == kNil || idx(key) >= initial_alone.size() ||
            initial_alone[key] == 0;
   }
-  // What a read calls a value: a deleted row is nil, as one that never was.
+  // Returns the value that a read reports: nil for a deleted row, as for a row that never existed.
   std::int32_t as_read(std::int32_t value) const { return value == deleted ? kNil : value; }
 
-  // --- building; readers call these in file order ---
+  // --- building: readers call these in file order ---
+  // Returns the number of the key, and adds the key if it is new.
   std::int32_t key_of(std::int32_t key_atom_id,
-                      std::int32_t initial_atom = kNil);  // dense number of a key
+                      std::int32_t initial_atom = kNil);
   std::int32_t begin_transaction(std::int32_t session, Status status, std::int64_t number,
                                  std::int64_t position, std::int32_t file = 0,
                                  std::int64_t begin = kTimeUnknownBegin,
                                  std::int64_t end = kTimeUnknownEnd);
   void add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int64_t position,
               bool ok = true,
-              std::int64_t source = kSourceByValue);  // to the transaction begun last
+              std::int64_t source = kSourceByValue);  // adds to the last transaction
   std::int32_t deleted_atom();
-  // What T0 wrote to a key; `alone`: nil does not name it, too.
+  // Sets the value that T0 wrote to a key. With `alone`, nil does not also name this value.
   void set_initial_value(std::int32_t key, std::int32_t value, bool alone = false);
-  // The operations that come now, to `end_statement`, are of one predicate read. Without a text, the
-  // recorder has judged the rows.
+  // Starts a predicate read: the next operations, up to `end_statement`, belong to it. Without a
+  // text, the recorder has judged the rows.
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }
-  void drop_statement();  // the last one; its operations stay
-  void renumber_predicates();  // after the columns were filled by hand
-  // Of an operation, a predicate read and a transaction that are there; the others' are unknown.
+  void drop_statement();  // removes the last predicate read and keeps its operations
+  void renumber_predicates();  // rebuilds the look-up table after the columns were filled directly
+  // These three set the times of an existing operation, predicate read or transaction. All other
+  // times stay unknown.
   void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
   void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);
   void set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end);
   void set_group(std::int32_t txn, std::int32_t group);
   void set_version(std::int64_t op, std::int32_t version);
-  // All begins of a session's transactions and operations so much earlier, all ends so much later.
+  // Moves all begins of a session's transactions and operations earlier, and all their ends later,
+  // by the amounts for that session.
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
-  void reserve_operations(std::size_t n);             // one allocation per column
+  void reserve_operations(std::size_t n);             // allocates each operation column once
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
-  // The first transaction with an answer that is earlier than a sending before it in the order of its
-  // operations. The moments of docs/times.md contradict each other then.
+  // Returns the first transaction in which an answer is earlier than the sending of an operation
+  // before it in program order. Such moments (docs/times.md) contradict each other.
   struct Contradiction {
     std::int32_t txn;
     std::string what;
   };
   std::optional<Contradiction> contradicting_times() const;
-  void validate() const;  // throws std::invalid_argument when the columns do not fit together
+  void validate() const;  // throws std::invalid_argument if the columns are inconsistent
 
  private:
   void make_room_for_times();

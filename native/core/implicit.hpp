@@ -1,4 +1,4 @@
-// Predicate reads whose set-reads are not all operations: those that are not hold all the same.
+// Predicate reads that leave out some set-reads as operations. These set-reads hold nevertheless.
 #pragma once
 #include <algorithm>
 
@@ -6,7 +6,8 @@
 
 namespace isolang {
 
-// History::statement_known of such a predicate read. Others that are known are 1, or kPart.
+// The value of History::statement_known for such a predicate read. Other predicate reads with known
+// results have 1 or kPart.
 inline constexpr std::uint8_t kImplicit = 3;
 
 inline bool is_implicit(const History& h) {

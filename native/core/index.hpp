@@ -1,8 +1,8 @@
-// The one cast of this code: numbers of transactions, operations, keys and nodes are signed, sizes
-// of containers are not.
+// The only cast of this code. Numbers of transactions, operations, keys and nodes are signed, but
+// sizes of containers are unsigned.
 //
-// Containers are indexed by the signed numbers as they are, for the conversion is implicit; where a
-// number meets a size in a comparison or a sum, `idx` says so.
+// A signed number indexes a container without a cast, because the conversion is implicit. Where a
+// number and a size meet in a comparison or a sum, `idx` makes the conversion visible.
 #pragma once
 #include <concepts>
 #include <cstddef>

@@ -29,8 +29,8 @@ void advise_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size
 
 void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 #if defined(__GLIBC__) && defined(M_MMAP_THRESHOLD)
-  // Blocks below the limit for mappings of their own lie in the heap, one behind the other, and are
-  // its end again when they are freed; the end is kept up to the other limit.
+  // Blocks below the mmap threshold lie in the heap, one after another. When they are freed they
+  // become the end of the heap again, which the trim threshold keeps.
   constexpr std::size_t kBlock = std::size_t{16} << 20;
   if (mallopt(M_MMAP_THRESHOLD, 2 * kBlock) == 0 || mallopt(M_TRIM_THRESHOLD, 16 * kBlock) == 0)
     return;
@@ -52,15 +52,15 @@ void trim_heap() {
 
 }  // namespace isolang
 
-// gcc says it by a macro, clang before 21 by a feature alone.
+// gcc announces the address sanitizer by a macro, but clang before 21 only by a feature.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1
 #endif
 #endif
 
-// Large blocks of this library, wherever they are allocated: columns, edges, clock rows. The address
-// sanitizer has its own.
+// All large blocks of this library: columns, edges, clock rows. The address sanitizer has an
+// allocator of its own.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 
 void* operator new(std::size_t bytes) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{50};
 
-// So many threads, or as many of them as can be had; joined at the end.
+// Starts `count` threads, or as many as the system allows, and joins them at the end.
 class Threads {
  public:
   template <typename Run>
@@ -44,7 +44,7 @@ std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
   std::mutex throwing;
   const auto run = [&](std::size_t worker, Budget& own) {
     try {
-      // Parts are taken in order, so that those before one that has failed are done or being done.
+      // Parts are taken in order. Thus all parts before a failed part are done or in progress.
       for (std::size_t part = next++; part < end; part = next++) {
         if (work(worker, part, own)) continue;
         std::size_t first = end;
@@ -96,7 +96,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
       }
       lock.lock();
       // mutant: stopped-way-fails, failed-way-ignored
-      if (failure && !stop[way]) fail(failure);  // else it was told to stop
+      if (failure && !stop[way]) fail(failure);  // otherwise the procedure was asked to stop
       if (!answers || way >= first) continue;
       first = way;
       for (std::size_t later = way + 1; later < ways.size(); ++later) stop[later] = true;
@@ -111,7 +111,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
     ++done;
     ended.notify_one();
   });
-  // This thread only waits, so that an interrupt is seen whatever is being done.
+  // This thread only waits, because it must notice an interrupt whatever the other threads do.
   while (done < others.count()) {
     ended.wait_for(lock, kPollInterval);
     lock.unlock();

@@ -10,19 +10,19 @@
 
 namespace isolang {
 
-// Calls work(worker, part, budget) for the parts 0 … parts - 1, in this order if there is one
-// thread. A worker (they are numbered from 0) does one part at a time, with a budget of its own;
-// worker 0 is the calling thread. Where a thread cannot be had, the others do its work.
+// Calls work(worker, part, budget) for the parts 0 … parts - 1; a single thread takes them in this
+// order. Each worker, numbered from 0, does one part at a time with its own budget. Worker 0 is the
+// calling thread. If the system refuses a thread, the other threads do its work.
 //
-// Ends early if a part returns false: all parts before the first such one are then done, and
-// perhaps some after it. Returns that part, or `parts`. What is thrown ends all threads and is
-// thrown again here.
+// Ends early if a part returns false: all parts before the first such part are then done, and
+// perhaps some parts after it. Returns the number of that part, or `parts`. An exception ends all
+// threads and is rethrown here.
 std::size_t in_parts(
     std::size_t parts, std::size_t threads, Budget& budget,
     const std::function<bool(std::size_t worker, std::size_t part, Budget& budget)>& work);
 
-// Cuts the items 0 … count - 1 into parts of at least this much weight, the last one aside: part i is
-// cuts[i] … cuts[i + 1] - 1.
+// Cuts the items 0 … count - 1 into parts that weigh at least `least` each, except perhaps the last
+// part. Part i consists of the items cuts[i] … cuts[i + 1] - 1.
 template <typename WeightOf>
 std::vector<std::size_t> cut_into_parts(std::size_t count, std::size_t least, WeightOf weight_of) {
   std::vector<std::size_t> cuts{0};
@@ -36,11 +36,11 @@ std::vector<std::size_t> cut_into_parts(std::size_t count, std::size_t least, We
   return cuts;
 }
 
-// Several ways to one answer, tried in turn, or side by side if there are threads: the first way
-// *in their order* that answers (true) counts, whichever ends sooner, so that nothing depends on
-// how many threads there are. What then runs behind it is told to stop: its budget has to be a part
-// of `budget` with its entry of `stop`. Returns the number of that way, or ways.size(). What is
-// thrown ends all of them and is thrown again here.
+// Tries several procedures for one answer, in turn, or in parallel if there are threads. The result
+// is the first procedure *in their order* that answers (true), whichever ends sooner, because the
+// result must not depend on the number of threads. The procedures after it are then asked to stop:
+// the budget of each must be a part of `budget` with its entry of `stop`. Returns the number of the
+// procedure that answered, or ways.size(). An exception ends all procedures and is rethrown here.
 std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
                             std::span<std::atomic<bool>> stop, std::size_t threads, Budget& budget);
 

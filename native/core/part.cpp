@@ -12,8 +12,8 @@
 namespace isolang {
 namespace {
 
-// Copies a history operation by operation; keys, values and sessions are numbered anew as they
-// come.
+// Copies a history operation by operation. Keys, values and sessions get new numbers in order of
+// appearance.
 class Copy {
  public:
   explicit Copy(const History& whole) : whole_(whole) {
@@ -62,7 +62,8 @@ class Copy {
     if (open_) part_.history.end_statement();
   }
 
-  // What is left of a predicate read is as the whole judged it: other rows are not here to be judged.
+  // A partial predicate read keeps the judgement of the whole history, because the part lacks other
+  // rows that decide which rows match.
   void follow_statement(std::int64_t operation) {
     for (; statement_ < whole_.statement_start.size() &&
            whole_.statement_end[statement_] <= operation;
@@ -120,10 +121,10 @@ class Copy {
 
   const History& whole_;
   Part part_;
-  std::size_t statement_ = 0;  // the one that the next operation may be part of
-  bool open_ = false;          // whether it has begun in the part
+  std::size_t statement_ = 0;  // the statement that the next operation may belong to
+  bool open_ = false;          // whether that statement has begun in the part
   std::unordered_map<std::int32_t, std::int32_t> keys_, values_,
-      sessions_;  // of the whole -> of the part
+      sessions_;  // numbers of the whole -> numbers of the part
 };
 
 }  // namespace
@@ -131,7 +132,7 @@ class Copy {
 Part part_of(const History& whole, std::span<const std::int64_t> operations,
              std::span<const std::int32_t> transactions) {
   Copy copy(whole);
-  auto end = whole.op_start.begin();  // of the operations of the current transaction
+  auto end = whole.op_start.begin();  // end of the current transaction's operations
   auto kept_txn = transactions.begin();
   for (const std::int64_t op : operations) {
     if (op >= *end) {

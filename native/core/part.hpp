@@ -1,4 +1,4 @@
-// A part of a history: only some operations, with the labels and places they had.
+// A part of a history: some of its operations, with their original labels and places.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,18 +10,20 @@ namespace isolang {
 
 struct Part {
   History history;
-  std::vector<std::int32_t> sessions;  // of the whole, per session of the part
+  std::vector<std::int32_t> sessions;  // per session of the part, its number in the whole history
 };
 
-// `operations` and `transactions`: ascending, each once. Transactions that keep no operation vanish,
-// unless they are among `transactions`; the others keep status, label, time and place. Initial
-// values stay those of the whole. A read whose source vanishes has a missing source. Costs as much
-// as the part is large, whatever the whole is.
+// Returns the part with these operations and transactions; both lists ascend without duplicates. A
+// transaction that keeps no operation is removed, unless it is in `transactions`. The remaining
+// transactions keep status, label, time and place, and keys keep their initial values. A read whose
+// source is removed gets a missing source. The cost depends on the size of the part, not on that of
+// the whole history.
 Part part_of(const History& whole, std::span<const std::int64_t> operations,
              std::span<const std::int32_t> transactions);
 
-// Session and key become one session: what it orders is then on one key. Returns the session that each
-// new one was. Throws std::domain_error for a transaction on several keys.
+// Replaces each session by one session for each key, because session order then relates only
+// transactions of one key. Returns the original session of each new session. Throws
+// std::domain_error for a transaction on several keys.
 std::vector<std::int32_t> split_sessions_by_key(History& history);
 
 }  // namespace isolang

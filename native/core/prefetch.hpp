@@ -1,12 +1,13 @@
-// Fetching what will be needed soon: a look-up far away costs a hundred times a near one, but a
-// dozen of them may be under way at once if each one's address is known before it is needed.
+// Prefetching of memory that the program needs soon. A look-up in distant memory costs a hundred
+// times as much as one in a cache, but a dozen of them can run at once if their addresses are known
+// early enough.
 #pragma once
 #include <cstdint>
 
 namespace isolang {
 
-// So many things no longer fit the nearer caches. Sanitizers are to see what is done for them in
-// small histories.
+// From this many items on, the data no longer fits the nearer caches. Sanitizer builds prefetch
+// always, because they then cover this code with small histories.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr std::int32_t kPrefetchFrom = 0;
 #else
@@ -16,7 +17,8 @@ inline constexpr std::int32_t kPrefetchFrom = 1 << 16;
 template <typename T>
 void prefetch(const T* address) {
   __builtin_prefetch(address);
-  // A function that only prefetches has no effect, as GCC sees it, and its calls would be left out.
+  // GCC would drop calls of a function that only prefetches, because it sees no effect of the
+  // function.
   asm volatile("");
 }
 

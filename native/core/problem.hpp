@@ -1,7 +1,7 @@
-// The neutral problem of one history: what is known, what must be chosen. It knows no level and no
-// encoding.
+// The neutral problem of one history: its known facts and its choices. It is independent of levels
+// and encodings.
 //
-// Transactions keep their numbers from the history; T0, the initial one, is number n.
+// Transactions keep their numbers from the history; the initial transaction T0 has number n.
 #pragma once
 #include <cstdint>
 #include <ranges>
@@ -14,117 +14,131 @@
 namespace isolang {
 
 enum class Inclusion : std::uint8_t {
-  out = 0,  // aborted, declared initial, or an indeterminate transaction that nothing included can
-            // read from
-  in = 1,   // committed, T0, or an indeterminate transaction that some included one must read from
-  optional = 2,  // an indeterminate transaction: in iff an included one takes it as a source (with
-                 // `unread`: then at least)
+  // Aborted, declared initial, or an indeterminate transaction that no included transaction can
+  // read from.
+  out = 0,
+  // Committed, T0, or an indeterminate transaction that some included transaction must read from.
+  in = 1,
+  // An indeterminate transaction that is included if and only if an included transaction takes it
+  // as a source (with `unread`: at least then).
+  optional = 2,
 };
 
-// Intrinsic anomalies: visible without choosing anything (docs/language.md).
+// Intrinsic anomalies, which are violations under every choice (docs/language.md).
 enum class AnomalyKind : std::uint8_t {
   thin_air_read = 0,       // no transaction wrote the value
   aborted_read = 1,        // G1a: only aborted transactions (or failed operations) wrote it
-  intermediate_read = 2,   // G1b: only values that their own transaction overwrote before it ended
-  future_read = 3,         // the transaction itself writes the value, later
-  not_own_write = 4,       // a read after an own write of the key returns something else
-  not_last_own_write = 5,  // … returns an own write that a later own write had replaced
-  incompatible_order = 6,  // two list reads of a key, neither a prefix of the other
-  duplicate_element = 7,   // a list read shows one append more often than it was made
-  split_append = 8,        // G0: one transaction's elements are not contiguous in a list read
-  two_values = 9,          // the read names a version, and gives it another value than that has
-  contradicting_versions = 10,  // of what the history states of versions; the first need not be a read
+  // G1b: every transaction that wrote the value overwrote it before it ended.
+  intermediate_read = 2,
+  future_read = 3,         // the reading transaction itself writes the value later
+  not_own_write = 4,       // a read after an own write of the key returns another value
+  not_last_own_write = 5,  // a read returns an own write that a later own write had overwritten
+  incompatible_order = 6,  // two list reads of a key, neither of which is a prefix of the other
+  duplicate_element = 7,   // a list read shows an append more often than it was made
+  split_append = 8,        // G0: the elements of one transaction are not contiguous in a list read
+  two_values = 9,          // a read names a version but returns another value than that version has
+  // Stated versions contradict each other; the first operation need not be a read.
+  contradicting_versions = 10,
 };
 
 struct Anomaly {
   AnomalyKind kind;
   std::int32_t txn;        // the reader, or a writer
-  std::int64_t op;         // its read, or write
-  std::int32_t other_txn;  // the transaction it contradicts (may be the reader itself), or -1
-  std::int64_t other_op;   // the operation it contradicts, or -1
+  std::int64_t op;         // the read, or the write, of `txn`
+  std::int32_t other_txn;  // the transaction that it contradicts (possibly `txn` itself), or -1
+  std::int64_t other_op;   // the operation that it contradicts, or -1
 };
 
 struct Problem {
-  std::int32_t n = 0;  // transactions of the history; T0 is number n
+  std::int32_t n = 0;  // number of transactions in the history; T0 has number n
   std::int32_t sessions = 0;
   std::int32_t keys = 0;
   std::vector<std::uint8_t> inclusion;  // [n+1] Inclusion
-  // indeterminate transactions: incoming so and rt edges, no outgoing ones
+  // An indeterminate transaction has incoming so and rt edges and no outgoing ones.
   std::vector<std::uint8_t> unfinished;  // [n+1] 1 for indeterminate transactions
   std::vector<std::int32_t> session;     // [n+1]; -1 for T0
-  std::vector<std::int32_t> group;       // [n+1], see History::txn_group; T0 has none; may be empty
+  std::vector<std::int32_t> group;  // [n+1], see History::txn_group; T0 has no group; may be empty
   bool has_time = false;
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
-  // The moments that done, late and locked compare; all empty if the history has no times. Of each
-  // transaction: its first statement was answered, COMMIT was sent and answered; of each writer: its
-  // first write of the key was answered.
+  // The moments that done, late and locked compare; all are empty if the history has no times. For
+  // each transaction: when its first statement was answered, and when COMMIT was sent and answered.
+  // For each writer of a key: when its first write of the key was answered.
   std::vector<std::int64_t> first_answer, commit_begin, commit_end;  // [n+1]
-  std::vector<std::int64_t> write_answer;                            // as writer_txn
-  std::vector<std::int64_t> slack;  // [sessions] of their clocks, see History; empty: none
+  std::vector<std::int64_t> write_answer;                            // parallel to writer_txn
+  std::vector<std::int64_t> slack;  // [sessions], see History::slack; may be empty
 
-  // Writers, grouped by key; the first of each key is T0's. Only transactions that are in or
-  // optional.
+  // Writers, grouped by key; the first writer of each key is T0. They contain only transactions
+  // that are in or optional.
   std::vector<std::int32_t> key_start;  // [keys+1] into writer_*
   std::vector<std::int32_t> writer_txn;
-  std::vector<std::int32_t> writer_value;  // atom of the *last* write (append: of the last element)
-  std::vector<std::int64_t> writer_op;     // that operation; -1 for T0
+  // Atom of the *last* write (for appends: of the last element).
+  std::vector<std::int32_t> writer_value;
+  std::vector<std::int64_t> writer_op;     // the operation of that write; -1 for T0
 
-  // External reads of transactions that are in or optional, in transaction order; two reads of one
-  // transaction that see the same value of the same key are one (SOUND for event graphs: giving
-  // both the first one's source only removes edges). Unknown results are not here, nor reads
-  // without a candidate by an included transaction (those are anomalies). A read *by an optional*
-  // transaction without candidates is kept, empty: that one cannot be in.
+  // External reads of transactions that are in or optional, in transaction order. Two reads of one
+  // transaction that return the same value of the same key are merged. SOUND for event graphs:
+  // giving both reads the first one's source only removes edges. Reads with unknown results are
+  // left out, and so are reads without a candidate by an included transaction (those are
+  // anomalies). A read *by an optional* transaction without candidates is kept with an empty list:
+  // the transaction cannot be included.
   std::vector<std::int32_t> read_txn, read_key;
-  std::vector<std::int64_t> read_op;          // the first such operation
-  // The first operation of the statement that it is part of; empty without predicate reads.
+  std::vector<std::int64_t> read_op;          // the first of the merged operations
+  // The first operation of the statement that the read belongs to; empty without predicate reads.
   std::vector<std::int64_t> read_statement;
-  // 1 where a predicate read says that no matching row was there; empty if none does.
+  // 1 if the read is a predicate read that found no matching row for the key; empty if there is no
+  // such read.
   std::vector<std::uint8_t> read_predicate;
   bool each_read = false;  // see build_problem
-  // When its statement was sent and answered; empty unless each read is here, and there are times.
+  // When the read's statement was sent and answered; empty unless each_read is set and the history
+  // has times.
   std::vector<std::int64_t> read_sent, read_answered;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
-  std::vector<std::int32_t> candidate;        // indices into writer_*; never the reader's own write
-  // Operations that are one read with an earlier one, and which read that is.
+  std::vector<std::int32_t> candidate;  // indices into writer_*; never a write of the reader itself
+  // Operations that were merged into an earlier read, and the number of that read.
   std::vector<std::int64_t> merged_op;
   std::vector<std::int32_t> merged_into;
 
-  // The version order that list reads show: writer vo_before[i] precedes writer vo_after[i];
-  // immediate pairs of the longest prefix, then its last element before every writer of the key
-  // that no read shows. And the one that stated versions give: each committed writer that states one
-  // before the next.
+  // Two kinds of known version order: writer vo_before[i] precedes writer vo_after[i]. List reads
+  // give the immediate pairs of the longest prefix, and its last element precedes every writer of
+  // the key that no read shows. Stated versions give a pair for each committed writer that states a
+  // version and the next such writer.
   std::vector<std::int32_t> vo_before, vo_after;  // indices into writer_*
-  std::vector<std::int64_t> vo_op;                // the list read that shows it; -1: stated versions do
+  // The list read that shows the pair; -1 if stated versions give it.
+  std::vector<std::int64_t> vo_op;
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
-  // Where not empty, what the problem lacks: only that its anomalies are there can be believed.
+  // If not empty, why the problem is incomplete. Only the presence of its anomalies can then be
+  // trusted.
   std::string refusal;
-  // Optional transactions whose own reads contradict themselves: they cannot be in.
-  std::vector<std::int32_t> impossible;    // ascending; those with an empty read are here too
-  std::vector<Anomaly> impossible_reason;  // one for each: its first contradiction
+  // Optional transactions whose own reads contradict each other, and which cannot be included.
+  std::vector<std::int32_t> impossible;    // ascending; includes transactions with an empty read
+  std::vector<Anomaly> impossible_reason;  // per impossible transaction, its first contradiction
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
 
-  // Program order of two reads of a transaction; there is none inside a statement.
+  // Returns true if the first read precedes the second in program order. Reads of one statement
+  // have no program order.
   bool reads_first(std::int32_t read, std::int32_t later) const {
     // mutant: ordered-statements
     return read_op[read] < (read_statement.empty() ? read_op : read_statement)[idx(later)];
   }
 
   std::int32_t reads() const { return static_cast<std::int32_t>(read_txn.size()); }
-  // The numbers of the read's candidates: indices into `candidate` and what runs parallel to it.
+  // Returns the positions of the read's candidates in `candidate` and in arrays parallel to it.
   auto candidates(std::int32_t read) const {
     const auto r = idx(read);
     return std::views::iota(idx(candidate_start[r]), idx(candidate_start[r + 1]));
   }
 };
 
-// Throws std::domain_error, with a message for the user, for what it cannot express (a key both
-// registered and appended to; an ambiguous list element). With `unread`, no indeterminate
-// transaction is out: for specifications that one may meet with a transaction that nobody reads
+// Throws std::domain_error, with a message for the user, for histories that it cannot express (a
+// key with both register writes and appends; an ambiguous list element). With `unread`, no
+// indeterminate transaction is out. This is for specifications that a history may satisfy only if
+// it includes a transaction that no other transaction reads from. The version order then lacks what
+// only list reads of such transactions show.
 // from, and not without it. What only lists read by such a one show is then not in vo.
-//
-// With `each_read`, every external read is there, for checks that look at the order of operations in
+// With `each_read`, no reads are merged, for checks that depend on the order of operations inside a
+// transaction.
 // a transaction: no two are one.
 Problem build_problem(const History& history, bool unread = false, bool each_read = false);
 

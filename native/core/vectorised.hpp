@@ -1,10 +1,10 @@
-// Loops over arrays that are worth a second version for wider vector registers, chosen when the
-// program is loaded.
+// Compiles a loop over arrays a second time for wider vector registers. The choice between both
+// versions is made when the program is loaded.
 #pragma once
 #include <cstdint>  // and with it the macros of the C library
 
-// Not where the choice (an indirect function) is unknown to the C library, nor under sanitizers,
-// whose run time is not there yet when it is made.
+// This is off where the C library does not support that choice (an indirect function), and under
+// sanitizers, because their run-time library is not loaded yet when the choice is made.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__AVX2__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #define ISOLANG_VECTORISED [[gnu::target_clones("avx2", "default")]]

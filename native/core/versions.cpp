@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::int64_t kNone = -1, kSeveral = -2;
 
-// The writes that state one version of a key, by what became of their transactions.
+// The first writes that state one version of a key, by the outcome of their transactions.
 struct Stated {
-  std::array<std::int64_t, 3> write{kNone, kNone, kNone};  // by Rank: the first
+  std::array<std::int64_t, 3> write{kNone, kNone, kNone};  // by Rank
   bool several_indeterminate = false;
 };
 enum Rank : std::size_t { kApplied, kIndeterminate, kDead };
@@ -36,7 +36,8 @@ std::int64_t named_by(const Stated& stated) {
 void name_sources(History& h) {
   if (!h.has_versions()) return;
   std::unordered_map<std::uint64_t, Stated> stated;
-  std::vector<std::uint8_t> silent(idx(h.n_keys()), 0);  // some write that may apply states none
+  // 1 if a write of the key that may have had an effect states no version.
+  std::vector<std::uint8_t> silent(idx(h.n_keys()), 0);
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     const auto status = static_cast<Status>(h.txn_status[idx(t)]);
     for (std::int64_t op = h.op_start[idx(t)]; op < h.op_start[idx(t) + 1]; ++op) {

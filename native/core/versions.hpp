@@ -1,17 +1,17 @@
-// Versions that a history states become the sources of its reads (docs/versions.md).
+// Turns the versions that a history states into the sources of its reads (docs/versions.md).
 #pragma once
 #include "core/history.hpp"
 
 namespace isolang {
 
-// Of each read that states a version, the write that states the same one. Call it once all operations
-// are there, and again where others become initial.
+// Sets the source of each read that states a version to the write that states the same version.
+// Call it once all operations are present, and again after other transactions have become initial.
 void name_sources(History& history);
 
-// Each read that states a version is identified by its value again.
+// Makes each read that states a version be identified by its value again.
 void unname_sources(History& history);
 
-// The history as if no operation had stated a version.
+// Removes all stated versions from the history.
 void forget_versions(History& history);
 
 }  // namespace isolang

@@ -32,7 +32,7 @@ class Stopwatch {
 
 std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p,
                                                const Model& model) {
-  constexpr std::int32_t kAhead = 16;  // reads, whose writers may be anywhere
+  constexpr std::int32_t kAhead = 16;  // number of reads; their writers may be anywhere in memory
   std::vector<std::int32_t> source(h.op_kind.size(), -1);
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     if (const std::int32_t ahead = r + kAhead; ahead < p.reads() && model.source[ahead] >= 0)
@@ -49,21 +49,22 @@ namespace {
 
 constexpr std::int64_t kPresolveConflicts = 2000;
 constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
-// With the order of the history assumed, a large history is many small clusters, and the
-// alternative is hopeless.
+// If the order of the history is assumed, a large history consists of many small clusters, and the
+// alternative has no prospect.
 constexpr int kLongPresolves = 16;
-constexpr std::int64_t kPresolveConflictsEach = 10;  // per transaction
-// A search before pruning is through: this many conflicts, and another for this many transactions; for
-// each transaction, decisions, and variables in all and of the first final check, before any pass
-// and after; for each node, visits (what came to an end took 7 at most, far moves in a million
-// transactions take thousands). No search where this many candidates are open and orders must be
-// chosen for each.
+constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
+// Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
+// every kConflictEvery transactions; kDecisionsEach decisions for each transaction; and kVisitsEach
+// visits for each node (searches that ended took 7 at most, while moves over long distances in a
+// million transactions take thousands). The limits of variables are for each transaction, in total
+// and by the first final check, before any pass and after one. If orders must be chosen and more
+// than kOpenCandidates candidates are open for each transaction, no search is tried.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kVisitsEach = 10;
 constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
-// Where predicate reads are deferred, a search has many choices, each of them easy: decisions in any
-// history and for each transaction, visits for each node, variables for each transaction.
+// Limits where predicate reads are deferred, because a search then has many easy choices: decisions
+// in any history and for each transaction, visits for each node, variables for each transaction.
 constexpr std::int64_t kDeferredDecisionsEach = 100, kDeferredDecisions = 500'000,
                        kDeferredVisitsEach = 100;
 constexpr double kDeferred = 16;
@@ -74,7 +75,7 @@ std::int64_t presolve_conflicts(const Problem& problem, const Presolve& presolve
              : kPresolveConflicts;
 }
 
-// One event graph: pruned, then searched, then refuted.
+// One attempt with one event graph: it is pruned, then searched, then refuted.
 class Attempt {
  public:
   Attempt(const Problem& problem, const std::vector<Automaton>& automata,
@@ -89,28 +90,28 @@ class Attempt {
     if (options.strategy == "auto") pruner_.defer_predicate_reads();
   }
 
-  // To the end. False: that refutes the checks.
+  // Prunes to the end. Returns false if that refutes the checks.
   bool prune() {
     pruner_.take_up_predicate_reads();
     while (open_ && !pruner_.done()) advance();
     return open_;
   }
 
-  // One pass of pruning, and a search that promises to be short.
+  // Runs one pass of pruning, and a search if it is likely to be short.
   Cdcl::Result begin() {
     if (!open_ || pruner_.done()) return Cdcl::Result::gave_up;
     return search_between_passes(1, std::numeric_limits<std::int64_t>::max());
   }
 
-  // With this many conflicts for the search that comes last.
+  // Searches early, and otherwise runs a last search with at most this many conflicts.
   Cdcl::Result search(std::int64_t max_conflicts) {
     if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up)
       return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
-  // With this many turns of all searches, or else with a short one. Only a refutation that CDCL can
-  // prove counts.
+  // Searches early, and otherwise runs all searches for this many turns, or one short search if
+  // `turns` is 0. A refutation counts only if CDCL can prove it.
   Cdcl::Result try_to_decide(int turns) {
     if (const auto result = search_early(kPresolveConflicts); result != Cdcl::Result::gave_up)
       return result;
@@ -125,7 +126,7 @@ class Attempt {
                                               : Cdcl::Result::gave_up;
   }
 
-  // To the end, with whatever search gets there first.
+  // Decides the checks completely, by the search that finishes first.
   Outcome decide() {
     if (const auto result = search_early(std::numeric_limits<std::int64_t>::max());
         result != Cdcl::Result::gave_up) {
@@ -138,7 +139,7 @@ class Attempt {
   template <typename T>
   void note(const char* name, T value) {
     for (auto& [known, sum] : solution_.statistics)
-      if (known == name) {  // a second attempt: times add up, sizes are the last one's
+      if (known == name) {  // in a second attempt, times add up and sizes are replaced
         sum = known.starts_with("seconds") ? sum + static_cast<double>(value)
                                            : static_cast<double>(value);
         return;
@@ -166,10 +167,9 @@ class Attempt {
     return outcome;
   }
 
-  // What a pass of pruning leaves open is often decided sooner by a search than found by the next
-  // pass: a search that promises to be short, by what its first final check finds, has one try.
-  // Afterwards pruning is through, or the answer is known. A requested strategy lets
-  // pruning go first.
+  // Tries one search between passes of pruning, if its first final check shows that it is likely to
+  // be short. Such a search often decides what a pass leaves open sooner than the next pass does.
+  // Afterwards pruning is complete, or the answer is known. A requested strategy prunes first.
   Cdcl::Result search_early(std::int64_t max_conflicts) {
     if (options_.strategy != "auto") prune();
     const auto result =
@@ -204,7 +204,7 @@ class Attempt {
                         graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
       if (pruned && search_->rounds > 1)
-        prune();  // that was the try; what tired in its first round may have another
+        prune();  // this was the one try; a search that gave up in its first round may try again
     }
     // mutant: early-refutation
     return open_ ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
@@ -266,8 +266,8 @@ class Attempt {
 
 namespace {
 
-// What the checks are for the kinds of pairs that the history has: steps about others are left out,
-// and what is about all that there are tells nothing apart.
+// Adapts the checks to the kinds of pairs in the history. Steps about other kinds are removed, and
+// a step about all kinds that exist no longer distinguishes pairs.
 std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Automaton> automata) {
   Pairs there = 0, transactions = 0;
   const auto kinds = std::ranges::find_if(automata, [](const Automaton& m) { return m.kinds != nullptr; });
@@ -288,7 +288,7 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
       for (std::size_t i = 0; i < pairs.size(); ++i)
         if ((pairs[i] & all) != 0) {
           m.steps[r][kept] = m.steps[r][i];
-          // T0 bears no name, so a test of names stays one.
+          // T0 has no name, so a test of names stays a test.
           pairs[kept++] = (all & ~pairs[i]) == 0 && !of_names ? kAllPairs : pairs[i];
         }
       if (pairs.empty()) continue;
@@ -302,9 +302,9 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
   return automata;
 }
 
-// Where all reads are item reads, a check of components may be one of cycles.
+// If all reads are item reads, a check of components may become a check of cycles.
 std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
-  // A check of components is `acyclic` if another check forbids the cycles that it allows.
+  // A check of components becomes `acyclic` if another check forbids the cycles that it allows.
   const auto forbids = [](const Automaton& m, const Automaton::Reads& component) {
     if (m.states > 1 || !m.judges || m.of_one_key()) return false;
     for (std::size_t r = 0; r < kRelations; ++r)
@@ -347,8 +347,9 @@ void number(ProofStep& step, const std::vector<Automaton>& automata) {
   step.check = m.covered_by >= 0 && !closes ? m.covered_by : m.number;
 }
 
-// Whether statements are places, many of which were sent together with others; but not all that a
-// transaction read, as where only transactions have times.
+// Returns true if statements are places and many of them were sent together with another statement.
+// Returns false if each transaction sent all its reads together, as in histories where only
+// transactions have times.
 bool many_together(const Problem& problem, const std::vector<Automaton>& automata) {
   if (std::ranges::none_of(automata, &Automaton::by_statement)) return false;
   std::int32_t together = 0;
@@ -381,16 +382,17 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     for (const auto& checks : {as_one_total_order(problem, automata),
                                as_one_cycle(problem, automata), as_one_state(automata)})
       if (checks && stronger_has_model(*checks)) return solution;
-  // SOUND BECAUSE every walk of the checks is one where statements that were sent together are one,
-  // too: what leads to each of them leads to all, and what leads away from each, from all.
+  // SOUND BECAUSE every walk of the checks is also a walk of the graph in which statements that
+  // were sent together are one: what leads to each of them leads to all of them, and what leads
+  // away from each leads away from all.
   // ablation: no-statements-together
   if (options.presolve && !forced && many_together(problem, automata)) {
     begin(presolved, automata, {.together = true});
     if (presolved->begin() == Cdcl::Result::satisfiable) return solution;
     presolved.reset();
   }
-  // Recorded times decide most open choices, in a database that keeps to them. What
-  // one pass decides without them needs none.
+  // Recorded times decide most open choices, if the database respects them. They are not needed if
+  // one pass decides the checks without them.
   if (options.presolve && !forced && problem.has_time) {
     if (!Presolve(problem, automata, Presolve::Orders::of_the_history).any()) {
       begin(plain, automata, {});
@@ -419,9 +421,9 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       }
     }
   }
-  // Without session order, or with sessions of one transaction each, the clocks know little and the
-  // search is long; but most real histories also have a model that respects such an order almost
-  // everywhere, and looking for that one first costs little.
+  // Without session order, or with sessions of one transaction each, clocks know little and the
+  // search takes long. But most real histories also have a model that respects such an order almost
+  // everywhere, and looking for such a model first costs little.
   if (Presolve presolve(problem, automata, Presolve::Orders::of_the_history);
       presolve.any() && !forced) {
     for (int i = 0; i < (presolve.of_the_history() ? kLongPresolves : kPresolves); ++i) {

@@ -1,4 +1,4 @@
-// The engine: problem and automata in, model or refutation out.
+// The engine: it turns a problem and its automata into a model or a refutation.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,27 +15,28 @@ namespace isolang {
 
 struct Solution {
   std::optional<Model> model;
-  std::vector<ProofStep> refutation;  // if no model exists
+  std::vector<ProofStep> refutation;  // filled if no model exists
   std::vector<std::pair<std::string, double>> statistics;
 };
 
 struct SolveOptions {
   std::uint64_t seed = 0;
   std::size_t max_clock_bytes = std::size_t{1} << 29;
-  std::size_t max_search_bytes = std::size_t{1} << 30;  // about
-  std::size_t threads = 1;                              // the answer does not depend on them
-  // Look for a model of stronger checks first, where most histories have one that is found sooner.
+  std::size_t max_search_bytes = std::size_t{1} << 30;  // approximate
+  std::size_t threads = 1;  // the answer does not depend on the number of threads
+  // Whether to look first for a model of stronger checks, because most histories have such a model
+  // and it is found sooner.
   bool presolve = true;
   std::string strategy = "auto";  // one of strategies()
 };
 
-// Throws OutOfTime, OutOfMemory (of the searches), std::bad_alloc. The problem's anomalies are the
-// caller's business.
+// Throws OutOfTime, OutOfMemory (of the searches) or std::bad_alloc. The caller handles the
+// problem's anomalies.
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
                const SolveOptions& options, Budget& budget);
 
-// The model's sources per operation: the transaction that each external read takes its value from
-// (T0 is n), else -1.
+// Returns the model's source of each operation: for an external read, the transaction that it reads
+// from (T0 is n); for any other operation, -1.
 std::vector<std::int32_t> sources_by_operation(const History& history, const Problem& problem,
                                                const Model& model);
 

@@ -32,7 +32,7 @@ void AcyclicSolver::add_edge(const GuardedEdge& edge) {
   edges_.push_back(edge);
 }
 
-// At level 0: the edges that are there for good become permanent ones. False if they have a cycle.
+// Call at level 0. Makes the edges that are fixed permanent. Returns false if these have a cycle.
 bool AcyclicSolver::rebuild() {
   number_.clear();
   std::vector<std::int32_t> from, to;

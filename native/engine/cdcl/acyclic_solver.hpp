@@ -1,6 +1,7 @@
-// Clauses over literals, and edges that are present when their literal is true; the present edges must be
-// acyclic. The input that the outside encodings share: a CDCL solver with the acyclicity of one
-// graph as its theory (as MonoSAT's and clingo's). Pure logic: variables and nodes are numbers.
+// Clauses over literals, and edges that are present if their literal is true. The present edges
+// must be acyclic. The encodings for outside solvers share this input: a CDCL solver with the
+// acyclicity of one graph as its theory (as in MonoSAT and clingo). This is pure logic: variables
+// and nodes are numbers.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,7 @@ namespace isolang {
 
 class AcyclicSolver final : private Theory {
  public:
-  // Several graphs are disjoint ranges of the nodes.
+  // Several graphs can use disjoint ranges of nodes.
   AcyclicSolver(std::int32_t nodes, std::uint64_t seed)
       : sat_(*this, budget_, seed), nodes_(nodes) {}
   AcyclicSolver(const AcyclicSolver&) = delete;
@@ -23,21 +24,22 @@ class AcyclicSolver final : private Theory {
 
   struct GuardedEdge {
     std::int32_t from, to;
-    std::optional<Lit> literal;  // none: always there
+    std::optional<Lit> literal;  // an edge without a literal is always present
   };
 
   std::int32_t new_variable(bool phase, std::int32_t group = 0);  // lower groups are decided first
-  // Between two calls of solve, or before the first.
+  // Call these before the first call of solve, or between two calls.
   void add_clause(std::vector<Lit> literals);
   void add_edge(const GuardedEdge& edge);
   Cdcl::Result solve(const Budget& budget, std::int64_t max_conflicts,
                      const std::vector<Lit>& assumptions);
 
-  // Of the last `satisfiable`; false for variables made since.
+  // Returns the value in the last `satisfiable` answer; false for variables created since.
   bool model(std::int32_t variable) const {
     return idx(variable) < model_.size() && model_[variable] != 0;
   }
-  // Of the last `unsatisfiable`: assumptions that clash; empty if none is needed.
+  // For the last `unsatisfiable` answer: the assumptions that contradict each other; empty if none
+  // is needed.
   const std::vector<Lit>& core() const { return sat_.failed_assumptions; }
   const Cdcl& sat() const { return sat_; }
   std::int32_t nodes() const { return nodes_; }

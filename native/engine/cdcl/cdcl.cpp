@@ -9,10 +9,11 @@
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kRestart = 64;      // conflicts
-constexpr std::int64_t kRestartCost = 64;  // variables that are decided again, for each of them
+constexpr std::int64_t kRestart = 64;      // number of conflicts
+// One more conflict for this many variables that a restart decides again.
+constexpr std::int64_t kRestartCost = 64;
 
-// 1 1 2 1 1 2 4 …: Luby, Sinclair, Zuckerman 1993.
+// Returns the i-th term of 1 1 2 1 1 2 4 … (Luby, Sinclair, Zuckerman 1993).
 std::int64_t luby(std::int64_t i) {
   std::int64_t size = 1, power = 1;
   while (size < i + 1) {
@@ -27,8 +28,11 @@ std::int64_t luby(std::int64_t i) {
   return power;
 }
 constexpr std::int32_t kLongBackjump =
-    10;  // levels: a longer backjump takes back only the last, and a conflict farther down
-constexpr std::int32_t kGroupDistance = 16;  // only its own and later ones of groups so near
+    // levels: beyond this distance, go_back undoes only one level, or takes out the level of the
+    // conflict.
+    10;
+// take_out also removes later levels whose groups are this near.
+constexpr std::int32_t kGroupDistance = 16;
 
 }  // namespace
 
@@ -42,7 +46,7 @@ std::int32_t Cdcl::new_variable(std::int32_t group) {
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
-  activity_.push_back(static_cast<double>(random_ >> 11) * 1e-22);  // ties are broken by the seed
+  activity_.push_back(static_cast<double>(random_ >> 11) * 1e-22);  // the seed breaks ties
   heap_place_.push_back(-1);
   watches_.emplace_back();
   watches_.emplace_back();
@@ -71,8 +75,8 @@ void Cdcl::watch(ClauseId id) {
 }
 
 ClauseId Cdcl::add_clause(std::vector<Lit> literals) {
-  // Open and true literals first, so that the two watched ones are not false, or else become open
-  // first.
+  // Open and true literals come first, because the two watched literals must not be false, or must
+  // become open first.
   std::ranges::stable_sort(literals, std::greater<>(), [&](Lit l) {
     return value(l) >= 0 ? level() + 1 : level_of_[l.variable()];
   });
@@ -153,11 +157,11 @@ ClauseId Cdcl::propagate() {
     const Lit l = trail_[theory_head_++];
     if (theory_.assign(l, theory_conflict_)) continue;
     // mutant: refused-counts
-    theory_.unassign(l);  // where it stays, it is to be told again
+    theory_.unassign(l);  // it stays on the trail and must be assigned again
     --theory_head_;
     const ClauseId id = store(theory_conflict_, false, 0);
     theory_.lemma(id);
-    // Watch the two literals that will be open first when we go back: those of the highest levels.
+    // Watches the two literals that backtracking opens first: those of the highest levels.
     Lit* const c = lits(id);
     const auto size = idx(theory_conflict_.size());
     for (std::size_t slot = 0; slot < std::min<std::size_t>(2, size); ++slot)
@@ -183,8 +187,8 @@ bool Cdcl::decide() {
   return false;
 }
 
-// Each assumption has a level of its own. False: one of them cannot hold together with those before
-// it.
+// Assigns the assumptions, each at a level of its own. Returns false if one of them contradicts
+// those before it.
 bool Cdcl::assume(const std::vector<Lit>& assumptions) {
   while (idx(level()) < assumptions.size()) {
     const Lit l = assumptions[level()];
@@ -217,7 +221,7 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
       }
       go_back(conflict_level, analyze(conflict, conflict_level), assumptions.empty());
       if (conflicts >= max_conflicts || decisions >= max_decisions || full() || theory_.out_of_effort()) {
-        restart();  // so that another call can go on
+        restart();  // another call can then continue
         return Result::gave_up;
       }
       --left;
@@ -305,7 +309,7 @@ void Cdcl::heap_down(std::size_t i) {
   heap_place_[v] = static_cast<std::int32_t>(i);
 }
 
-// Going back: what of the trail is taken back, and what stays.
+// Backtracking: which parts of the trail are undone, and which stay.
 
 // Opens the first literal of the clause just learned, and asserts it.
 void Cdcl::go_back(std::int32_t conflict_level, std::int32_t back, bool chronological) {
@@ -342,13 +346,13 @@ void Cdcl::backtrack(std::int32_t target) {
   if (target == 0) in_order_ = true;
 }
 
-// Takes back a level, later ones of near groups, and what was implied with their help; see the top
+// Takes out a level, later levels of near groups, and literals implied with their help; see the top
 // of the header.
 void Cdcl::take_out(std::int32_t target) {
   const auto group = [&](std::int32_t l) { return group_[trail_[level_start_[l - 1]].variable()]; };
   const std::int32_t here = group(target);
   const std::size_t first = level_start_[target - 1], mark = theory_mark_[target - 1];
-  renumbered_.assign(idx(level()) + 1, 0);  // 0: taken back
+  renumbered_.assign(idx(level()) + 1, 0);  // 0 for levels that are taken out
   std::int32_t levels = target - 1;
   for (std::int32_t l = target; l <= level(); ++l)
     if (l > target && std::abs(group(l) - here) > kGroupDistance) {
@@ -396,7 +400,8 @@ void Cdcl::open(Lit l) {
   if (heap_place_[l.variable()] < 0) heap_insert(l.variable());
 }
 
-// The levels whose decisions come before the next one: a restart would take them again.
+// Returns the levels whose decisions come before the next one, because a restart would decide them
+// again.
 std::int32_t Cdcl::reusable_level() {
   while (!heap_.empty() && value_[heap_[0]] != 0) heap_pop();
   if (heap_.empty()) return level();
@@ -405,11 +410,10 @@ std::int32_t Cdcl::reusable_level() {
   return keep;
 }
 
-// What follows from a conflict: the clause that is learned, what it rests on, and which of those
-// learned are kept.
+// Conflict analysis: the learned clause, its antecedents, and which learned clauses are kept.
 
 // Learns the clause of the first unique implication point of the conflict level, which becomes its
-// first literal. Returns the highest level of the others.
+// first literal. Returns the highest level of the other literals.
 std::int32_t Cdcl::analyze(ClauseId conflict, std::int32_t conflict_level) {
   learnt_.assign(1, Lit{});
   std::vector<std::int32_t> used;
@@ -445,7 +449,7 @@ std::int32_t Cdcl::analyze(ClauseId conflict, std::int32_t conflict_level) {
     reason = reason_[uip.variable()];
   }
   learnt_[0] = ~uip;
-  // Drop literals that the others imply in one step.
+  // Drops literals that the other literals imply in one step.
   std::size_t keep = 1;
   for (std::size_t i = 1; i < learnt_.size(); ++i) {
     const ClauseId why = reason_[learnt_[i].variable()];
@@ -492,7 +496,7 @@ std::int32_t Cdcl::analyze(ClauseId conflict, std::int32_t conflict_level) {
   return back;
 }
 
-// The assumptions among what made this one false: every decision so far is an assumption.
+// Finds the assumptions that made this assumption false. Every decision so far is an assumption.
 void Cdcl::explain_failure(Lit assumption) {
   failed_assumptions.assign(1, assumption);
   std::vector<std::int32_t> clear{assumption.variable()};
@@ -514,7 +518,8 @@ void Cdcl::explain_failure(Lit assumption) {
   for (const std::int32_t v : clear) seen_[v] = 0;
 }
 
-// At level 0: forgets the worse half of the learned clauses. Their literals stay, for the proof.
+// Call at level 0. Deletes the worse half of the learned clauses. Their literals stay, for the
+// proof.
 void Cdcl::reduce() {
   next_reduce_ = conflicts + conflicts / 2 + 4000;
   std::vector<ClauseId> candidates;
@@ -532,8 +537,8 @@ void Cdcl::reduce() {
 }
 
 std::vector<ClauseId> Cdcl::core() const {
-  // A clause that is empty or unit at level 0 leans on the variables fixed there; a learned clause
-  // names those that its own derivation used.
+  // A clause that is empty or unit at level 0 depends on the variables fixed there. A learned
+  // clause lists those that its own derivation used.
   std::vector<std::uint8_t> needed(clauses_.size(), 0), leans(clauses_.size(), 0),
       fixed(value_.size(), 0);
   std::vector<ClauseId> work;

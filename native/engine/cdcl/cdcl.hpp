@@ -1,23 +1,23 @@
 // Conflict-driven clause learning over a theory: two watched literals, first unique implication
-// points, activities with decay, Luby restarts, learned clauses thinned out by glue. Every clause
-// keeps where it came from, so that a refutation can be trimmed to the clauses that matter.
+// points, activities with decay, Luby restarts, and deletion of learned clauses by glue. Every
+// clause keeps its antecedents, because a refutation is trimmed to the clauses that it needs.
 //
-// A backjump over many levels takes back mostly decisions that have nothing to do with the
-// conflict, and the theory has to be told them all again. So beyond some levels only the last one
-// is taken back (Nadel and Ryvchin, "Chronological backtracking", SAT 2018; Möhle and Biere,
-// "Backing backtracking", SAT 2019): the learned literal is then on the trail later than its
-// level says. What that means: a literal has the highest level of those that imply it; a conflict
-// may be one of a lower level; and going back keeps the literals of lower levels that stood later,
-// which are propagated again. Restarts keep the levels whose decisions would be taken again (van
-// der Tak, Ramos, Heule, "Reusing the assignment trail", JSAT 7, 2011).
+// A backjump over many levels mostly undoes decisions that have nothing to do with the conflict,
+// and the theory must process them all again. Beyond some number of levels, only the last level is
+// therefore undone (Nadel and Ryvchin, "Chronological backtracking", SAT 2018; Möhle and Biere,
+// "Backing backtracking", SAT 2019). The learned literal is then on the trail later than its level
+// implies. This has three consequences. A literal has the highest level of the literals that imply
+// it. A conflict may belong to a lower level. Backtracking keeps literals of lower levels that are
+// later on the trail, and propagates them again. Restarts keep the levels whose decisions would be
+// made again (van der Tak, Ramos, Heule, "Reusing the assignment trail", JSAT 7, 2011).
 //
-// After such steps a conflict may be one of a level thousands below the last. Then that level is
-// taken out of the trail: it alone, later ones of near groups (which are better decided anew, in
-// their order), and what was implied with their help. The decisions of all others stay (Ginsberg,
-// "Dynamic backtracking", JAIR 1, 1993). SOUND BECAUSE levels are only numbers: a literal that
-// stays has its reason before it, as it had, and the highest level of those that imply it. What
-// is on the trail since the first level taken out is propagated again, so that no clause is overlooked which
-// has two open literals now, or one.
+// After such steps a conflict may belong to a level thousands below the last. Then only that level
+// is taken out of the trail, with later levels of near groups (which are better decided again, in
+// their order), and literals implied with their help. The decisions of all other levels stay
+// (Ginsberg, "Dynamic backtracking", JAIR 1, 1993). SOUND BECAUSE levels are only numbers: a
+// literal that stays still has its reason before it, and the highest level of the literals that
+// imply it. Everything on the trail since the first level taken out is propagated again, because
+// otherwise a clause that now has one or two open literals could be overlooked.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -48,26 +48,26 @@ class Theory {
     consistent,
     extended,
     gives_up
-  };  // extended: variables or clauses were added, go on
+  };  // extended: variables or clauses were added, and the search continues
   virtual ~Theory() = default;
-  // `literal` became true. False on a conflict; `conflict` is then a clause whose literals are all
-  // false.
+  // Called when `literal` becomes true. Returns false on a conflict; `conflict` is then a clause
+  // whose literals are all false.
   virtual bool assign(Lit literal, std::vector<Lit>& conflict) = 0;
-  virtual std::size_t mark() const = 0;     // a point in time …
-  virtual void undo(std::size_t mark) = 0;  // … to go back to
-  virtual void unassign(Lit literal) = 0;   // called for each literal taken back after `assign`
-  // Some literals assigned since that point in time were taken back, not the last ones: they are
-  // open now. Forgets what leans on them; marks stay what they are.
+  virtual std::size_t mark() const = 0;     // a point in time for `undo`
+  virtual void undo(std::size_t mark) = 0;  // returns to that point
+  virtual void unassign(Lit literal) = 0;   // called for each literal undone after `assign`
+  // Called when some literals assigned since that point in time have become open, although later
+  // literals stay. Forgets what depends on them. Marks stay valid.
   virtual void forget_open(std::size_t mark) = 0;
   virtual void lemma(ClauseId id) = 0;  // the last conflict was stored as this clause
-  // What to decide where the variable is open: it or its negation, or another open one that comes
-  // first.
+  // Returns the literal to decide for an open variable: the variable, its negation, or another open
+  // literal that should come first.
   virtual Lit choice(std::int32_t variable) = 0;
-  virtual Answer complete() = 0;                   // every variable has a value
-  virtual std::size_t bytes() const { return 0; }  // what the lemmas hold
+  virtual Answer complete() = 0;                   // called when every variable has a value
+  virtual std::size_t bytes() const { return 0; }  // memory of the lemmas
   virtual bool out_of_effort() const {
     return false;
-  }  // it has worked more than it was worth: solve gives up
+  }  // the effort exceeds its limit: solve gives up
 };
 
 class Cdcl {
@@ -75,41 +75,42 @@ class Cdcl {
   Cdcl(Theory& theory, Budget& budget, std::uint64_t seed)
       : theory_(theory), budget_(budget), random_(seed * 2 + 1) {}
 
-  // Variables of lower groups are decided first. Where a problem is a long row of small clusters,
-  // with few clauses between distant ones, groups along the row keep a conflict from taking back
-  // the decisions about all the others.
+  // Creates a variable. Variables of lower groups are decided first. If a problem is a long row of
+  // small clusters, with few clauses between distant ones, groups along the row prevent a conflict
+  // from undoing the decisions about all other clusters.
   std::int32_t new_variable(std::int32_t group = 0);
-  // With a literal that is not false, or at level 0.
+  // The clause must have a literal that is not false, or the level must be 0.
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };
-  // Until there were `max_conflicts`, or `max_decisions`, in all; after `gave_up` it can be called
-  // again. Unsatisfiable: see core(). If that is only so under the assumptions,
-  // `failed_assumptions` has those that clash, and the clauses alone may be satisfiable.
+  // Runs until there were `max_conflicts` or `max_decisions` in total; after `gave_up` it can be
+  // called again. For an unsatisfiable result, see core(). If the result holds only under the
+  // assumptions, `failed_assumptions` has the contradicting ones, and the clauses alone may be
+  // satisfiable.
   Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {}) {
     return solve(max_conflicts, std::numeric_limits<std::int64_t>::max(), assumptions);
   }
   Result solve(std::int64_t max_conflicts, std::int64_t max_decisions,
                const std::vector<Lit>& assumptions = {});
   std::vector<Lit> failed_assumptions;
-  // Clauses, learned ones too, are kept for the proof. When they hold more than `max_bytes`, solve
-  // gives up for good.
+  // All clauses, including learned ones, are kept for the proof. If they take more than
+  // `max_bytes`, solve gives up for good.
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();
   bool full() const { return bytes() > max_bytes; }
 
-  // 1 true, -1 false, 0 open
+  // Returns 1 if the literal is true, -1 if false, 0 if open.
   int value(Lit l) const {
     const int v = value_[l.variable()];
     return l.negated() ? -v : v;
   }
-  // The clauses of the refutation, ascending; learned ones are those for which `learned` holds.
+  // Returns the clauses of the refutation, ascending, including learned ones (see `learned`).
   std::vector<ClauseId> core() const;
   bool learned(ClauseId id) const { return clauses_[id].learned; }
   std::vector<Lit> literals(ClauseId id) const;
 
   std::int32_t variables() const { return static_cast<std::int32_t>(value_.size()); }
   std::int64_t conflicts = 0, decisions = 0, restarts = 0;
-  std::int64_t decisions_kept = 0;  // of levels above one that was taken out
+  std::int64_t decisions_kept = 0;  // number of levels kept above a level that was taken out
 
  private:
   struct Clause {
@@ -134,7 +135,7 @@ class Cdcl {
   void enqueue(Lit l, ClauseId reason, std::int32_t at_level);
   void enqueue(Lit l, ClauseId reason) { enqueue(l, reason, level()); }
   std::int32_t highest_level(ClauseId id,
-                             std::size_t from) const;  // of its literals from that one on
+                             std::size_t from) const;  // among its literals from place `from` on
   std::int32_t reusable_level();
   ClauseId propagate();
   ClauseId propagate_clauses();
@@ -152,7 +153,7 @@ class Cdcl {
   std::int32_t level() const { return static_cast<std::int32_t>(level_start_.size()); }
   Lit* lits(ClauseId id) { return pool_.data() + clauses_[id].start; }
 
-  // A binary heap of open variables by group and activity.
+  // A binary heap of open variables, by group and activity.
   bool precedes(std::int32_t a, std::int32_t b) const {
     const auto i = idx(a), j = idx(b);
     return group_[i] != group_[j] ? group_[i] < group_[j] : activity_[i] > activity_[j];
@@ -175,7 +176,7 @@ class Cdcl {
   std::vector<ClauseId> reason_;
   std::vector<Lit> trail_;
   std::vector<std::size_t> level_start_, theory_mark_;
-  bool in_order_ = true;  // no literal is on the trail later than its level says
+  bool in_order_ = true;  // no literal is on the trail later than its level implies
   std::size_t clause_head_ = 0, theory_head_ = 0;
   std::vector<double> activity_;
   std::vector<std::int32_t> group_;

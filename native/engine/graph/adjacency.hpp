@@ -8,7 +8,7 @@
 
 namespace isolang {
 
-// Adjacency in one array: the neighbours of v are item[start[v]] … item[start[v+1]-1].
+// Adjacency lists in one array: the neighbours of v are item[start[v]] … item[start[v+1]-1].
 struct Adjacency {
   std::vector<std::int64_t> start;
   std::vector<std::int32_t> item;
@@ -18,8 +18,8 @@ struct Adjacency {
   }
 };
 
-// Lists with room for each of the numbers 0 … count-1 in that of key_of(i), to be filled. `groups`
-// is the number of keys; negative keys are left out.
+// Returns empty lists with room for the numbers 0 … count-1, each in the list of key_of(i).
+// `groups` is the number of keys; numbers with a negative key are left out.
 template <typename KeyOf>
 Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
   Adjacency g;
@@ -31,12 +31,13 @@ Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
   return g;
 }
 
-// Puts items at the ends of their lists, in the order of the calls.
+// Appends items to their lists, in the order of the calls.
 class Filling {
  public:
   explicit Filling(Adjacency& lists)
       : lists_(lists), next_(lists.start.begin(), lists.start.end() - 1) {}
-  std::size_t put(std::int32_t key, std::int32_t item) {  // returns its place in Adjacency::item
+  // Returns the item's place in Adjacency::item.
+  std::size_t put(std::int32_t key, std::int32_t item) {
     const auto place = idx(next_[key]++);
     lists_.item[place] = item;
     return place;
@@ -47,7 +48,7 @@ class Filling {
   std::vector<std::int64_t> next_;
 };
 
-// Groups the items of the numbers 0 … count-1 by key_of(i), stably.
+// Groups the items of the numbers 0 … count-1 by key_of(i), and keeps their order within a group.
 template <typename KeyOf, typename ItemOf>
 Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf item_of) {
   Adjacency g = room_by(groups, count, key_of);
@@ -57,8 +58,8 @@ Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf 
   return g;
 }
 
-// The same edges the other way round, the sources of each node by descending place in `order` (all
-// nodes).
+// Returns the reversed edges. The sources of each node descend by their place in `order`, which
+// contains all nodes.
 inline Adjacency reversed(const Adjacency& successors, std::span<const std::int32_t> order) {
   Adjacency r = room_by(static_cast<std::int32_t>(order.size()), successors.item.size(),
                         [&](std::size_t i) { return successors.item[i]; });

@@ -1,6 +1,6 @@
-// All that the engine knows of a level: for each relation, the steps of a small automaton. State 0
-// is the only initial and the only final state, and every loop passes through it (the compiler of
-// the language proves that), so a cycle of the product is exactly a violation.
+// The engine's entire knowledge of a level: for each relation, the steps of a small automaton.
+// State 0 is the only initial and the only final state, and every loop passes through it (the
+// compiler of the language proves that). A cycle of the product is therefore exactly a violation.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -16,10 +16,10 @@
 
 namespace isolang {
 
-// The names are in core/relations.def. X_of_key and the three behind it are the steps of X between
-// transactions that access one key (Filtered). writes and reads are tests: steps inside a transaction
-// that writes, or that has an external read. In the graph they are edges like epsilon. closing is an
-// rw pair that closes a return path, see Automaton::back.
+// The names are in core/relations.def. X_of_key and the three names after it are the steps of X
+// between transactions that access one key (Filtered). writes and reads are tests: they are steps
+// inside a transaction that writes, or that has an external read, and in the graph they become
+// edges like epsilon. closing is an rw pair that closes a return path, see Automaton::back.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
 #include "core/relations.def"
@@ -39,12 +39,12 @@ inline constexpr const char* kRelationNames[] = {
 #define TEST(id, name) name,
 #include "core/relations.def"
     "epsilon", "auxiliary", "closing"};
-// Those that a history has: init … reads.
+// The number of relations that a history has: init … reads.
 inline constexpr std::size_t kRelations = static_cast<std::size_t>(Relation::epsilon);
 static_assert(std::size(kRelationNames) == kRelations + 3);
-// One of the relations between transactions that access one key.
+// A relation restricted to transactions that access one key.
 struct Filtered {
-  Relation relation, letter;  // rt, and rt from a writer to a reader
+  Relation relation, letter;  // for example rt, and rt from a writer to a reader
   bool from_reader, to_reader;
 };
 inline std::vector<Filtered> filtered_relations() {
@@ -59,37 +59,37 @@ inline std::vector<Filtered> filtered_relations() {
                      ends >= 2, ends % 2 == 1});
   return all;
 }
-// An rw pair, whatever it is in the graph.
+// Returns true for an rw pair, whether or not it is an edge of the graph.
 constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relation::closing; }
 
-// Where a walk is, besides its state: the places of the product's nodes.
+// The places of a walk: each node of the product is a place with a state.
 enum class Sites : std::uint8_t {
   transactions,
-  // A walk stays with one key: its nodes are the accesses of transactions to keys, every step leads
-  // between accesses of one key, and the tests ask who writes, or reads, that key.
+  // A walk stays with one key. Its nodes are the accesses of transactions to keys, and every step
+  // connects accesses of one key. The tests ask whether a transaction writes, or reads, that key.
   accesses,
-  // Each statement that reads is a place of its own: wr and committed_before lead to one, rw,
-  // committed_after and own_commit from one, answered_before and po from one to another, and all
-  // other steps from COMMIT to COMMIT.
+  // Each statement that reads is a place of its own. wr and committed_before lead to a statement;
+  // rw, committed_after and own_commit leave a statement; answered_before and po lead from one
+  // statement to another. All other steps lead from COMMIT to COMMIT.
   statements,
-  // Statements, and where a transaction writes: ww leads to the first statement at or behind the
-  // last write of the key, or behind all of them, and po leads on in the state where it is. All
-  // walks leave by rw or own_commit.
+  // Statements, and the positions at which a transaction writes. ww leads to the first statement at
+  // or behind the last write of the key, or behind all statements if there is none, and po leads on
+  // from that position. All walks leave by rw or own_commit.
   operations
 };
 
-// The walks back that a single pair must not close. Such pairs are not edges of the product, because
-// a cycle of several of them is allowed.
+// The walks back that a single pair must not close. Such pairs are not edges of the product,
+// because a cycle of several such pairs is allowed.
 struct ForbiddenReturn {
   using Step = std::pair<std::int32_t, std::int32_t>;
   // `irreflexive phi ; rw`: for each (q, r), an rw pair s -> b is forbidden if (b, r) reaches (s, q).
   std::vector<Step> by_rw;
-  Pairs rw_pairs = kAllPairs;  // of which rw pairs
+  Pairs rw_pairs = kAllPairs;  // the rw pairs that this applies to
   // `irreflexive wr ; phi`: for each (q, r), a wr pair a -> t is forbidden if (t, r) reaches (a, q).
   std::vector<Step> by_wr;
-  // By rw, where the walk is one pair, for which no product is needed: b precedes s in its session;
-  // s read from b; s read from b by an operation before the one that the rw pair is about. Such an
-  // automaton has no steps.
+  // The walks back of a single pair, by rw, which need no product. so: b precedes s in its session.
+  // wr: s read from b. earlier_wr: s read from b by an operation before the operation of the rw
+  // pair. Such an automaton has no steps.
   bool so = false, wr = false, earlier_wr = false;
 };
 
@@ -98,32 +98,36 @@ struct Automaton {
   std::int32_t states = 1;
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
-  // Of each step, the pairs that it is about, or of a test the kinds that pass it. Empty: each step is
-  // about all. Only steps of wr, ww, rw, of the filtered relations, and tests tell pairs apart.
+  // For each step, the pairs that it applies to; for a test, the kinds that pass it. If empty, each
+  // step applies to all pairs. Only steps of wr, ww, rw and the filtered relations, and tests,
+  // distinguish pairs.
   std::array<std::vector<Pairs>, kRelations> pairs;
-  // What the bits mean, where they are more than items and predicates; the same for all checks.
+  // The meaning of the bits, if they distinguish more than items and predicates; the same for all
+  // checks.
   std::shared_ptr<const Kinds> kinds;
   bool so_repeatable = false;  // immediate pairs of so suffice
   bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
-  bool rt_is_assumed = false;  // nor rt
+  bool rt_is_assumed = false;  // the check does not demand rt
   Sites sites = Sites::transactions;
 
-  // An automaton with return paths need not pass state 0; its product has no cycle unless another
-  // check forbids it.
+  // An automaton with return paths need not pass state 0. Its product has no cycle unless another
+  // check forbids that cycle.
   ForbiddenReturn back;
-  // Are its own cycles violations? Where it only has return paths they are not, and another check
-  // forbids every one of them.
+  // Whether cycles of this automaton are violations. They are not if it only has return paths; then
+  // another check forbids every such cycle.
   bool judges = true;
 
-  // A check of components (`irreflexive irw ; (wr | ww | irw | prw)^*`): cycles of its relations are
-  // allowed, and must not have a pair of `closing` among them. Per relation, the reads whose pairs
-  // count, all for ww; such an automaton has no steps. Without predicate reads it may become one
-  // with steps: then of a cycle without a closing pair the check `covered_by` is the one violated.
+  // A check of components (`irreflexive irw ; (wr | ww | irw | prw)^*`): cycles of its relations
+  // are allowed, but must not contain a pair of `closing`. For each relation, these are the reads
+  // whose pairs count; for ww all pairs count. Such an automaton has no steps. Without predicate
+  // reads it may be turned into an automaton with steps; a cycle without a closing pair then
+  // violates the check `covered_by` instead.
   using Reads = std::array<Pairs, kRelations>;
   Reads component{}, closing{};
-  bool closing_first = true;  // a word begins with its closing pair; else it ends with it
+  // True if a word begins with its closing pair, false if it ends with it.
+  bool closing_first = true;
   std::int32_t covered_by = -1;
-  std::int32_t number = -1;  // among the requested checks, where some were skipped
+  std::int32_t number = -1;  // number among the requested checks, if some checks were skipped
 
   bool of_components() const {
     return std::ranges::any_of(component, [](Pairs reads) { return reads != 0; });
@@ -131,7 +135,7 @@ struct Automaton {
   bool distinguishes_closing() const {
     return std::ranges::any_of(closing, [](Pairs reads) { return reads != 0; });
   }
-  // Are some steps, or the return paths, about some pairs only?
+  // Returns true if some steps, or the return paths, apply to only some pairs.
   bool splits() const {
     return back.rw_pairs != kAllPairs ||
            std::ranges::any_of(pairs, [](const auto& some) { return !some.empty(); });
@@ -157,7 +161,8 @@ struct Automaton {
   const std::vector<Step>& of(Relation r) const { return steps[idx(r)]; }
   bool has(Relation r, const Step& step) const { return std::ranges::find(of(r), step) != of(r).end(); }
 
-  // Does a move inside a transaction do what this step does, and none the opposite?
+  // Returns true if a move inside a transaction has the effect of this step, and no move has the
+  // opposite effect.
   bool is_move(const Step& step) const {
     const auto moves = [&](std::int32_t from, std::int32_t to) {
       std::vector<bool> reached(idx(states), false);
@@ -168,18 +173,19 @@ struct Automaton {
     return moves(step.first, step.second) && !moves(step.second, step.first);
   }
 
-  // Whether any number of steps lead on from statement to statement: see joined() in event_graph.cpp.
+  // Returns true if any number of steps may lead from statement to statement: see joined() in
+  // event_graph.cpp.
   bool statements_are_joined() const {
     return by_statement() && std::ranges::any_of(of(Relation::po), [](const Step& s) {
              return s.first == s.second;
            });
   }
 
-  // Do immediate pairs of so suffice?
+  // Returns true if immediate pairs of the relation suffice.
   bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }
 
-  // Is each step q -> r of the relation also a way of steps of `way`, one after the other, with
-  // moves inside the transactions in between?
+  // Returns true if each step q -> r of the relation is also a sequence of steps, one of each
+  // relation in `way`, with moves inside the transactions in between.
   bool implied_by(Relation relation, std::initializer_list<Relation> way) const {
     for (std::size_t s = 0; s < of(relation).size(); ++s) {
       const Step& step = of(relation)[s];
@@ -200,9 +206,9 @@ struct Automaton {
     return true;
   }
 
-  // Is one ww step, followed by moves inside a transaction, a way from state 0 to state 0? Then
-  // every cycle of ww pairs is a violation, and the version order of a key can be read off the
-  // ranks of the nodes of state 0.
+  // Returns true if one ww step, followed by moves inside a transaction, leads from state 0 to
+  // state 0. Every cycle of ww pairs is then a violation, and the ranks of the nodes of state 0
+  // give the version order of a key.
   bool orders_versions() const { return from_zero_to_zero(Relation::ww); }
 
   bool from_zero_to_zero(Relation relation) const {
@@ -221,7 +227,8 @@ struct Automaton {
     return false;
   }
 
-  // Does each pair of the relation, where it ends in this state, go on by ww to the same state?
+  // Returns true if each pair of the relation that ends in this state can continue by ww to the
+  // same state.
   bool goes_on_by_ww(std::int32_t state) const {
     for (std::size_t i = 0; i < of(Relation::ww).size(); ++i) {
       const Step& step = of(Relation::ww)[i];
@@ -234,7 +241,8 @@ struct Automaton {
   }
 
  private:
-  // Where every step to a statement may go on to COMMIT, that is a move inside the transaction.
+  // If every step to a statement may continue to COMMIT, that continuation is a move inside the
+  // transaction.
   const std::vector<Step>& to_commit() const {
     static const std::vector<Step> kNone;
     return by_operation() ? of(Relation::own_commit) : kNone;

@@ -10,22 +10,24 @@
 namespace isolang {
 
 namespace {
-// So many chains stand for a graph that hardly any path goes through: rows of all would tell little
+// A graph with more chains than this has hardly any long path: rows of all chains would show little
 // and cost much.
 constexpr std::size_t kMostColumns = 1024;
 constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t kShortChainFactor = 64;  // times
-constexpr std::size_t kSampledChains = 8;         // chains
-constexpr std::size_t kLanes = 8;  // of a vector register: loops over full ones have no remainder
+// The longest chain is this many times as long as a short chain.
+constexpr std::int32_t kShortChainFactor = 64;
+constexpr std::size_t kSampledChains = 8;         // number of chains
+// Lanes of a vector register: a loop over full registers has no remainder.
+constexpr std::size_t kLanes = 8;
 
-// Rows of positions and of cells; see Clocks.
+// Operations on rows of positions and of cells; see Clocks.
 
 ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::int32_t* other,
                                   std::size_t columns) {
   for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], other[c]);
 }
 
-// Both values of a cell are looked up, so that nothing branches.
+// Looks up both values of a cell, because this avoids branches.
 template <typename Cell>
 [[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells,
                                                   const std::int32_t* top,
@@ -48,7 +50,8 @@ ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells,
   raise_by_cells(row, cells, top, floor, columns);
 }
 
-// Returns the sum of the row: of numbers of nodes that reach one, no more than there are.
+// Returns the sum of the row. The entries count nodes that reach one node, and so the sum is at
+// most the number of nodes.
 ISOLANG_VECTORISED std::int32_t sum_and_lower(const std::int32_t* row, std::int32_t* floor,
                                               std::size_t columns) {
   std::int32_t sum = 0;
@@ -59,7 +62,7 @@ ISOLANG_VECTORISED std::int32_t sum_and_lower(const std::int32_t* row, std::int3
   return sum;
 }
 
-// Returns the worst lag, cut off at the most that a cell can hold.
+// Returns the largest lag, capped at the maximum of a cell.
 template <typename Cell>
 [[gnu::always_inline]] inline std::int32_t store_as_cells(const std::int32_t* row,
                                                           const std::int32_t* top, Cell* cells,
@@ -98,8 +101,7 @@ void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
     const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
     top_.resize(blocks * columns_);
     floor_.resize(blocks * columns_);
-    // Half of the memory is for the exact cells: the other half is then still there for those who
-    // need it.
+    // The exact cells may take half of the memory. The other half stays available for other uses.
     narrow_ = order.size() * columns_ * sizeof(std::uint16_t) > max_bytes / 2;
     return narrow_ ? fill(bytes_, predecessors, order, joining, budget)
                    : fill(words_, predecessors, order, joining, budget);
@@ -107,7 +109,8 @@ void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
   if (!other_chains || !joined(fill_rows, predecessors, order, max_bytes)) fill_rows(false);
 }
 
-// Whether rows and chains could be found together; else the chains are those found before.
+// Returns true if rows and chains could be found together. Otherwise the chains found before are
+// restored.
 template <typename Fill>
 bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
                     std::span<const std::int32_t> order, std::size_t max_bytes) {
@@ -115,7 +118,8 @@ bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
   if (chains_ < 2 * few_) return false;
   const std::vector<Place> found = place_;
   const std::size_t chains = chains_, columns = columns_;
-  // What leads nowhere needs no chain: such as a transaction of unknown outcome that nobody read.
+  // A node without successors needs no chain, for example an indeterminate transaction that no
+  // transaction reads from.
   for (Place& p : place_) p.column = -1;
   for (const std::int32_t v : order)
     for (const std::int32_t u : predecessors.of(v)) place_[u].column = 0;
@@ -135,7 +139,8 @@ bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
   return false;
 }
 
-// Whether a node that led nowhere when chains were joined leads somewhere now.
+// Returns true if a node without a chain has a successor now, although it had none when chains were
+// joined.
 bool Clocks::leads_off_chain(const Adjacency& predecessors) const {
   for (std::size_t v = 0; v < place_.size(); ++v)
     for (const std::int32_t u : predecessors.of(static_cast<std::int32_t>(v)))
@@ -166,7 +171,8 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   chains_ = tail.size();
   columns_ = std::min(
       {chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
-  // A column costs the same for any chain: short ones are left out before memory is short.
+  // A column costs the same for any chain. Short chains therefore lose their column before memory
+  // runs short.
   if (n * columns_ > max_bytes / 4) {
     const auto end = [&](std::int32_t v) { return position[v]; };
     const std::int32_t longest = position[*std::ranges::max_element(tail, {}, end)];
@@ -175,7 +181,8 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
     columns_ = std::min(columns_, idx(long_ones));
   }
   const std::size_t used = columns_;
-  if (used > kLanes) columns_ = (used + kLanes - 1) / kLanes * kLanes;  // the last ones stay empty
+  // The last columns stay empty.
+  if (used > kLanes) columns_ = (used + kLanes - 1) / kLanes * kLanes;
   std::vector<std::int32_t> column_of_chain(chains_);
   std::iota(column_of_chain.begin(), column_of_chain.end(), 0);
   if (used < chains_) {
@@ -199,7 +206,7 @@ bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
   constexpr std::int32_t most = std::numeric_limits<Cell>::max();
   cells.resize(order.size() * columns_);
   std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
-  std::size_t used = 0;  // columns, when joining
+  std::size_t used = 0;  // columns in use, when joining
   for (std::size_t first = 0; first < order.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, order.size() - first);
     std::int32_t* const top = top_.data() + first / kBlock * columns_;
@@ -210,8 +217,8 @@ bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
       const std::int32_t v = order[first + i];
       const std::span row(exact.data() + i * columns_, columns_);
       std::ranges::fill(row, -1);
-      // From the latest predecessor down: most of the others are then already covered, and cost one
-      // comparison.
+      // The latest predecessor comes first, because it usually covers most of the other
+      // predecessors, which then cost one comparison each.
       for (const std::int32_t u : predecessors.of(v)) {
         const Place& from = place_[u];
         // mutant: covered-early
@@ -223,7 +230,7 @@ bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
         raise_row(row.data(), exact.data() + (idx(from.slot) - first) * columns_, columns_);
       }
       if (joining && place_[v].column >= 0) {
-        // A chain goes on at whatever its last node reaches.
+        // A chain continues at any node that its last node reaches.
         std::size_t chain = 0;
         // mutant: chain-of-strangers
         while (chain < used && row[chain] != last[chain]) ++chain;
@@ -258,7 +265,7 @@ std::vector<std::int32_t> Clocks::middles() const {
   if (chains_ > columns_ || joined_) return {};
   const std::size_t n = place_.size();
   std::vector<std::size_t> first(
-      columns_ + 1, 0);  // of each column, in an array of all nodes by column and position
+      columns_ + 1, 0);  // per column, its start in an array of all nodes by column and position
   for (const Place& p : place_) ++first[idx(p.column) + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
   const auto at = [&](const Place& p) { return first[p.column] + idx(p.position); };
@@ -271,8 +278,8 @@ std::vector<std::int32_t> Clocks::middles() const {
   sample.resize(std::min(sample.size(), kSampledChains));
   std::size_t nodes = 0;
   for (const std::size_t c : sample) nodes += length(c);
-  // A node that some node of a chain is the first to be reached by is followed by the rest of that
-  // chain.
+  // If a node reaches a chain first at some node of that chain, then that node and the rest of the
+  // chain follow it.
   std::vector<std::int32_t> followed(n, 0), row(columns_), next(columns_);
   for (const std::size_t c : sample) {
     std::ranges::fill(next, 0);

@@ -1,4 +1,5 @@
-// Reachability in a directed acyclic graph by chain clocks. Pure graph theory: nodes are numbers.
+// Reachability in a directed acyclic graph by chain clocks. This is pure graph theory: nodes are
+// numbers.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -12,73 +13,80 @@
 
 namespace isolang {
 
-// For every node the latest position on each chain that reaches it. The chains cover the graph and
-// are found greedily in topological order: a node continues the chain of its first predecessor that
-// ends one. They are *not* sessions: when session order cannot be repeated in the automaton, a
-// session is not a path. Where that leaves many of them, rows and chains are found together: a chain
-// then goes on at any node that its last one reaches. (Clients that lose a connection leave a
-// session each, and its end is soon before everything.)
+// Stores for every node the latest position on each chain that reaches it. The chains cover the
+// graph and are found greedily in topological order: a node continues the chain of its first
+// predecessor that is the last node of a chain. Chains are *not* sessions: if session order cannot
+// be repeated in the automaton, a session is not a path. If this gives many chains, rows and chains
+// are found together instead: a chain then continues at any node that its last node reaches.
+// (Clients that lose a connection leave one session each, and the end of such a session soon
+// precedes everything.)
 //
-// A row of positions a node would be four bytes times nodes times chains: too much for a million
-// nodes and hundreds of chains. But nodes that are near in topological order know about the same
-// of the past: rows are kept in that order, in blocks, and a cell is by how much it lags behind the
-// last position of its chain up to the end of the block. Two bytes are exact nearly always; one
-// byte, where memory asks for it, reaches back 254 positions of each chain. A cell that lags by
-// more reads as the least of its block. SOUND BECAUSE that is a lower bound, and every use treats a
+// A row of positions for each node would take four bytes times nodes times chains, which is too
+// much for a million nodes and hundreds of chains. But nodes that are near each other in
+// topological order have almost the same past. Rows are therefore kept in that order, in blocks,
+// and a cell stores how far it lags behind the last position of its chain up to the end of the
+// block. Two bytes are nearly always exact. One byte, used when memory is short, reaches back 254
+// positions of each chain. A cell that lags by more reads as the least value of its block. SOUND
+// BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
 // position beyond it as "not known to reach".
 class Clocks {
  public:
-  // `predecessors`: of each node by descending place in `order` (see `reversed`). `by_number`: the
-  // same in the order in which they became known, or none, if the chains of the last call will do.
-  // Memory is limited to about max_bytes: with less than one byte a cell only the longest chains
-  // get a column, and `reaches` answers "not known" (false) for nodes of the others.
+  // `predecessors` lists the predecessors of each node by descending place in `order` (see
+  // `reversed`). `by_number` lists them in the order in which they became known, or is null if the
+  // chains of the last call suffice. Memory is limited to about max_bytes: if there is less than
+  // one byte for each cell, only the longest chains get a column, and `reaches` answers "not known"
+  // (false) for nodes of the other chains.
   //
-  // `grown`: the nodes are those of the last call, and its edges are still there. The chains are
-  // then kept (they still are paths) unless a cover with far fewer was found.
+  // `grown` states that the nodes are those of the last call, and that its edges still exist. The
+  // chains are then kept, because they are still paths, unless a cover with far fewer chains was
+  // found.
   void build(const Adjacency& predecessors, const Adjacency* by_number,
              std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
              Budget& budget);
-  // By the last build: the row differs from the one before, or may differ.
+  // Returns true if the last build changed the node's row, or may have changed it.
   bool changed(std::int32_t v) const { return changed_[v] != 0; }
-  bool exact() const { return exact_; }  // `reaches` is false only where no path exists
-  bool exact_marks() const { return exact_ && !joined_; }  // so is the test by a mark: see `mark`
+  bool exact() const { return exact_; }  // `reaches` is false only if no path exists
+  // The test by a mark is exact, too: see `mark`.
+  bool exact_marks() const { return exact_ && !joined_; }
 
   struct Mark {
     std::int32_t column, position;
   };
-  // By a path of any length, zero included.
+  // Returns true if a path of any length, including zero, leads from u to v.
   bool reaches(std::int32_t u, std::int32_t v) const {
     const Place& from = place_[u];
     const Place& to = place_[v];
     if (from.column < 0) return u == v;
     if (from.column == to.column) return from.position <= to.position;
-    if (from.slot > to.slot) return false;  // spares the row
+    if (from.slot > to.slot) return false;  // avoids the load of the row
     return value(to.slot, from.column) >= from.position;
   }
-  // The same test taken apart, for loops over many u and one v: `reaches(u, v)` iff
-  // row[mark.column] >= mark.position, where row was all -1 and then raised by v. Raised by several
-  // nodes it tells what reaches any of them.
+  // Splits `reaches` for loops over many u and one v: `reaches(u, v)` if and only if
+  // row[mark.column] >= mark.position, where row was all -1 and was then raised by v. A row that
+  // several nodes raised shows what reaches any of these nodes.
   Mark mark(std::int32_t u) const {
     const Place& at = place_[u];
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
-  bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }  // else the mark is not a place
-  // Its place in the order of the last build; the mark is in the same place.
+  // Otherwise the mark is not a place.
+  bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }
+  // Returns the node's place in the order of the last build. Its mark has the same place.
   std::int32_t rank(std::int32_t v) const { return place_[v].slot; }
-  // Whether a row of v alone covers the mark.
+  // Returns true if a row of v alone covers the mark.
   bool reaches(Mark u, std::int32_t v) const {
     const Place& to = place_[v];
     // mutant: reaches-early, chain-backwards
     return (u.column == to.column && u.position <= to.position) ||
            value(to.slot, u.column) >= u.position;
   }
-  // A guess when nodes happened, by what is known: how many reach each node less how many it
-  // reaches, about (those are counted on a few long chains), so that it is in the middle of the
-  // time in which it may have happened. Empty where some node is on no column.
+  // Returns a guess of when each node happened, from the known edges: about the number of nodes
+  // that reach a node, minus the number of nodes that it reaches (which is estimated from a few
+  // long chains). This puts each node in the middle of the period in which it may have happened.
+  // Empty if some node has no column.
   std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;
-  // For large graphs: the place tells where the row is.
+  // For large graphs: the place locates the row.
   void prefetch_place(std::int32_t v) const { prefetch(place_.data() + v); }
   void prefetch_row(std::int32_t v) const;
   std::size_t columns() const { return columns_; }
@@ -91,14 +99,15 @@ class Clocks {
   };
   static constexpr std::size_t kBlock = 256;  // rows
 
-  // False: those of the last build will do.
+  // Finds a new chain cover. Returns false if the chains of the last build are kept.
   bool find_chains(const Adjacency& predecessors, std::span<const std::int32_t> order, bool grown,
                    std::size_t max_bytes);
   template <typename Fill>
   bool joined(const Fill& fill_rows, const Adjacency& predecessors,
               std::span<const std::int32_t> order, std::size_t max_bytes);
   bool leads_off_chain(const Adjacency& predecessors) const;
-  // `joining`: finds the chains, too. False: there are more than columns.
+  // With `joining`, also assigns the nodes to chains. Returns false if that would take more chains
+  // than there are columns.
   template <typename Cell>
   bool fill(std::vector<Cell>& cells, const Adjacency& predecessors,
             std::span<const std::int32_t> order, bool joining, Budget& budget);
@@ -114,15 +123,16 @@ class Clocks {
   }
 
   std::size_t columns_ = 0, chains_ = 0;
-  std::size_t few_ = 256;  // columns, with which joining begins
+  std::size_t few_ = 256;  // the number of columns that joining starts with
   bool narrow_ = false, exact_ = true, joined_ = false;
   std::vector<Place> place_;
-  std::vector<std::uint8_t> bytes_;  // one of these two: rows of cells, by slot
+  std::vector<std::uint8_t> bytes_;  // one of these two is used: rows of cells, by slot
   std::vector<std::uint16_t> words_;
+  // Per block a row each: the position that a cell of 0 stands for, and the least position.
   std::vector<std::int32_t> top_,
-      floor_;  // per block a row: what a cell of 0 stands for, and the largest cell
+      floor_;
   std::vector<std::int32_t>
-      sum_;  // per node, of its row: rows only grow, so that an equal sum is an equal row
+      sum_;  // per node, the sum of its row; rows only grow, and so equal sums mean equal rows
   std::vector<std::uint8_t> changed_;
 };
 

@@ -33,7 +33,7 @@ class CommitGraph {
     const std::size_t given = edges_.size();
     const std::vector<std::int32_t> priority = priorities();
     CommitOrder result;
-    // SOUND BECAUSE what is added for a version that becomes fixed is what the model has.
+    // SOUND BECAUSE the edges added for a version that becomes fixed agree with the model.
     for (int round = 0;; ++round) {
       if (round == kRounds || kept_.as_modelled) fixed_.assign(fixed_.size(), 1);
       edges_.resize(given);
@@ -65,7 +65,8 @@ class CommitGraph {
  private:
   static constexpr int kRounds = 20;
 
-  bool at_once() const { return kept_.serial || kept_.by_statement; }  // a view is not a separate node
+  // A view is not a separate node.
+  bool at_once() const { return kept_.serial || kept_.by_statement; }
   std::int32_t own() const { return (at_once() ? 1 : 2) * p_.n; }  // nodes of transactions
   std::int32_t commit(std::int32_t t) const { return at_once() ? t : 2 * t + 1; }
   std::int32_t view(std::int32_t t) const { return at_once() ? t : 2 * t; }
@@ -81,12 +82,13 @@ class CommitGraph {
   }
 
   void sessions() {
-    std::vector<std::vector<std::int32_t>> last(idx(p_.sessions));  // those that the next one follows
+    // Per session, the transactions that its next transaction follows.
+    std::vector<std::vector<std::int32_t>> last(idx(p_.sessions));
     for (std::int32_t t = 0; t < p_.n; ++t) {
       if (included_[idx(t)] == 0) continue;
       auto& before = last[idx(p_.session[t])];
       for (const std::int32_t b : before) add(commit(b), view(t));
-      // One of unknown outcome precedes nothing.
+      // An indeterminate transaction precedes nothing.
       if (p_.unfinished[t] == 0) before.assign(1, t);
     }
   }
@@ -94,9 +96,10 @@ class CommitGraph {
   struct Moment {
     std::int64_t time;
     std::int32_t node;
-    std::int64_t until = kTimeUnknownBegin;  // up to there its own may be met, which is not a pair with it
+    // Up to this time the node's own moment may occur, with which it forms no pair.
+    std::int64_t until = kTimeUnknownBegin;
   };
-  // A node at some time precedes all nodes at later times.
+  // Adds edges from each node to all nodes with later times.
   void precede(std::vector<Moment> before, std::vector<Moment> after) {
     std::ranges::stable_sort(after, {}, &Moment::time);
     const std::int32_t chain = nodes_;
@@ -126,7 +129,7 @@ class CommitGraph {
     for (auto& [group, both] : groups) precede(std::move(both.first), std::move(both.second));
   }
 
-  // What was known, by its time, before others sent COMMIT.
+  // Adds the relations between an answer and the later sending of another transaction's COMMIT.
   void moments() {
     if (p_.commit_begin.empty()) return;
     std::vector<Moment> answered, first, sent;
@@ -150,7 +153,7 @@ class CommitGraph {
     }
   }
 
-  // Versions whose order lists show are ordered as the model has them.
+  // Fixes the versions whose order lists show: they are ordered as in the model.
   void find_fixed() {
     reads_ = group_by(
         p_.keys, idx(p_.reads()), [&](std::size_t r) { return source_[idx(p_.read_op[r])] < 0 ? -1 : p_.read_key[r]; },
@@ -169,7 +172,7 @@ class CommitGraph {
     return !kept_.by_statement && !(kept_.item_rw && !p_.read_predicate.empty() && p_.read_predicate[idx(r)] != 0);
   }
 
-  // Calls visit(read, place of its source in the orders); that of T0 is before all.
+  // Calls visit(read, place of its source in the orders). The place of T0 is before all others.
   template <typename Visit>
   void each_read(std::int32_t key, const Visit& visit) {
     const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
@@ -182,7 +185,7 @@ class CommitGraph {
     for (std::int32_t key = 0; key < p_.keys; ++key) {
       budget_.poll();
       const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
-      next_.assign(idx(last - first) + 1, -1);  // of each place the fixed one behind it
+      next_.assign(idx(last - first) + 1, -1);  // per place, the next fixed version behind it
       for (std::int64_t i = last, next = -1; i-- > first;) {
         next_[idx(i - first) + 1] = next;
         if (fixed_[idx(i)] == 0) continue;
@@ -199,13 +202,14 @@ class CommitGraph {
         if (at >= first) add(commit(order_txn_[idx(at)]), view(reader));
         if (!overwrites(r)) return;
         const std::int64_t next = next_[idx(at - first + 1)];
-        // Its own version leads on to the others.
+        // The reader's own version leads on to the later versions.
         if (next >= 0 && order_txn_[idx(next)] != reader) add(view(reader), commit(order_txn_[idx(next)]));
       });
     }
   }
 
-  // Orders versions by their ranks. False: some of them have to be fixed first, and are now.
+  // Orders versions by their ranks. Returns false if some versions have to be fixed first, and
+  // fixes them.
   bool settle(std::vector<std::int32_t>& order) {
     bool settled = true;
     const auto when = [&](std::int64_t i) { return rank_[idx(commit(order_txn_[idx(i)]))]; };
@@ -245,8 +249,8 @@ class CommitGraph {
     return settled;
   }
 
-  // What a predicate read sees: whatever it or an operation before it read from, and the more the
-  // better, but nothing that it or a later one misses.
+  // Computes what each predicate read sees. It sees whatever it, or an operation before it, read
+  // from, and otherwise as much as possible, but no version that it or a later operation misses.
   void views(CommitOrder& order) {
     constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
     std::vector<std::int64_t> when(idx(p_.n), -1), least(idx(p_.reads()), 0), most(idx(p_.reads()), kNone);
@@ -266,7 +270,7 @@ class CommitGraph {
     std::vector<std::int32_t> reads(idx(p_.reads()));
     std::iota(reads.begin(), reads.end(), 0);
     std::ranges::stable_sort(reads, {}, [&](std::int32_t r) { return p_.read_op[r]; });
-    // Both ways over the operations of each transaction.
+    // Goes over the operations of each transaction backwards, then forwards.
     auto& seen = order.seen;
     std::vector<std::int64_t> at_most(seen.size(), kNone);
     std::size_t r = reads.size();
@@ -291,7 +295,8 @@ class CommitGraph {
     }
   }
 
-  // Whether each session is whole before the next one begins: then the order of lines does not say how they overlap.
+  // Returns true if each session is complete before the next one begins. The order of lines then
+  // does not show how sessions overlap.
   bool sessions_stand_apart() const {
     std::vector<std::uint8_t> seen(idx(p_.sessions), 0);
     for (std::int32_t t = 0; t < p_.n; ++t) {
@@ -301,7 +306,7 @@ class CommitGraph {
     return p_.sessions > 1;
   }
 
-  // Of each transaction, what part of its session is before it.
+  // Returns for each transaction the share of its session that precedes it.
   std::vector<std::int64_t> shares() const {
     std::vector<std::int64_t> size(idx(p_.sessions), 0), before(idx(p_.sessions), 0), share(idx(p_.n));
     for (std::int32_t t = 0; t < p_.n; ++t) ++size[idx(p_.session[t])];
@@ -346,7 +351,7 @@ class CommitGraph {
   std::vector<std::uint8_t> fixed_;  // per place in the orders
   std::vector<std::int64_t> place_, next_;
   std::vector<std::int32_t> rank_;
-  std::vector<std::int64_t> when_;  // per node behind those of transactions
+  std::vector<std::int64_t> when_;  // per node behind the nodes of transactions
   std::vector<std::pair<std::int32_t, std::int32_t>> edges_;
 };
 

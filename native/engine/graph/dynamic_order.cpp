@@ -36,7 +36,7 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
     return false;
   }
   if (rank(u) > rank(v)) {
-    // The nodes that v reaches, up to u's rank: if u is one of them, a cycle.
+    // Finds the nodes that v reaches, up to the rank of u. If u is among them, there is a cycle.
     const std::int32_t upper = rank(u), lower = rank(v);
     bool cyclic = false;
     forward_.assign(1, v);
@@ -67,7 +67,8 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
       std::ranges::reverse(path);
       return false;
     }
-    // The nodes that reach u, down to v's rank; then both groups share their ranks, these first.
+    // Finds the nodes that reach u, down to the rank of v. Both groups then share their ranks, and
+    // these nodes get the lower ranks.
     backward_.assign(1, u);
     mark_[u] = 1;
     for (std::size_t i = 0; i < backward_.size(); ++i)

@@ -1,6 +1,6 @@
-// A topological order that is kept while edges come and go: Pearce and Kelly, "A dynamic
-// topological sort algorithm for directed acyclic graphs" (ACM JEA 11, 2006). Pure graph theory:
-// nodes and edges are numbers.
+// A topological order that is maintained while edges are added and removed: Pearce and Kelly, "A
+// dynamic topological sort algorithm for directed acyclic graphs" (ACM JEA 11, 2006). This is pure
+// graph theory: nodes and edges are numbers.
 #pragma once
 #include <cstdint>
 #include <queue>
@@ -31,42 +31,44 @@ class DynamicOrder {
     begin(std::move(rank));
   }
 
-  // Adds an edge; it gets the next number. False if it would close a cycle: then it is not added
-  // and `path` holds the numbers of the edges of a path v → u.
+  // Adds an edge, which gets the next number. Returns false if the edge would close a cycle: the
+  // edge is then not added, and `path` holds the numbers of the edges of a path v → u.
   bool add(std::int32_t u, std::int32_t v);
-  // Takes back the edges added last, until `count` edges are left. The order stays: it is still
-  // one.
+  // Removes the edges added last, until `count` edges are left. The order does not change, because
+  // it is still a topological order.
   void shrink(std::size_t count);
-  // Takes back an added edge; its number stays in use, and the order does not change.
+  // Removes an added edge. Its number stays in use, and the order does not change.
   void remove(std::int32_t edge);
 
   void set_ranks(
-      std::vector<std::int32_t> rank);  // another topological order, of the edges added since, too
+      // Sets another topological order, which must also respect the added edges.
+      std::vector<std::int32_t> rank);
   Adjacency successors() const;
-  // Sorts the nodes of these ranks anew: each as late as it can, the higher `latest` the later.
+  // Sorts the nodes of the ranks first … last again: each node comes as late as possible, and nodes
+  // with a higher `latest` come later.
   template <typename Latest>
   void sort_late(std::int32_t first, std::int32_t last, Latest latest);
 
   std::size_t edges() const { return permanent_ + from_.size(); }
   std::int32_t rank(std::int32_t v) const { return rank_[v]; }
   void prefetch_rank(std::int32_t v) const { prefetch(rank_.data() + v); }
-  std::int64_t visited = 0;  // nodes, in all
+  std::int64_t visited = 0;  // number of nodes visited in total
   std::vector<std::int32_t> path;
   std::vector<std::int32_t>
-      moved;  // the nodes whose rank has changed since forget_moved, each once
+      moved;  // the nodes whose rank has changed since forget_moved, without duplicates
   void forget_moved();
 
  private:
-  // An edge by where it stands: a permanent one in out_.item, an added one (~ of that) in from_ and
-  // to_.
+  // The place of an edge: a permanent edge has its index in out_.item, and an added edge has ~ of
+  // its index in from_ and to_.
   using Place = std::int32_t;
   std::int32_t number_of(Place edge) const {
     return edge >= 0 ? number_[edge] : static_cast<std::int32_t>(permanent_) + ~edge;
   }
   template <typename Visit>
-  void each_out(std::int32_t v, Visit visit) const;  // the node, and where the edge stands
+  void each_out(std::int32_t v, Visit visit) const;  // visit(node, place of the edge)
   template <typename Visit>
-  void each_in(std::int32_t v, Visit visit) const;  // the node
+  void each_in(std::int32_t v, Visit visit) const;  // visit(node)
 
   void begin(std::vector<std::int32_t> rank);
 
@@ -78,13 +80,14 @@ class DynamicOrder {
   }
 
   std::size_t permanent_;
-  Adjacency out_, in_;                   // nodes, by permanent edges
-  std::vector<std::int32_t> number_;     // per item of out_: of the edge
-  std::vector<std::int32_t> rank_, at_;  // at_: per rank its node
-  // Added edges, by number - permanent_.
+  Adjacency out_, in_;                   // neighbours by permanent edges
+  std::vector<std::int32_t> number_;     // per item of out_, the number of the edge
+  std::vector<std::int32_t> rank_, at_;  // at_: the node of each rank
+  // The added edges, by number - permanent_.
   std::vector<std::int32_t> from_, to_;           // -1: removed
-  std::vector<std::int32_t> out_next_, in_next_;  // the one before of the same node, or -1
-  std::vector<std::int32_t> out_head_, in_head_;  // per node: the last one, or -1
+  // The edge before it in the list of the same node, or -1.
+  std::vector<std::int32_t> out_next_, in_next_;
+  std::vector<std::int32_t> out_head_, in_head_;  // per node, the last edge of its list, or -1
   std::vector<std::uint8_t> mark_, moved_;
   struct Parent {
     std::int32_t node;
@@ -111,7 +114,8 @@ void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
 template <typename Latest>
 void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest latest) {
   const auto nodes = std::span(at_).subspan(idx(first), idx(last - first + 1));
-  std::vector<std::int32_t> waiting(nodes.size(), 0);  // for this many successors among them
+  // Number of successors in the range that are not placed yet.
+  std::vector<std::int32_t> waiting(nodes.size(), 0);
   using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
   std::priority_queue<Ready> ready;
   const auto add = [&](std::int32_t v) { ready.push({{latest(v), rank(v)}, v}); };
@@ -121,7 +125,7 @@ void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest lates
     each_out(v, [&](std::int32_t w, Place) { count += inside(rank(w)); });
     if (count == 0) add(v);
   }
-  std::vector<std::int32_t> sorted;  // the last first
+  std::vector<std::int32_t> sorted;  // the last node first
   while (!ready.empty()) {
     const std::int32_t v = ready.top().second;
     ready.pop();

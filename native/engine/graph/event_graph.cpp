@@ -16,8 +16,8 @@ bool included(const Problem& p, std::int32_t txn) {
   return p.inclusion[txn] != static_cast<std::uint8_t>(Inclusion::out);
 }
 
-// The places of included transactions of each session and group, in order, T0's before each of
-// them; a session ends at each break.
+// Returns, for each session and group, the places of its included transactions in order, with T0's
+// place before them. A session ends at each break.
 std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const Places& places,
                                                       const std::vector<std::uint8_t>& breaks) {
   std::vector<std::vector<std::int32_t>> orders;
@@ -47,13 +47,14 @@ std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const Pl
   return orders;
 }
 
-// Statements of a transaction are sent and answered in its order (docs/times.md): what comes before
-// one, in time or in its transaction, comes before those behind it, and the other way round. So
-// answered_before | po is transitive.
+// Statements of a transaction are sent and answered in program order (docs/times.md). Whatever
+// precedes a statement, in time or in its transaction, therefore precedes the statements behind it,
+// and conversely. So answered_before | po is transitive.
 //
-// One step on from a statement to another is as good as many. So the states of statements that
-// differ only by whether that step has been made are one: SOUND BECAUSE nothing else leads to the
-// state behind that step, and what leads away from one of them leads away from all.
+// One step from a statement to another is as good as many steps. The states of statements that
+// differ only by whether that step has been made are therefore merged: SOUND BECAUSE nothing else
+// leads to the state behind that step, and what leads away from one of these states leads away from
+// all of them.
 Automaton joined(const Automaton& m) {
   using Step = Automaton::Step;
   std::vector<bool> reads(idx(m.states), false);
@@ -80,7 +81,7 @@ Automaton joined(const Automaton& m) {
   if (std::ranges::find(m.epsilon, last, &Step::second) != m.epsilon.end()) return m;
   Automaton result = m;
   std::vector<std::int32_t> state(idx(m.states), -1);
-  std::int32_t one = -1;  // what they become
+  std::int32_t one = -1;  // the merged state
   result.states = 0;
   for (std::int32_t q = 0; q < m.states; ++q) {
     state[q] = reads[q] && one >= 0 ? one : result.states++;
@@ -160,7 +161,7 @@ Places statements_of(const Problem& p, bool writes, bool together) {
   const std::size_t reads = idx(p.reads());
   places.own.resize(reads + (writes ? p.writer_txn.size() : 0));
   std::int64_t last = -1;
-  std::vector<std::int32_t> first_read(writes ? idx(p.n + 1) : 0, -1);  // of each transaction
+  std::vector<std::int32_t> first_read(writes ? idx(p.n + 1) : 0, -1);  // per transaction
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     const std::int64_t statement = p.read_statement.empty() ? p.read_op[r] : p.read_statement[r];
     if (statement != last && !(together && reads_together(p, r))) places.transaction.push_back(p.read_txn[r]);
@@ -234,7 +235,8 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     add(wr_, m.of(Relation::wr), of_each(Relation::wr), false, true);
     add(ww_, m.of(Relation::ww), of_each(Relation::ww), false, m.by_operation());
     add(rw_, m.of(Relation::rw), of_each(Relation::rw), true, false);
-    // SOUND BECAUSE the timeline has the pair of the two, from the same state to the same.
+    // SOUND BECAUSE the timeline contains the pair of the two transactions, between the same
+    // states.
     // mutant: times-always-say-wr
     times_say_wr_ = (c == 0 || times_say_wr_) && !p.read_sent.empty() &&
                     std::ranges::all_of(m.of(Relation::wr), [&](const Automaton::Step& step) {
@@ -246,7 +248,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     const Places& places = places_of(c);
-    // A statement is left by its steps.
+    // The steps of a statement move away from it, so only transactions need these edges.
     const std::int32_t movers = m.by_statement() ? p.n + 1 : places.count();
     for (std::int32_t i = 0; i < movers && !m.epsilon.empty(); ++i) {
       if (!included(p, places.transaction[i])) continue;
@@ -329,7 +331,7 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
   };
   for (auto order : session_orders(problem, places, m.so_is_assumed ? breaks : kNoBreaks)) {
     if (m.so_is_assumed)
-      order.erase(order.begin());  // what comes after T0 is a fact: init says it, or nothing does
+      order.erase(order.begin());  // init states what comes after T0 as a fact, or nothing does
     if (order.empty()) continue;
     for (const auto& [q, r] : m.of(Relation::so)) {
       if (m.so_repeatable) {
@@ -341,8 +343,9 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
         }
         continue;
       }
-      // An auxiliary chain: a transaction enters at its place and every later one may leave, so all
-      // pairs are there in linear size and, since nothing else touches the chain, no other pair is.
+      // An auxiliary chain: a transaction enters the chain at its place, and every later
+      // transaction may leave it. All pairs thus take linear size. There are no other pairs,
+      // because nothing else touches the chain.
       Node rail = fresh(c);
       edges.push_back({node(c, order.front(), q), rail, Relation::so});
       for (std::size_t i = 1; i < order.size(); ++i) {
@@ -359,7 +362,8 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
   }
 }
 
-// On steps that repeat, so that the total order becomes `window` chains.
+// Adds the assumed order to steps that repeat, because the total order then becomes `window`
+// chains.
 void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
   if (assumed.window == 0) return;
   std::vector<std::int32_t> order;
@@ -371,9 +375,9 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
           {node(c, order[i - idx(assumed.window)], q), node(c, order[i], r), Relation::so});
 }
 
-// All pairs of a tail and a later head in O(n) edges: a chain of events; T enters at its tail, S
-// leaves from the last tail strictly before its head. The tail of `initial`, if it is one, is before
-// everything.
+// Adds all pairs of a tail and a later head, with O(n) edges: the timeline is a chain of events. T
+// enters the chain at its tail, and S leaves it from the last tail strictly before its head. The
+// tail of `initial`, if given, precedes everything.
 void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Moment>& tails,
                               std::vector<Moment>& heads, std::int32_t initial) {
   const auto of_statement = [&](std::int32_t place) { return place > problem.n; };
@@ -386,7 +390,7 @@ void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Momen
   if (initial != kNoTransaction) edges.push_back({tail(initial), event, line.to_transaction});
   std::size_t ended = 0;
   bool left =
-      false;  // has someone left from `event`? only then the next tail needs an event of its own
+      false;  // whether a head has left from `event`; only then does the next tail need a new event
   for (const auto& [time, place] : heads) {
     // mutant: rt-at-begin
     while (ended < tails.size() && tails[ended].time < time) {
@@ -408,8 +412,8 @@ void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Momen
   }
 }
 
-// The same where clocks may be wrong: what is widened says less of two moments of one session than
-// their one clock does, so that each session has a chain of its own, too.
+// Adds a timeline where clocks may be wrong. Widened times show less about two moments of one
+// session than the session's clock does, and so each session also gets a chain of its own.
 void EventGraph::add_times(std::size_t c, const Line& line, std::vector<Moment>& tails,
                            std::vector<Moment>& heads, std::int32_t initial) {
   add_timeline(c, line, tails, heads, initial);
@@ -462,8 +466,8 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   }
 }
 
-// Who ends before another begins has its COMMIT answered before the other sends its own. T0 is left
-// out, as no cycle passes it.
+// Returns true if done already implies rt: a transaction that ends before another begins has its
+// COMMIT answered before the other sends its COMMIT. T0 is left out, because no cycle passes it.
 bool EventGraph::done_says_real_time(const Automaton& m) const {
   const Problem& p = problem;
   const auto says = [&](const Automaton::Step& step) { return m.has(Relation::done, step); };
@@ -475,7 +479,7 @@ bool EventGraph::done_says_real_time(const Automaton& m) const {
   return true;
 }
 
-// A timeline for each group.
+// Adds a timeline for each group.
 void EventGraph::add_real_time_of_groups(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -507,11 +511,12 @@ void EventGraph::add_real_time_of_groups(std::size_t c) {
   }
 }
 
-// COMMIT of S is sent after something that T has done: after its COMMIT was answered, its first
-// statement, or its first write of a key that S writes, too. A transaction's own COMMIT is later
-// than what it does, but is not a pair: it is not there to be met on a timeline of answers to COMMIT,
-// and what lies between is few and gets edges of its own; nor does it matter where a move inside
-// the transaction says the same. No check of one key has them, so places are transactions.
+// Adds the relations in which COMMIT of S is sent after something that T has done: after the answer
+// of T's COMMIT, of its first statement, or of its first write of a key that S also writes. A
+// transaction's own COMMIT is later than what it does, but is not a pair. On a timeline of answers
+// to COMMIT, it does not occur. The moments in between are few and get edges of their own. It also
+// does no harm if a move inside the transaction has the same effect. No check of one key has these
+// relations, and so places are transactions.
 void EventGraph::add_moments(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -549,7 +554,7 @@ void EventGraph::add_moments(std::size_t c) {
       for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) {
         if (p.writer_txn[w] == p.n) continue;
         sent(heads, p.writer_txn[w]);
-        // What was written was written by then.
+        // The write had happened by the time of its answer.
         if (p.write_answer[w] != kTimeUnknownEnd) answered(tails, p.writer_txn[w]);
       }
       if (heads.size() < 2) continue;
@@ -565,7 +570,8 @@ void EventGraph::add_moments(std::size_t c) {
     }
 }
 
-// To those who sent COMMIT after a moment of `first`, and before that one's own was answered.
+// Adds an edge from each transaction in `first` to every other transaction that sent COMMIT after
+// the moment in `first`, but no later than the first transaction's own COMMIT was answered.
 void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::Step& step,
                              const std::vector<Moment>& first, std::vector<Moment>& heads) {
   const auto [q, r] = step;
@@ -586,8 +592,9 @@ void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::
   each_clock(c, first, heads, add);
 }
 
-// Given relations between those that access one key: a timeline for each key, and of sessions for
-// each key and session. T0 is left out, as no cycle passes it.
+// Adds the given relations between transactions that access one key: a timeline for each key, and
+// for session order a timeline for each key and session. T0 is left out, because no cycle passes
+// it.
 void EventGraph::add_filtered(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -597,7 +604,7 @@ void EventGraph::add_filtered(std::size_t c) {
   const auto reads = group_by(
       p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
-  std::vector<std::int32_t> members[2];  // that write the key, that read it
+  std::vector<std::int32_t> members[2];  // the writers of the key, and its readers
   std::vector<Moment> tails, heads, first;
   const auto by_session = [&](std::int32_t t) { return std::pair(p.session[t], t); };
   const auto sessions = [&](const Filtered& f, const Automaton::Step& step) {
@@ -659,9 +666,11 @@ void EventGraph::add_filtered(std::size_t c) {
   }
 }
 
-// A statement reads between its sending and its answer, and before its transaction commits. Where any
-// number of steps lead on from one to another, what leads to each of a transaction leads to the
-// first, what leads away from each leads away from the last, and so in time where they share it.
+// Adds the edges of statements. A statement reads between its sending and its answer, and before
+// its transaction commits. If any number of steps lead from one statement to another, then edges to
+// each statement of a transaction become edges to its first statement, and edges from each
+// statement become edges from its last one. The same holds in time for statements that share a
+// time.
 void EventGraph::add_statements(std::size_t c, bool together) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -673,14 +682,15 @@ void EventGraph::add_statements(std::size_t c, bool together) {
     if (p.commit_end[t] != kTimeUnknownEnd) committed.push_back({p.commit_end[t], t});
     if (p.commit_begin[t] != kTimeUnknownBegin) commits.push_back({p.commit_begin[t], t});
   }
-  std::vector<std::int32_t> reading;  // states: what leads to a transaction there means each statement
+  // States in which a transaction stands for each of its statements.
+  std::vector<std::int32_t> reading;
   for (const auto& [q, s] : m.of(m.by_operation() ? Relation::po : Relation::own_commit))
     if (std::ranges::find(reading, q) == reading.end()) reading.push_back(q);
   for (std::int32_t r = 0, next = 0; r < p.reads(); r = next) {
     const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
     while (next < p.reads() && statements_.of_read[next] == place) ++next;
     if (!included(p, t)) continue;
-    // Those that are one follow on each other all the same.
+    // Reads that form one statement still follow each other.
     for (const auto& [q, s] : m.of(Relation::po))
       if (together && next > r + 1 && q != s) edges.push_back({node(c, place, q), node(c, place, s), Relation::epsilon});
     const std::int32_t before = joined && r > 0 && p.read_txn[r - 1] == t ? r - 1 : -1;
@@ -708,7 +718,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
       if (const std::int32_t t = statements_.transaction[place]; m.by_operation() && included(p, t))
         edges.push_back({node(c, place, q), node(c, t, s), Relation::own_commit});
   for (const auto& [q, s] : m.of(Relation::po)) {
-    Node rail = -1;  // a chain for each transaction, unless the statements are one
+    Node rail = -1;  // a chain for each transaction, unless the statements are joined
     for (std::int32_t place = p.n + 1; place < statements_.first_end; ++place) {
       const std::int32_t t = statements_.transaction[place];
       if (!included(p, t)) continue;
@@ -738,13 +748,15 @@ void EventGraph::add_statements(std::size_t c, bool together) {
   for (const auto& step : m.of(Relation::answered_before))
     // mutant: statements-of-no-time
     add_times(c, {Relation::answered_before, step}, answered, sent, kNoTransaction);
-  // That of its own transaction is among them, which own_commit says, too.
+  // The pair of a statement and its own transaction is among these; own_commit states that pair,
+  // too.
   for (const auto& step : m.of(Relation::committed_after))
     // mutant: statement-of-the-future
     add_times(c, {Relation::committed_after, step}, answered, commits, kNoTransaction);
 }
 
-// Four relations of one step each, which begin alike where they begin at the same, and end alike.
+// Returns a shared line if there are four relations of one step each, and if steps that begin, or
+// end, at the same kind of place have the same state there.
 std::optional<EventGraph::Line> EventGraph::shared_line(const Automaton& m) {
   if (m.sites != Sites::statements) return std::nullopt;
   const auto step = [&](Relation relation) {
@@ -789,9 +801,9 @@ std::int32_t EventGraph::check_of(Node v) const {
   return auxiliary_check_[v - auxiliary_base_];
 }
 
-// Transactions by the assumption; else by their end if there is time, else by their place in their
-// session: an order near to one that the database may have used, and one in which the states of a
-// transaction are adjacent.
+// Ranks transactions by the assumed order; without one by their end if there are times, or else by
+// their place in the session. This order is near one that the database may have used, and the
+// states of a transaction are adjacent in it.
 void EventGraph::set_priorities(const AssumedOrders& assumed) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);
@@ -817,7 +829,7 @@ void EventGraph::set_priorities(std::span<const std::int64_t> when) {
   std::ranges::stable_sort(turns_, {}, [&](std::int32_t t) { return when[t]; });
   std::vector<std::int32_t> turn(turns_.size());
   for (std::size_t i = 0; i < turns_.size(); ++i) turn[turns_[i]] = static_cast<std::int32_t>(i);
-  priority_.assign(idx(node_count_), 0);  // auxiliary nodes: as early as they can
+  priority_.assign(idx(node_count_), 0);  // auxiliary nodes: as early as possible
   for (Node v = 0; v < auxiliary_base_; ++v) priority_[v] = turn[transaction_of(v)];
   if (version_base_ >= 0)
     for (std::size_t w = 0; w < problem.writer_txn.size(); ++w)

@@ -1,10 +1,10 @@
-// The event graph: the product of the history's relations with each check's automaton, with a
-// reason on every edge.
+// The event graph: the product of the history's relations with each check's automaton. Every edge
+// has a reason.
 //
-// Nodes, per check: (place, state), a place being a transaction, the access of one to a key, or a
-// statement of one; then auxiliary nodes that carry so or rt in linear size; then, if no automaton
-// orders versions by itself, one node per writer of a key. Several checks are a disjoint union over
-// the same choices.
+// For each check, the nodes are pairs (place, state). A place is a transaction, a transaction's
+// access to a key, or a statement. They are followed by auxiliary nodes that represent so or rt in
+// linear size, and, if no automaton orders versions by itself, by one node for each writer of a
+// key. Several checks form a disjoint union over the same choices.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -23,50 +23,56 @@ namespace isolang {
 
 using Node = std::int32_t;
 
-// One product edge and why it is there. Which literals it needs follows from the relation:
-//   wr: source(read, a)   ww: before(a, b)   rw: source(read, a) and before(a, b)   others: none,
-//   facts of the history.
-// a and b are indices into Problem::writer_*, read into Problem::read_*.
+// One product edge with its reason. The relation determines which literals it needs:
+//
+// wr: source(read, a)   ww: before(a, b)   rw: source(read, a) and before(a, b)
+//
+// Other relations are facts of the history and need none. a and b are indices into
+// Problem::writer_*, read is an index into Problem::read_*.
 struct Edge {
   Node from, to;
   Relation relation;
   std::int32_t read = -1, a = -1, b = -1;
 };
 
-// Orders that are taken as facts although no check demands them (presolve/presolve.hpp), as edges
-// of the relations so and rt.
+// Orders that are treated as facts although no check demands them (presolve/presolve.hpp). They
+// become edges of the relations so and rt.
 struct Times {
   std::vector<std::int64_t> begin, end;
 };
 struct AssumedOrders {
-  std::vector<std::uint8_t> breaks{};  // per transaction: session order that is only a assumption
-                                     // does not reach over its begin
+  // Per transaction, 1 if an assumed session order does not reach across its begin.
+  std::vector<std::uint8_t> breaks{};
+  // transactions; each transaction without a break precedes the one that is `window` places later.
   std::vector<std::int32_t>
-      order{};  // transactions; of those without a break each precedes the one `window` places behind
-  std::int32_t window = 0;  // 0: without an order
-  Times times{};            // per transaction, of a real time that is only an assumption
-  bool together = false;    // what reads_together() says of is one statement
+      order{};
+  std::int32_t window = 0;  // 0 if there is no order
+  Times times{};            // per transaction, the times of an assumed real time
+  bool together = false;    // reads for which reads_together() is true are one statement
 };
 
-// Where the walks of a check are, besides a state.
+// The places of a check, which its walks visit.
 struct Places {
-  std::vector<std::int32_t> transaction;  // of each
+  std::vector<std::int32_t> transaction;  // of each place
   std::span<const std::int32_t> of_writer, of_read;
-  std::span<const std::int32_t> of_write;  // where ww leads to
-  // The places of a group follow on each other, T0's last; no given relation leads to another group.
+  std::span<const std::int32_t> of_write;  // the places that ww leads to
+  // The places of a group are consecutive, and T0's place is the last. No given relation leads to
+  // another group.
   std::vector<std::int32_t> group_start;
-  std::vector<std::int32_t> own;  // of the three, those that are not the problem's
-  std::int32_t first_end = 0;     // of those behind all statements of a transaction
+  std::vector<std::int32_t> own;  // storage for those of the three that are not the problem's own
+  std::int32_t first_end = 0;     // the first place behind all statements of a transaction
 
   std::int32_t count() const { return static_cast<std::int32_t>(transaction.size()); }
 };
 Places transactions_of(const Problem& problem);
-Places accesses_of(const Problem& problem);  // grouped by key
-// The transactions, and behind T0, in no group, each statement that reads. With `writes`, of_write is
-// the first one behind the write, or a place behind all of its transaction.
+Places accesses_of(const Problem& problem);  // one place for each access, grouped by key
+// Returns the transactions, followed, after T0 and in no group, by each statement that reads. With
+// `writes`, of_write is the first statement behind the write, or a place behind all statements of
+// its transaction.
 Places statements_of(const Problem& problem, bool writes, bool together = false);
-// Whether the read before this one was sent and answered with it, with no operation between them. A
-// recorder that writes down each row that a statement returned tells of them so.
+// Returns true if the read before this one was sent and answered together with it, with no
+// operation between them. A recorder that records each row of a statement's result produces such
+// reads.
 bool reads_together(const Problem& problem, std::int32_t read);
 
 class EventGraph {
@@ -78,9 +84,9 @@ class EventGraph {
   const std::vector<Automaton> automata;
   bool uses_reads = false;            // some step is wr or rw
   bool uses_orders = false;           // some step is ww or rw
-  bool forbids_return_paths = false;  // some check does
+  bool forbids_return_paths = false;  // some check forbids return paths
   bool every_check_judges = true;
-  bool sessions_order_versions = false;  // a writer precedes the later ones of its session
+  bool sessions_order_versions = false;  // a writer precedes the later writers of its session
 
   // --- nodes ---
   Node nodes() const { return node_count_; }
@@ -90,7 +96,7 @@ class EventGraph {
            (place > n ? n * apart + place * (automata[check].states - apart)
                       : place * automata[check].states);
   }
-  // Of the transaction that writes, or reads; or of its access to that key.
+  // Returns the node of the transaction that writes, or reads, or of its access to that key.
   Node writer_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
     return node(check, places_of(check).of_writer[writer], state);
   }
@@ -102,16 +108,16 @@ class EventGraph {
   Node read_node(std::size_t check, std::int32_t read, std::int32_t state) const {
     return node(check, places_of(check).of_read[read], state);
   }
-  // Whether some check's places are not the transactions.
+  // Returns true if the places of some check are not the transactions.
   bool walks_parts() const { return accesses_.count() > 0 || statements_.count() > 0; }
-  // A read of the statement that the node is of; -1 if it is of none.
+  // Returns a read of the node's statement, or -1 if the node belongs to no statement.
   std::int32_t read_at(Node v) const;
-  // All nodes of a place in a state.
+  // One past the nodes that are a place in a state.
   Node end_of_places() const { return auxiliary_base_; }
-  // A direct check has no nodes in the graph; this number beyond them stands for one of its
-  // transactions, in reasons.
+  // Returns the label of a transaction in a direct check, for reasons. A direct check has no nodes
+  // in the graph, and so the label is a number beyond them.
   Node label(std::size_t check, std::int32_t txn) const { return base_[check] + txn; }
-  // The node whose rank places writer w in its key's version order.
+  // Returns the node whose rank places writer w in the version order of its key.
   Node order_node(std::int32_t writer) const {
     return version_base_ >= 0 ? version_base_ + writer
                               : writer_node(idx(order_check_), writer, 0);
@@ -120,7 +126,7 @@ class EventGraph {
   std::int32_t transaction_of(Node v) const {  // -1 for auxiliary and version nodes
     return v < node_count_ ? transaction_[v] : transaction_of_label(v);
   }
-  std::int32_t writer_of(Node v) const {  // of a version node; -1 for others
+  std::int32_t writer_of(Node v) const {  // the writer of a version node; -1 for others
     return has_version_nodes() && v >= version_base_ ? v - version_base_ : -1;
   }
   bool is_zero(Node v) const {
@@ -131,14 +137,14 @@ class EventGraph {
   }
   std::int32_t check_of(Node v) const;                          // -1 for version nodes
   std::int32_t priority(Node v) const { return priority_[v]; }  // a good order to start from
-  // Another one, by a guess when the nodes happened (those of a transaction together); to be asked
-  // for only where no times are known. An empty guess is none.
+  // Sets another priority, from a guess of when the nodes happened; the nodes of one transaction
+  // stay together. Use it only if no times are known. An empty guess changes nothing.
   bool guesses_priorities() const { return guesses_; }
   void set_priorities(std::span<const std::int32_t> guess);
 
   // --- edges, in the order in which they became known ---
   Growing<Edge> edges;
-  // Those that are of the same kind as this one.
+  // Return the kinds of pairs that a read, a key or a writer belongs to.
   Pairs pairs_of_read(std::int32_t read) const {
     const Pairs items = pairs_of_key(problem.read_key[read]);
     return !problem.read_predicate.empty() && problem.read_predicate[read] != 0 ? items << 1 : items;
@@ -147,7 +153,7 @@ class EventGraph {
   Pairs pairs_of_writer(std::int32_t w) const {
     return kinds_ == nullptr ? 1 : Pairs{1} << (2 * writer_kind_[w]);
   }
-  // All product edges that one pair of the relation adds, in every check.
+  // Visits all product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
     if (times_say_wr_ && committed_before(a, read)) return;
@@ -175,7 +181,7 @@ class EventGraph {
     const std::int32_t check = check_of(v);
     return check < 0 || automata[check].judges;
   }
-  // Those of which a cycle is a violation, and the pairs that must not close a return path.
+  // Visits the edges whose cycles are violations, and the pairs that must not close a return path.
   template <typename Visit>
   void rw_closings(std::int32_t read, std::int32_t a, std::int32_t b, Visit visit) const {
     add_rw(Relation::rw, rw_, read, a, b, [&](const Edge& e) {
@@ -185,13 +191,13 @@ class EventGraph {
   }
 
  private:
-  // A step of some check's automaton on its product: from node `from` + T * `from_states` to node
-  // `to` + S * `to_states`, T and S being places.
+  // A step of some check's automaton on its product: for places T and S, it leads from node `from`
+  // + T * `from_states` to node `to` + S * `to_states`.
   struct Step {
     Node from, to;
     std::int32_t from_states, to_states;
     Sites sites;
-    Pairs pairs;         // those that it is about
+    Pairs pairs;         // the pairs that the step applies to
   };
   using Place = std::array<std::int32_t, 4>;  // by Sites
   template <typename Visit>
@@ -244,18 +250,20 @@ class EventGraph {
     std::int64_t time;
     std::int32_t place;
   };
-  // What a timeline says: the states of its tails and heads, and the relation, by what the head is.
+  // The steps of a timeline: the states of its tails and heads, and the relation for each kind of
+  // head.
   struct Line {
     Line(Relation relation, const Automaton::Step& step)
         : transaction(step), statement(step), to_transaction(relation), to_statement(relation) {}
     Automaton::Step transaction, statement;
     Relation to_transaction, to_statement;
   };
-  // Whether COMMITs and statements share one timeline: what was answered before something was sent
-  // precedes it, whichever they are. A head's relation is then the one with COMMITs.
+  // Returns the common timeline of COMMITs and statements, if they share one: then whatever was
+  // answered before something else was sent precedes it, whichever kinds they are. The relation of
+  // such an edge is then the relation of the head with COMMITs.
   static std::optional<Line> shared_line(const Automaton& m);
   bool done_says_real_time(const Automaton& m) const;
-  // Whether the writer's COMMIT was answered before the statement of the read was sent.
+  // Returns true if the writer's COMMIT was answered before the statement of the read was sent.
   bool committed_before(std::int32_t writer, std::int32_t read) const {
     const std::int32_t t = problem.writer_txn[writer];
     // mutant: committed-in-any-case
@@ -265,29 +273,31 @@ class EventGraph {
                    const std::vector<Moment>& first, std::vector<Moment>& heads);
   void add_times(std::size_t check, const Line& line, std::vector<Moment>& tails,
                  std::vector<Moment>& heads, std::int32_t initial);
-  // Of each session with a wrong clock: its slack, its tails by its own clock, its heads.
+  // Visits each session whose clock may be wrong, with its slack, its tails by its own clock, and
+  // its heads.
   template <typename Visit>
   void each_clock(std::size_t check, const std::vector<Moment>& tails,
                   const std::vector<Moment>& heads, Visit visit);
   void add_timeline(std::size_t check, const Line& line, std::vector<Moment>& tails,
                     std::vector<Moment>& heads, std::int32_t initial);
   void set_priorities(const AssumedOrders& assumed);
-  void set_priorities(std::span<const std::int64_t> when);  // per transaction, T0 too
+  void set_priorities(std::span<const std::int64_t> when);  // per transaction, including T0
   Node fresh(std::size_t check);
   std::int32_t transaction_of_label(Node v) const;
 
   Places transactions_, accesses_, statements_;
   std::vector<Node> base_;
-  // Per check by statement the first state that a statement has; 0 for the others. The nodes of
-  // transactions have all states and come first.
+  // For each check by statement, the first state that a statement has; 0 for other checks. The
+  // nodes of transactions have all states and come first.
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
-  bool times_say_wr_ = false;  // a read that was sent after the writer's COMMIT adds nothing
-  std::shared_ptr<const Kinds> kinds_;     // null: only items and predicates are distinguished
-  std::vector<std::uint8_t> writer_kind_;  // of the key of each writer, where there are kinds
+  // A read that was sent after the answer of the writer's COMMIT adds no edge.
+  bool times_say_wr_ = false;
+  std::shared_ptr<const Kinds> kinds_;     // null if only items and predicates are distinguished
+  std::vector<std::uint8_t> writer_kind_;  // the kind of each writer's key, if there are kinds
   std::vector<std::int32_t> transaction_;      // of each node, or -1
   std::vector<std::int32_t> auxiliary_check_;  // check of each auxiliary node
-  std::vector<std::int32_t> turns_;  // the transactions in the order that priority_ speaks of
+  std::vector<std::int32_t> turns_;  // the transactions in the order of priority_
   std::vector<std::int32_t> priority_;
   bool guesses_ = true;
   Node auxiliary_base_ = 0, version_base_ = -1, node_count_ = 0;

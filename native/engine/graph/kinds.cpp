@@ -8,7 +8,7 @@
 namespace isolang {
 namespace {
 
-// Matches from left to right; where it fails, the last star takes one more character.
+// Matches from left to right. On a mismatch, the last star takes one more character.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0, star = std::string_view::npos, taken = 0;
   while (n < name.size()) {
@@ -28,7 +28,7 @@ bool matches(std::string_view pattern, std::string_view name) {
   return std::ranges::all_of(pattern.substr(p), [](char c) { return c == '*'; });
 }
 
-// Numbers what the classes say of something, as it comes.
+// Numbers the different sets of classes in order of appearance.
 class Numbering {
  public:
   Numbering(std::size_t most, const char* what) : most_(most), what_(what) {}
@@ -71,7 +71,7 @@ Kinds kinds_of(const History& h, std::span<const NameClass> classes) {
   for (const auto& [found, number] : keys.all())
     for (std::size_t c = 0; c < classes.size(); ++c)
       if (found[c]) kinds.members[c] |= Pairs{3} << (2 * number);
-  // Of each set of names, whether one of them is selected.
+  // Returns for each set of names whether it contains a selected name.
   const auto selected = [](const Names& names, const NameClass& of) {
     std::vector<bool> sets(idx(names.sets()), false);
     for (std::int32_t s = 0; s < names.sets(); ++s)

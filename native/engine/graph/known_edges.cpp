@@ -10,8 +10,8 @@
 namespace isolang {
 namespace {
 
-// Search for anti-dependencies to versions this far after the one read, and to this many of
-// them: lost updates give a version several successors.
+// The search follows anti-dependencies to versions this far after the version read, and to this
+// many versions, because a version with lost updates has several successors.
 constexpr std::size_t kVersions = 4, kSuccessors = 8;
 
 bool has(std::uint8_t set, KnownRelation relation) { return (set >> idx(relation) & 1) != 0; }
@@ -21,7 +21,7 @@ struct Successor {
   std::vector<std::int64_t> shown;
 };
 
-// Which writers come soon after a writer.
+// The writers that come soon after a writer.
 class Versions {
  public:
   Versions(const Problem& p, std::int32_t low, std::int32_t high) : p_(p) {
@@ -44,7 +44,8 @@ class Versions {
     low_ = low;
   }
 
-  // A read of a version by one who also writes the key: its write comes right after that version.
+  // Notes that a transaction read a version and also writes the key: its write comes right after
+  // that version.
   void overwritten(std::int32_t source, std::int32_t reader, std::int32_t key, std::int64_t op) {
     if (listed_.contains(source)) return;
     const auto own = writers_.of(reader - low_);
@@ -53,12 +54,12 @@ class Versions {
     if (found != own.end() && *found < last) put(source, *found, op);
   }
 
-  // The versions that come right after the version of writer `w`, each with the read that shows it,
-  // -1 where a list does: any user of the key reads its lists.
+  // Returns the versions that come right after the version of writer `w`, each with the read that
+  // shows it. The read is -1 if a list shows it, because any user of the key reads its lists.
   std::vector<std::pair<std::int32_t, std::int64_t>> next(std::int32_t w) const {
     if (const auto found = next_.find(w); found != next_.end()) return found->second;
     if (p_.writer_txn[w] != p_.n) return {};
-    // Where no version of a key is known to be the first, all come after T0's.
+    // If no version of a key is known to be the first, all versions come after T0's.
     const auto after = std::ranges::upper_bound(p_.key_start, w);
     std::vector<std::pair<std::int32_t, std::int64_t>> all;
     if (idx(*after - w - 1) <= kSuccessors)
@@ -66,7 +67,7 @@ class Versions {
     return all;
   }
 
-  // The versions that come soon after it, nearest first.
+  // Returns the versions that come soon after this version, nearest first.
   std::vector<Successor> later(std::int32_t w) const {
     std::vector<Successor> found, front = {{w, {}}};
     const auto among = [](const std::vector<Successor>& some, std::int32_t one) {
@@ -90,7 +91,7 @@ class Versions {
     return found;
   }
 
-  // Those that have something after them, ascending.
+  // Returns the writers that have a version after them, ascending.
   std::vector<std::int32_t> all() const {
     std::vector<std::int32_t> found;
     for (const auto& [w, _] : next_) found.push_back(w);
@@ -101,7 +102,7 @@ class Versions {
  private:
   const Problem& p_;
   std::int32_t low_ = 0;
-  Adjacency writers_;  // of each transaction, by key
+  Adjacency writers_;  // per transaction, by key
   std::unordered_map<std::int32_t, std::vector<std::pair<std::int32_t, std::int64_t>>> next_;
   std::unordered_map<std::int32_t, bool> listed_;
 
@@ -132,7 +133,7 @@ KnownGraph::KnownGraph(const Problem& p, std::int32_t low, std::int32_t high, st
     last = first + static_cast<std::int32_t>(effort);
     complete_ = false;
   }
-  const auto source_of = [&](std::int32_t r) {  // -1 unless there is one candidate
+  const auto source_of = [&](std::int32_t r) {  // -1 unless there is exactly one candidate
     const auto one = p.candidate_start[r];
     return p.candidate_start[r + 1] - one == 1 ? p.candidate[one] : -1;
   };
@@ -165,7 +166,7 @@ KnownGraph::KnownGraph(const Problem& p, std::int32_t low, std::int32_t high, st
         if (op >= 0) edges_.back().shown.push_back(op);
       }
   }
-  std::unordered_map<std::int32_t, std::int32_t> before;  // of each session, the one before
+  std::unordered_map<std::int32_t, std::int32_t> before;  // per session, its previous transaction
   for (std::int32_t t = low; t < high; ++t) {
     if (!inside(t)) continue;
     const auto [there, is_first] = before.try_emplace(p.session[t], -1);
@@ -173,7 +174,7 @@ KnownGraph::KnownGraph(const Problem& p, std::int32_t low, std::int32_t high, st
       edges_.push_back({KnownRelation::so, there->second, t});
     if (p.unfinished[t] == 0) there->second = t;
   }
-  // Of parallel edges of one relation and key, the first.
+  // Keeps the first of parallel edges with the same relation and key.
   const auto ends = [](const KnownEdge& e) { return std::tuple(e.from, e.relation, e.to, e.key); };
   std::ranges::stable_sort(edges_, {}, ends);
   const auto same = std::ranges::unique(edges_, {}, ends);
@@ -183,7 +184,8 @@ KnownGraph::KnownGraph(const Problem& p, std::int32_t low, std::int32_t high, st
       [](std::size_t e) { return static_cast<std::int32_t>(e); });
 }
 
-// By Tarjan's algorithm, with a stack of its own; -1 for a node that is alone.
+// Returns strongly connected components by Tarjan's algorithm with an explicit stack; -1 for a node
+// that is alone in its component.
 std::vector<std::int32_t> KnownGraph::components(std::uint8_t relations, Budget& budget) const {
   std::vector<std::int32_t> component(idx(nodes_), -1), found(idx(nodes_), -1),
       lowest(idx(nodes_), 0), open;
@@ -249,7 +251,8 @@ KnownCycles KnownGraph::short_cycles(const CycleSearch& search, Budget& budget) 
     found.cycles.push_back({std::move(cycle), in});
   };
 
-  // Of two edges. The simpler first; two updates of one version before two of different keys.
+  // Cycles of two edges: simpler cycles come first, and two updates of one version come before
+  // updates of different keys.
   using Weight = std::tuple<int, bool, std::size_t>;
   std::vector<std::tuple<Weight, std::int32_t, std::int32_t>> pairs;
   std::vector<std::int32_t> left;
@@ -261,7 +264,7 @@ KnownCycles KnownGraph::short_cycles(const CycleSearch& search, Budget& budget) 
       const KnownEdge& other = edges_[o];
       if (other.to != edge.from || !has(search.back, other.relation)) continue;
       paired = true;
-      // Where both may close it, the cycle is found twice.
+      // If both edges may close the cycle, it is found twice.
       if (other.relation > edge.relation ||
           (other.relation == edge.relation && o < e && has(search.closing, other.relation)))
         continue;
@@ -277,7 +280,8 @@ KnownCycles KnownGraph::short_cycles(const CycleSearch& search, Budget& budget) 
     add({e, o});
   }
 
-  // Longer ones: a shortest path back, breadth first; of several, one with simpler edges.
+  // Longer cycles: a breadth-first search for a shortest path back. Of several such paths, it
+  // prefers one with simpler edges.
   std::vector<std::int32_t> via(idx(nodes_), -1), stamp(idx(nodes_), -1), front, following;
   std::int32_t round = 0;
   const auto path = [&](const KnownEdge& closer, std::size_t longest) {

@@ -1,9 +1,9 @@
-// The edges that a history shows by itself, and the short cycles among them.
+// The edges that a history shows directly, and the short cycles among them.
 //
-// A read with one candidate reads from it; what reads a version and writes the key comes right
-// after that version; list reads show orders. That is what Elle infers, and less than the engine
-// knows; but a cycle of such edges is a few lines to read, where a first refutation may go around
-// half of the history.
+// A read with one candidate reads from that candidate. A transaction that reads a version and
+// writes the key comes right after that version. List reads show orders. Elle infers the same
+// edges, and the engine infers more. But a cycle of such edges takes a few lines to read, while the
+// first refutation may go around half of the history.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace isolang {
 
-// From what people follow most easily; as bits of a set, 1 << relation.
+// In order of how easily people follow them; a set holds the bits 1 << relation.
 enum class KnownRelation : std::uint8_t { ww = 0, wr, so, rw };
 inline const char* name_of(KnownRelation relation) {
   constexpr Relation kSame[] = {Relation::ww, Relation::wr, Relation::so, Relation::rw};
@@ -30,35 +30,39 @@ struct KnownEdge {
   std::int32_t key = -1;
   std::int64_t op = -1;
   std::int32_t writer = -1;
-  // Of ww and rw: the reads of those who overwrote what they had read, which show the order.
+  // For ww and rw: the reads, by transactions that overwrote the version they read, that show the
+  // order.
   std::vector<std::int64_t> shown = {};
 };
 
 struct KnownCycle {
-  std::vector<std::int32_t> edges;  // numbers, in order; the first one closes it
-  std::int32_t component = 0;       // the strongly connected component that it lies in
+  // Numbers of the edges, in order; the first edge closes the cycle.
+  std::vector<std::int32_t> edges;
+  std::int32_t component = 0;       // the strongly connected component of the cycle
 };
 
 struct KnownCycles {
   std::vector<KnownCycle> cycles;
-  bool complete = true;  // whether the search came to its end
+  bool complete = true;  // false if the search stopped early
 };
 
 struct CycleSearch {
-  std::uint8_t back = 0, closing = 0;  // sets of relations: of the path, and of the edge closing it
-  std::size_t longest = 8;             // edges
-  std::size_t most = 24;               // cycles
-  std::int64_t effort = 1'000'000;     // edges to look at
+  // Sets of relations: of the path back, and of the edge that closes the cycle.
+  std::uint8_t back = 0, closing = 0;
+  std::size_t longest = 8;             // maximum number of edges in a cycle
+  std::size_t most = 24;               // maximum number of cycles
+  std::int64_t effort = 1'000'000;     // maximum number of edges to visit
 };
 
 class KnownGraph {
  public:
-  // Of the transactions from `low` to before `high`. After `effort` reads the rest is left out.
+  // Builds the graph of the transactions from `low` to before `high`. Reads after the first
+  // `effort` reads are left out.
   KnownGraph(const Problem& problem, std::int32_t low, std::int32_t high, std::int64_t effort,
              Budget& budget);
 
-  // Those of two edges first, the simpler before the others; then longer and longer ones, of each
-  // closing edge a shortest.
+  // Returns cycles of two edges first, simpler cycles before others. Longer and longer cycles
+  // follow, for each closing edge one of the shortest.
   KnownCycles short_cycles(const CycleSearch& search, Budget& budget) const;
 
   const std::vector<KnownEdge>& edges() const { return edges_; }
@@ -67,7 +71,7 @@ class KnownGraph {
  private:
   std::int32_t low_, nodes_;
   std::vector<KnownEdge> edges_;
-  Adjacency outgoing_;  // of each node, the edges; a node is a transaction's number less `low`
+  Adjacency outgoing_;  // the edges of each node; a node is a transaction's number minus `low`
   bool complete_ = true;
 
   std::int32_t node(std::int32_t txn) const { return txn - low_; }

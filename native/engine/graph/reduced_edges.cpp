@@ -7,7 +7,7 @@
 namespace isolang {
 namespace {
 
-// The nodes that each node leads to, one after the other.
+// The successors of each node, in one array.
 struct Successors {
   std::vector<std::int64_t> start;
   std::vector<std::int32_t> to;
@@ -28,7 +28,7 @@ Successors successors(std::int32_t nodes, std::span<const std::int32_t> edges) {
   return s;
 }
 
-// The place of each node in an order along all edges; empty if there is none.
+// Returns the place of each node in a topological order; empty if there is a cycle.
 std::vector<std::int32_t> places(std::int32_t nodes, const Successors& s) {
   std::vector<std::int32_t> missing(idx(nodes), 0), ready;
   for (const std::int32_t v : s.to) ++missing[idx(v)];
@@ -55,14 +55,14 @@ std::vector<std::int32_t> reduced_edges(std::int32_t nodes, std::span<const std:
   Successors s = successors(nodes, edges);
   const std::vector<std::int32_t> place = places(nodes, s);
   const bool acyclic = !place.empty() || nodes == 0;
-  // Per node the last one of which it is a successor, or a successor's successor.
+  // Per node, the last node that has it as a successor, or as a successor's successor.
   std::vector<std::int32_t> seen(idx(nodes), -1);
   std::vector<std::int32_t> kept;
   for (std::int32_t u = 0; u < nodes; ++u) {
     budget.poll();
     const auto first = s.to.begin() + s.start[idx(u)];
     const auto last = s.to.begin() + s.start[idx(u) + 1];
-    // The nearest first: what they lead to need not be led to from here.
+    // The nearest successors come first, because edges to what they reach are redundant.
     if (acyclic)
       std::sort(first, last, [&](std::int32_t a, std::int32_t b) {
         return place[idx(a)] < place[idx(b)];

@@ -1,4 +1,4 @@
-// Fewer edges that reach the same: those of a graph without cycles that no two others replace.
+// Removal of redundant edges: reachability stays the same.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace isolang {
 
-// The edges, from and to in turn, without many that two others in a row replace: those that an edge
-// which stays, and one after it, replace; each once. What they reach stays the same: in a graph without cycles every edge that a
-// longer path replaces may go, all at once (A. Aho, M. Garey, J. Ullman, SIAM J. Comput. 1972). Of a
-// graph with a cycle all edges, each once. Throws OutOfTime.
+// Returns the edges (from and to in turn) without duplicates, and without many edges that two
+// others in a row replace: an edge goes if an edge that stays, followed by another edge, replaces
+// it. Reachability stays the same, because in a graph without cycles all edges that a longer path
+// replaces may be removed at once (A. Aho, M. Garey, J. Ullman, SIAM J. Comput. 1972). If the graph
+// has a cycle, all edges stay, without duplicates. Throws OutOfTime.
 std::vector<std::int32_t> reduced_edges(std::int32_t nodes, std::span<const std::int32_t> edges,
                                         Budget& budget);
 

@@ -8,11 +8,10 @@
 
 namespace isolang {
 namespace {
-constexpr std::int64_t kEffort = 2'000'000;  // edges
+constexpr std::int64_t kEffort = 2'000'000;  // maximum number of edges visited
 
-// The strongly connected component of each node, by Tarjan's algorithm (SIAM Journal on Computing,
-// 1972) with an explicit stack; -1 for excluded nodes, and for those that no cycle goes
-// through.
+// Returns the strongly connected component of each node, by Tarjan's algorithm (SIAM Journal on
+// Computing, 1972) with an explicit stack; -1 for excluded nodes, and for nodes on no cycle.
 std::vector<std::int32_t> components(std::span<const Edge> edges, const Adjacency& outgoing,
                                      const std::vector<std::uint8_t>& left_out, Budget& budget) {
   const auto n = static_cast<std::int32_t>(left_out.size());

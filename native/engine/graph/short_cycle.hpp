@@ -1,4 +1,4 @@
-// A short cycle of known edges: the heart of most refutations by pruning.
+// A short cycle of known edges, which is the core of most refutations by pruning.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace isolang {
 
-// Returns the numbers of its edges, in order; empty without a cycle among the nodes whose entry of
-// `left_out` is 0. The search starts from one node after the other, breadth first, never deeper than
-// the best so far, and within a limit of effort once there is one.
+// Returns the numbers of the cycle's edges, in order; empty if the nodes whose entry of `left_out`
+// is 0 have no cycle. The search runs breadth first from one node after another. It never goes
+// deeper than the best cycle found, and once there is a cycle its effort is limited.
 std::vector<std::int32_t> short_cycle(std::span<const Edge> edges,
                                       const std::vector<std::uint8_t>& left_out, Budget& budget);
 

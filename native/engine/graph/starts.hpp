@@ -1,5 +1,5 @@
-// What reaches one of a few nodes: queries each of them or, for many queries, rows that all of them
-// raised.
+// Tests whether a node reaches one of a few start nodes. A few queries ask for each start; many
+// queries use rows that all starts have raised.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,8 @@ class Starts {
  public:
   explicit Starts(const Clocks& clocks) : clocks_(clocks) {}
 
-  // Each node is a start for one of several targets, which stand for kinds of questions.
+  // Begins a new set of starts. Each start belongs to one of several targets, which stand for kinds
+  // of queries.
   void begin(std::size_t targets) {
     targets_ = targets;
     starts_.clear();
@@ -27,10 +28,10 @@ class Starts {
     starts_.push_back({target, node});
     top_ = std::max(top_, clocks_.rank(node));
   }
-  // The highest rank of them: what has a higher one reaches none.
+  // Returns the highest rank of the starts. A node of higher rank reaches none of them.
   std::int32_t top() const { return top_; }
 
-  // Does the node of `mark_of(target)` reach a start of that target, for one of them?
+  // Returns true if, for some target, the node of `mark_of(target)` reaches a start of that target.
   template <typename MarkOf>
   bool reached(MarkOf mark_of) {
     if (questions_ > 0) {
@@ -46,7 +47,7 @@ class Starts {
     }
     return false;
   }
-  // Does the node with this mark reach a start of that target?
+  // Returns true if the node with this mark reaches a start of the target.
   bool reached(std::size_t target, Clocks::Mark mark) {
     if (questions_ > 0) {
       --questions_;
@@ -56,14 +57,14 @@ class Starts {
     }
     return row(target)[mark.column] >= mark.position;
   }
-  // The row that the starts of the target raised: see Clocks::mark.
+  // Returns the row that the starts of the target have raised: see Clocks::mark.
   const std::int32_t* row(std::size_t target) {
     if (!std::exchange(combined_, true)) combine();
     return rows_.data() + target * clocks_.columns();
   }
 
  private:
-  // Raising a row of this many columns takes as long as asking one cell of it.
+  // Raising a row of this many columns takes as long as reading one cell.
   static constexpr std::size_t kColumnsPerQuestion = 8;
 
   struct Start {
@@ -71,7 +72,7 @@ class Starts {
     std::int32_t node;
   };
 
-  // A node that reaches another one has nothing to add.
+  // A start that reaches another start adds nothing to the row.
   void combine() {
     const std::size_t columns = clocks_.columns();
     rows_.assign(targets_ * columns, -1);

@@ -10,8 +10,8 @@
 namespace isolang {
 namespace {
 
-// Numbers below a limit; the least one in a step per factor of 64: a bit of a word tells that a
-// word of the level below it is not empty.
+// A set of numbers below a limit. It finds the least number in one step for each factor of 64: a
+// bit of a word states that a word of the level below is not empty.
 class LeastFirst {
  public:
   explicit LeastFirst(std::size_t limit) {
@@ -48,7 +48,7 @@ class LeastFirst {
   std::vector<std::vector<std::uint64_t>> levels_;
 };
 
-// The nodes by priority, then number.
+// Returns the nodes by priority, then by number.
 std::vector<std::int32_t> by_priority(std::span<const std::int32_t> priority) {
   std::vector<std::int32_t> nodes(priority.size());
   if (nodes.empty()) return nodes;

@@ -1,4 +1,4 @@
-// Topological orders that stay near to a given one. Pure graph theory: nodes are numbers.
+// Topological orders that stay near a given order. This is pure graph theory: nodes are numbers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace isolang {
 
-// Kahn's algorithm, taking the ready node with the least priority first, then the least number.
-// Returns the nodes in order; fewer than all if there is a cycle. Time: linear, but for the sorting
-// of priorities that are far apart.
+// Kahn's algorithm. It takes the ready node with the least priority first, then the least number.
+// Returns the nodes in order, and fewer than all nodes if there is a cycle. Takes linear time,
+// except for sorting priorities that are far apart.
 std::vector<std::int32_t> topological_order(const Adjacency& successors,
                                             std::span<const std::int32_t> priority, Budget& budget);
 

@@ -10,10 +10,10 @@
 namespace isolang {
 namespace {
 constexpr std::int64_t kSweeps = 6000, kFirstSweeps = 150;
-constexpr double kCoolingGrowth = 2.5;                        // each cooling after the first
-constexpr std::uint64_t kRepairPercent = 20;                    // of 100 moves
-constexpr std::size_t kBlock = 512, kOneBlock = 4096;  // nodes
-constexpr std::int64_t kSweepsPerTurn = 8;                      // sweeps
+constexpr double kCoolingGrowth = 2.5;  // factor from each cooling to the next
+constexpr std::uint64_t kRepairPercent = 20;                    // out of 100 moves
+constexpr std::size_t kBlock = 512, kOneBlock = 4096;  // numbers of nodes
+constexpr std::int64_t kSweepsPerTurn = 8;                      // number of sweeps
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Annealing::Annealing(const TotalOrder& total_order, Budget& budget, std::uint64_
     : total_order_(total_order),
       budget_(budget),
       state_(seed * 0xD1342543DE82EF95ULL +
-             0x1234567),  // by the generator's own step, seeds would share one stream
+             0x1234567),  // with the generator's own step, seeds would share one stream
       key_orders_(total_order),
       sweeps_(start.empty() ? kSweeps : kFirstSweeps),
       range_(start.empty() ? Range{0.6, 0.2} : Range{0.22, 0.12}) {
@@ -93,7 +93,8 @@ void Annealing::move_between(Node v, double low, double high) {
   cost += difference;
 }
 
-// Satisfied since the last look or not: the read is judged anew, so an old list only wastes a move.
+// Makes a move that may satisfy a read of the list. The list may be old, because the read is judged
+// again and an old entry only wastes a move.
 void Annealing::mend() {
   KeyOrders::Unsatisfied found;
   if (!key_orders_.still(unsatisfied_[pick(unsatisfied_.size())], found)) return;
@@ -115,9 +116,9 @@ void Annealing::mend() {
   }
 }
 
-// Both nodes of a transaction to one place, next to each other. They are moved one after the other,
-// so that each difference is that of one node, and the first goes back if the two together are
-// refused.
+// Moves both nodes of a transaction to one place, next to each other. They move one after the
+// other, because each difference in cost is that of one node. If the two moves together are
+// rejected, the first node moves back.
 void Annealing::move_transaction(std::int32_t txn) {
   const Node r = total_order_.read_node(txn), w = total_order_.write_node(txn);
   double low = below(r), high = above(w);
@@ -143,7 +144,7 @@ void Annealing::move_transaction(std::int32_t txn) {
   }
 }
 
-// A indeterminate transaction comes in, or goes.
+// Adds an indeterminate transaction to the total order, or removes it.
 void Annealing::toggle(std::int32_t txn) {
   const Node r = total_order_.read_node(txn), w = total_order_.write_node(txn);
   const auto all = [&](bool on) {
@@ -188,8 +189,8 @@ std::vector<Node> Annealing::in_order() const {
   return order;
 }
 
-// Moments are drawn evenly from an interval, so they are to be spread evenly: 0, 1, 2, … in their
-// order.
+// Spreads the positions evenly, as 0, 1, 2, … in their order, because moves draw new positions
+// evenly from an interval.
 void Annealing::evenly() {
   movable_ = in_order();
   std::vector<double> even(idx(total_order_.graph.nodes()), KeyOrders::kFirst);
@@ -209,7 +210,7 @@ void Annealing::cool() {
 bool Annealing::run(std::int64_t count) {
   const auto done = [&] {
     if (cost > 0) return false;
-    evenly();  // separates nodes that share a position, if any, and counts their cost
+    evenly();  // separates nodes that share a position, if any, and recomputes the cost
     return cost == 0;
   };
   if (done()) return true;
@@ -239,7 +240,7 @@ void Annealing::begin_turn() {
 bool Annealing::in_blocks() const { return movable_.size() > kOneBlock; }
 std::int64_t Annealing::turn_sweeps() const { return in_blocks() ? kSweepsPerTurn : 1; }
 
-// All blocks have had their turn.
+// Ends the sweeps after every block has had its turn.
 void Annealing::end_sweeps() {
   if (cost < frozen_cost) {
     frozen_cost = cost;

@@ -30,7 +30,8 @@ std::optional<Chains> Chains::of(const TotalOrder& total_order, Budget& budget) 
   return chains;
 }
 
-// Sessions, as far as their events are ordered by the known edges; elsewhere a new chain begins.
+// Makes chains of sessions, as far as the known edges order their events. A new chain begins where
+// they do not.
 void Chains::set_chains(std::vector<std::vector<Node>>& nodes) const {
   const Problem& p = total_order.problem;
   std::vector<std::int32_t> chain_of_session(idx(p.sessions), -1);
@@ -47,8 +48,8 @@ void Chains::set_chains(std::vector<std::vector<Node>>& nodes) const {
   }
 }
 
-// Writers of one class are one value. A key with reads that make finer distinctions has one value
-// per writer.
+// Numbers the values. Writers of one class write one value. If a key has reads that make finer
+// distinctions than classes, each of its writers has a value of its own.
 bool Chains::set_values() {
   const Problem& p = total_order.problem;
   fine.assign(idx(p.keys), 0);
@@ -101,7 +102,7 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
       if (v == total_order.read_node(txn))
         for (const std::int32_t r : total_order.reads.of(txn)) {
           const std::int32_t key = p.read_key[r];
-          // Two reads of a key see one version: the transaction replaces it once.
+          // Two reads of a key see one version, and the transaction replaces it once.
           const bool again = std::ranges::any_of(
               reads.begin() + read, reads.end(), [&](const Read& r) { return r.key == key; });
           reads.push_back({key, static_cast<std::int32_t>(match_start_[r]),
@@ -120,7 +121,7 @@ void Chains::set_events(const std::vector<std::vector<Node>>& nodes) {
   start.push_back(static_cast<std::int32_t>(events.size()));
 }
 
-// Which events of the other chains precede each event, by the known edges.
+// Finds the events of the other chains that precede each event by the known edges.
 bool Chains::set_known_needs(Budget& budget) {
   const auto nodes = idx(total_order.graph.nodes());
   if (nodes * count() > kMaxTable) return false;

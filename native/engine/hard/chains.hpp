@@ -1,9 +1,9 @@
-// The events of a total order in chains: what a search that builds the total order from its
-// beginning has to know.
+// The events of a total order as chains. A search that builds the total order from its beginning
+// needs this information.
 //
-// An event is a transaction, or its reads and its writes if the level lets them be apart. A
-// chain is a part of a session in which each event follows the one before. Writers that no read can
-// tell apart write one value.
+// An event is a transaction, or its reads and its writes separately if the level allows other
+// events between them. A chain is a part of a session in which each event follows the previous one.
+// Writers that no read can distinguish write one value.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,20 +25,21 @@ class Chains {
 
   struct Read {
     std::int32_t key, first_value;  // first_value: where its row of match begins
-    bool replaced;                  // by a write of its transaction, and nothing comes between
+    bool replaced;  // a write of its transaction replaces the version, and nothing comes between
   };
   struct Write {
-    std::int32_t key, value;  // value: a number of value_start
+    std::int32_t key, value;  // value: numbered as in value_start
   };
-  // Ranges into needs, reads, writes. Of the writes those of the event, and those of its
-  // transaction (lock, locks).
+  // Ranges into needs, reads and writes. There are two ranges of writes: those of the event, and
+  // those of its transaction (lock, locks).
   struct Event {
     Node node;
     std::int32_t need, needs, read, reads, write, writes, lock, locks;
-    bool opens;  // its transaction's writes follow as an event of their own
+    bool opens;  // the writes of its transaction follow as a separate event
   };
 
-  // Empty with indeterminate transactions, and beyond limits of size.
+  // Returns nothing if there are indeterminate transactions, or if the history exceeds limits of
+  // size.
   static std::optional<Chains> of(const TotalOrder& total_order, Budget& budget);
 
   const TotalOrder& total_order;
@@ -47,22 +48,23 @@ class Chains {
   std::vector<Need> needs;
   std::vector<Read> reads;
   std::vector<Write> writes;
-  std::vector<std::int32_t> value_start;  // per key: its first value
-  std::vector<std::int32_t> first_value;  // per key: that of T0, or -1 without writers
+  std::vector<std::int32_t> value_start;  // per key, its first value
+  std::vector<std::int32_t> first_value;  // per key, the value of T0; -1 if the key has no writers
   std::vector<std::uint8_t>
-      fine;  // per key: some of its reads make finer distinctions than classes
-  std::vector<std::uint8_t> match;  // per read and value of its key
+      fine;  // per key, 1 if some of its reads make finer distinctions than classes
+  // Per read and value of its key, 1 if the read may see the value.
+  std::vector<std::uint8_t> match;
 
   std::size_t count() const { return start.size() - 1; }
   std::size_t keys() const { return fine.size(); }
   std::size_t values() const { return idx(value_start.back()); }
   std::int32_t value_of(std::int32_t writer) const { return writer_value_[writer]; }
   std::int32_t length(std::size_t chain) const { return start[chain + 1] - start[chain]; }
-  // Replaces the needs of all events. clock: per event and chain, this many events of that chain come
-  // first.
+  // Replaces the needs of all events. `clock` has, for each event and chain, how many events of
+  // that chain come first.
   void set_needs(const std::vector<Cell>& clock);
   std::vector<Cell> clock() const;
-  // The needs as edges between nodes, those left out that others imply.
+  // Returns the needs as edges between nodes, without edges that other edges imply.
   std::vector<std::pair<Node, Node>> edges() const;
 
  private:

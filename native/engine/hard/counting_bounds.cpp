@@ -9,9 +9,11 @@
 namespace isolang {
 namespace {
 
-constexpr std::int32_t kManyGroups = 64;  // of a key: values that are written so seldom say little
+// Groups of a key: values that are written so rarely exclude little.
+constexpr std::int32_t kManyGroups = 64;
 
-// Per writer the number of its group: those between which some read may choose are together.
+// Returns the number of each writer's group. Two writers that some read may choose between are in
+// one group.
 std::vector<std::int32_t> groups_of(const CountingBounds::Line& total_order) {
   std::vector<std::int32_t> up(total_order.writing.size());
   std::iota(up.begin(), up.end(), 0);
@@ -55,7 +57,7 @@ CountingBounds::CountingBounds(const Line& total_order) {
       if (event < 0) continue;
       // mutant: engine-blind-writes
       if (goes < 0) all_replace[key] = 0;
-      if (goes == comes) continue;  // one for another
+      if (goes == comes) continue;  // a version replaces another one of its group
       changes.emplace_back(comes, with_sort(event, kComes));
       if (goes < 0) continue;
       changes.emplace_back(goes, with_sort(event, kGoes));
@@ -70,7 +72,7 @@ CountingBounds::CountingBounds(const Line& total_order) {
       [&](std::size_t i) { return with_sort(changes[i].first, sort_of(changes[i].second)); });
 
   std::vector<std::pair<std::int32_t, std::int32_t>>
-      cuts;  // an event, and the read whose version is there before it
+      cuts;  // an event, and the read whose version exists before it
   const auto add_cut = [&](std::int32_t event, std::int32_t read) {
     if (event >= 0 && group_read(read) >= 0) cuts.emplace_back(event, read);
   };
@@ -82,7 +84,7 @@ CountingBounds::CountingBounds(const Line& total_order) {
   const Adjacency at = group_by(
       static_cast<std::int32_t>(total_order.events), cuts.size(),
       [&](std::size_t i) { return cuts[i].first; }, [&](std::size_t i) { return cuts[i].second; });
-  std::vector<std::int32_t> seen(idx(groups), -1);  // the last event that had a demand of the group
+  std::vector<std::int32_t> seen(idx(groups), -1);  // the last event with a demand on the group
   for (std::int32_t event = 0; event < static_cast<std::int32_t>(total_order.events); ++event) {
     demand_start_.push_back(demands_.size());
     for (const std::int32_t r : at.of(event)) {
@@ -92,7 +94,7 @@ CountingBounds::CountingBounds(const Line& total_order) {
         const std::int32_t g = group[w];
         if (g != here && !all) continue;
         if (!exact && some_go[g] == 0)
-          continue;  // that one has come says no more than that the read has a source
+          continue;  // that a version exists only means that the read has a source
         if (std::exchange(seen[g], event) != event)
           demands_.push_back({g, (g == here) - at_first[g], exact});
       }

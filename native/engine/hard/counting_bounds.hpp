@@ -1,17 +1,18 @@
-// The versions of a value come and go: what that says of the order of events.
+// Bounds on the order of events, from counting the versions of a value.
 //
-// Versions between which some read may choose form a group, mostly those of one value of a key. One
-// comes when it is written; one goes when a transaction overwrites what it read, if nothing can
-// come between. SOUND BECAUSE no version goes twice, and none goes before it has come: so of no
-// group more go than have come, and right before an event that reads a version of it, or overwrites
-// one that its transaction read, one more has come than has gone, or several. Where each writer of
-// the key overwrites what it read, exactly one version of the key is there at any time: then it is
-// just one more of this group, and of every other group of the key as many have gone as have come.
+// Versions that some read may choose between form a group, usually those of one value of a key. A
+// version comes when it is written. It goes when a transaction overwrites what it read, if nothing
+// can come between. SOUND BECAUSE no version goes twice, and none goes before it has come. So in no
+// group do more versions go than have come, and right before an event that reads a version of a
+// group, or overwrites one that its transaction read, at least one more version has come than has
+// gone. If each writer of the key overwrites what it read, exactly one version of the key exists at
+// any time. Then exactly one more version of this group has come than has gone, and for every other
+// group of the key as many versions have gone as have come.
 //
-// The events that certainly precede, and those that may, bound these numbers. Where only one side
-// of the bounds fits, all events that could still make a difference are put in order. It is the
-// balance constraint of reservoirs in scheduling (Laborie, "Algorithms for propagating resource
-// constraints in AI planning and scheduling", AIJ 143, 2003).
+// The events that certainly precede, and those that may, bound these numbers. If the demand equals
+// one of the bounds, all events that could still make a difference are ordered. This is the balance
+// constraint of reservoirs in scheduling (Laborie, "Algorithms for propagating resource constraints
+// in AI planning and scheduling", AIJ 143, 2003).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,8 +28,9 @@ namespace isolang {
 
 class CountingBounds {
  public:
-  // Events by number, -1 for what is not in the total order: per writer that of its write, per read
-  // its own; per writer the read of what it overwrites, or -1; per read its sources.
+  // Events by number; -1 for what is not in the total order. Each writer has the event of its
+  // write, and each read has its own event. Each writer has the read of what it overwrites, or -1,
+  // and each read has its sources.
   struct Line {
     const Problem& problem;
     std::span<const std::int32_t> writing, reading, replaces;
@@ -37,8 +39,8 @@ class CountingBounds {
   };
   explicit CountingBounds(const Line& total_order);
 
-  // Puts events in order: before(a, b) tells what is known, note(a, b) adds to it. False: there is
-  // no total_order.
+  // Orders events: before(a, b) tells whether a is known to precede b, and note(a, b) adds that a
+  // precedes b. Returns false if there is no total order.
   template <typename Before, typename Note>
   bool order(const Before& before, const Note& note) const {
     for (std::size_t event = 0; event + 1 < demand_start_.size(); ++event) {
@@ -68,15 +70,15 @@ class CountingBounds {
   }
 
   std::size_t counters() const { return 2 * changes_.start.size() - 2; }
-  // What an event is to a relaxation: which counters it raises, and how much must have been counted
-  // before it, in the direction of the relaxation. `precedes` is in that direction, too.
+  // Adds the event's demands to a relaxation: the counters that it raises, and the counts that must
+  // be reached before it, in the direction of the relaxation. `precedes` has the same direction.
   template <typename Precedes>
   void add_to(Relaxation& side, std::int32_t here, bool from_end, const Precedes& precedes) const {
     for (const std::int32_t counter : raised_.of(here)) side.count(counter);
     for (const Demand& d : demands(here)) {
       const Known k = known(d.group, here, precedes, [](std::int32_t) { return false; });
-      // Let c and g be how many come and go on this side of the event: from the beginning c - g >=
-      // net, from the end (all - c) - (all - g) >= net; "=" if exact.
+      // Let c and g be the numbers of versions that come and go on this side of the event: from the
+      // beginning c - g >= net, from the end (all - c) - (all - g) >= net. If exact, "=" holds.
       std::array<std::int32_t, 2> least{};
       const std::int32_t both = k.all(kComes) - k.all(kGoes);
       // mutant: engine-one-too-many
@@ -91,8 +93,8 @@ class CountingBounds {
 
  private:
   static constexpr std::size_t kComes = 0, kGoes = 1;
-  // Before its event this many more versions of the group have come than have gone (those of T0
-  // apart), or at least that.
+  // Before the event, this many more versions of the group have come than have gone (not counting
+  // those of T0), or at least this many.
   struct Demand {
     std::int32_t group, net;
     bool exact;
@@ -101,8 +103,8 @@ class CountingBounds {
     std::array<std::int32_t, 2> certain{}, open{};
     std::int32_t all(std::size_t sort) const { return certain[sort] + open[sort]; }
   };
-  // Of the changes to a group, the event's own left out, those that certainly come first and those
-  // that may.
+  // Counts the changes to a group, except the event's own, that certainly come first and those that
+  // may come first.
   template <typename First, typename Later>
   Known known(std::int32_t group, std::int32_t here, const First& first, const Later& later) const {
     Known k;
@@ -117,7 +119,7 @@ class CountingBounds {
     const auto i = idx(event);
     return std::span(demands_).subspan(demand_start_[i], demand_start_[i + 1] - demand_start_[i]);
   }
-  // Changes, of an event, and counters, of a group.
+  // Changes are numbered by event, and counters by group.
   static std::int32_t with_sort(std::int32_t number, std::size_t sort) {
     return 2 * number + static_cast<std::int32_t>(sort);
   }
@@ -125,8 +127,8 @@ class CountingBounds {
   static std::size_t sort_of(std::int32_t change) { return idx(change % 2); }
 
   Adjacency changes_;                      // per group
-  Adjacency raised_;                       // per event: counters
-  std::vector<std::size_t> demand_start_;  // per event, into
+  Adjacency raised_;                       // per event, counters
+  std::vector<std::size_t> demand_start_;  // per event, into demands_
   std::vector<Demand> demands_;
 };
 

@@ -13,22 +13,25 @@ namespace isolang {
 namespace {
 
 constexpr std::size_t kMostEvents =
-    5000;  // necessary precedences take as many relaxations of as many events
-// Turns of about equal time.
+    5000;  // because necessary precedences need one relaxation of all events for each event
+// Turns that take about equal time.
 constexpr std::int64_t kMovesPerTurn = 3'000'000;
-constexpr std::int64_t kFirstMoves = 10'000'000;  // until the first cooling ends: CDCL waits for it
+// Until the first cooling ends, which CDCL waits for.
+constexpr std::int64_t kFirstMoves = 10'000'000;
 constexpr std::int64_t kFirstCells =
-    1'000'000;  // of states, in the first turn: many contradictions show in few
+    1'000'000;  // cells of states in the first turn, because many contradictions show within a few
 constexpr std::int64_t kCells = 8'000'000;
-constexpr double kHighLoad = 1.0;               // from this load on states are worth more:
-constexpr std::int64_t kMaxLayerCells = 30'000'000;  // what is over-constrained has narrow layers
-constexpr std::int32_t kCoolings = 2;            // annealing that is alone gives up after this many
+constexpr double kHighLoad = 1.0;               // from this load on, states get longer turns
+// Because the layers of an over-constrained history are narrow.
+constexpr std::int64_t kMaxLayerCells = 30'000'000;
+// Annealing that runs alone gives up after this many coolings.
+constexpr std::int32_t kCoolings = 2;
 
 std::int64_t times(double share, std::int64_t work) {
   return static_cast<std::int64_t>(static_cast<double>(work) * share);
 }
 
-// Never refutes.
+// Takes turns of annealing. This search never refutes.
 class AnnealingTurns final : public HardSearch {
  public:
   AnnealingTurns(const HardRegion& region, std::uint64_t seed, Budget& budget)
@@ -72,7 +75,8 @@ class AnnealingTurns final : public HardSearch {
   Annealing annealing_;
 };
 
-// Has the answer of the necessary precedences, too, where they contradict each other.
+// Takes turns of the state search. This search also refutes if the necessary precedences contradict
+// each other.
 class StateTurns final : public HardSearch {
  public:
   StateTurns(const HardRegion& region, std::size_t max_bytes, Budget& budget)
@@ -80,7 +84,7 @@ class StateTurns final : public HardSearch {
     if (!region.chains || impossible_) return;
     try {
       search_.emplace(*region.chains, budget, max_bytes);
-    } catch (const std::bad_alloc&) {  // the others need less
+    } catch (const std::bad_alloc&) {  // the other searches need less memory
     }
   }
 
@@ -106,7 +110,7 @@ class StateTurns final : public HardSearch {
     StateSearch::Answer answer = StateSearch::Answer::gave_up;
     try {
       answer = search_->run(std::max<std::int64_t>(1, cells / search_->state_cells()));
-    } catch (const std::bad_alloc&) {  // the others need less
+    } catch (const std::bad_alloc&) {  // the other searches need less memory
     }
     if (answer == StateSearch::Answer::found) outcome.model = search_->model();
     outcome.refuted = answer == StateSearch::Answer::refuted;
@@ -159,7 +163,7 @@ void HardRegion::find_precedences(Budget& budget) {
       // mutant: annealing-unconstrained
       if (!impossible) total_order.precede(chains->edges());
     }
-  } catch (const std::bad_alloc&) {  // the searches need less
+  } catch (const std::bad_alloc&) {  // the searches need less memory
   }
   budget.phase = "searching";
 }

@@ -45,7 +45,8 @@ void KeyOrders::set_touches() {
           touch.writer = w;
           touch_of_writer[w] = static_cast<std::int32_t>(&touch - touches_.data());
         } else if (total_order_.locks && v == total_order_.read_node(txn)) {
-          on(total_order_.pruner.key_of(w)).guarded = w;  // a touch of it once all are known
+          // Becomes the index of the touch once all touches are known.
+          on(total_order_.pruner.key_of(w)).guarded = w;
         }
       }
     }
@@ -109,7 +110,7 @@ void KeyOrders::build(std::vector<double> positions, const std::vector<std::uint
   }
 }
 
-// From here on: where the entries are and what they find.
+// Sets the places of the entries, and the values that they find, from this place on.
 void KeyOrders::find_values(std::int32_t key, std::size_t from) {
   auto& entries = keys_[key];
   for (std::size_t i = from; i < entries.size(); ++i) {
@@ -136,8 +137,9 @@ std::int32_t KeyOrders::change(Node v, double to) const {
   return sum;
 }
 
-// Two readings of the entries that are passed, and of the reads behind: `before` is what stands
-// there now.
+// Counts how many more reads miss their value if the touch moves. Goes over the passed entries, and
+// over the reads behind them, with the write before each entry now (`before`) and after the move
+// (`after`).
 std::int32_t KeyOrders::later(const Touch& touch, const Entry* own, double to) const {
   const Entry* e = own + 1;
   if (touch.write == kNone) {
@@ -174,9 +176,9 @@ std::int32_t KeyOrders::earlier(const Touch& touch, const Entry* own, double to)
   return sum;
 }
 
-// A lock is broken if the write before the one that it is for comes after it was taken. So a write
-// that moves matters to its own lock and to that of the next write, at the old place and at the new
-// one.
+// Returns the difference in broken locks. A lock is broken if the write before its own write comes
+// after the lock was taken. A write that moves therefore affects its own lock and the lock of the
+// next write, at the old place and at the new one.
 std::int32_t KeyOrders::locks(const Touch& touch, const Entry* own, double to) const {
   const double since =
       position(total_order_.read_node(total_order_.graph.transaction_of(touch.node)));
@@ -216,7 +218,7 @@ void KeyOrders::shift(std::int32_t touch, double to) {
   auto& entries = keys_[touches_[touch].key];
   Entry* const own = entries.data() + place_[touch];
   own->at = to;
-  Entry *low = own, *high = own;  // what has changed place
+  Entry *low = own, *high = own;  // the range of entries that have moved
   if (to > own[1].at) {
     const Entry moved = *own;
     for (; high[1].at < to; ++high) high[0] = high[1];

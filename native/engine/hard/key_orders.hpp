@@ -1,11 +1,10 @@
-// The total order of an annealing run as each key sees it: what reads and writes the key, by
-// position.
+// The total order of an annealing run, for each key: the reads and writes of the key, by position.
 //
-// The cost of a total order is the number of reads that do not see their value, and of locks that
-// are broken. A node that moves changes, on each of its keys, only what lies between its old and
-// its new place, and the reads up to the next write. A move is mostly a short one, so each key
-// keeps its entries in one sorted array, each node knows where its entries are, and each entry the
-// value that it finds: a move that passes nothing on a key costs two comparisons.
+// The cost of a total order is the number of reads that do not see their value, plus the number of
+// broken locks. When a node moves, only what lies between its old and its new place changes on each
+// of its keys, and the reads up to the next write. Most moves are short. Each key therefore keeps
+// its entries in one sorted array, each node knows the places of its entries, and each entry knows
+// the value that it finds. A move that passes nothing on a key costs two comparisons.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -23,45 +22,48 @@ class KeyOrders {
   explicit KeyOrders(const TotalOrder& total_order);
 
   double position(Node v) const { return position_[v]; }
-  // The difference to the cost if the node, which is in the total order, moved there; and the move.
+  // Returns how the cost would change if the node, which is in the total order, moved to `to`;
+  // `move` makes the move.
   std::int32_t change(Node v, double to) const;
   void move(Node v, double to);
-  // Of a node that is not in the total order.
+  // Sets the position of a node that is not in the total order.
   void set_position(Node v, double to) { position_[v] = to; }
-  // Onto the total order, and off it: the difference to the cost of its keys.
+  // Insert a node into the total order, and remove it. Both return the change in the cost of its
+  // keys.
   std::int32_t enter(Node v);
   std::int32_t leave(Node v);
 
-  // Moments as given, and the nodes of all `present` transactions in the total order.
+  // Sets the given positions, and puts the nodes of all `present` transactions into the total
+  // order.
   void build(std::vector<double> positions, const std::vector<std::uint8_t>& present);
-  std::int64_t cost() const;  // counted anew
+  std::int64_t cost() const;  // computes the cost from scratch
 
-  // A read that does not see its value, the write that it sees instead (-1: T0's), and since when
-  // that is there.
+  // A read that does not see its value, the write that it sees instead (-1 for that of T0), and the
+  // position of that write.
   struct Unsatisfied {
     std::int32_t read;
     Node reader, blocker;
     double since;
   };
-  // Touches, by these nodes, of reads that are not satisfied now; later `still` tells whether one
-  // is and why.
+  // Lists the touches of these nodes with unsatisfied reads. `still` later tests whether a touch is
+  // still unsatisfied, and returns why.
   void find_unsatisfied(std::span<const Node> nodes, std::vector<std::int32_t>& touches) const;
   bool still(std::int32_t touch, Unsatisfied& found) const;
 
  private:
-  // What a node does on one key. Its entry reads, or writes, or reads and then writes.
+  // The operations of a node on one key. Its entry reads, or writes, or reads and then writes.
   struct Touch {
     std::int32_t key;
     Node node;
-    std::int32_t read, write;        // codes, see below; kNone
+    std::int32_t read, write;        // codes, see below, or kNone
     std::int32_t first_read, reads;  // into touched_reads_
-    std::int32_t writer = -1;        // its write
-    std::int32_t guarded = -1;       // the touch of the write whose lock it takes
+    std::int32_t writer = -1;        // its write, a writer index
+    std::int32_t guarded = -1;       // the touch of the write whose lock the node takes
     bool in_order() const { return read != kNone || write != kNone; }
   };
-  // A code is the class of the value (total_order.hpp). On a key with reads that make finer
-  // distinctions, that of a write is the writer, and that of a touch with reads its complement:
-  // sees() is asked.
+  // A code is the class of the value (total_order.hpp). If a key has reads that make finer
+  // distinctions, the code of a write is the writer, and the code of a touch with reads is its
+  // complement, for which sees() decides.
   struct Entry {
     double at;
     std::int32_t touch, read, write, in;  // in: the code of the write before it
@@ -96,10 +98,11 @@ class KeyOrders {
   std::vector<double> position_;           // per node
   std::vector<std::int32_t> touch_start_;  // per node, into touches_
   std::vector<Touch> touches_;
-  std::vector<std::int32_t> place_;  // per touch: of its entry, or -1
+  std::vector<std::int32_t> place_;  // per touch, the place of its entry, or -1
   std::vector<std::int32_t> touched_reads_;
-  std::vector<std::vector<Entry>> keys_;  // T0's write first, a write at the end of time last
-  std::vector<std::int32_t> first_code_;  // per key: of T0's write
+  // The write of T0 first, and a write at the end of time last.
+  std::vector<std::vector<Entry>> keys_;
+  std::vector<std::int32_t> first_code_;  // per key, the code of the write of T0
 };
 
 }  // namespace isolang

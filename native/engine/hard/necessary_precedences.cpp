@@ -12,7 +12,7 @@ namespace {
 
 using Cell = Chains::Cell;
 
-// Facts are versions, by writer: "it is, or was, there".
+// The facts of the relaxations are versions, by writer: "the version exists or has existed".
 class Closure {
  public:
   Closure(Chains& chains, Budget& budget)
@@ -49,8 +49,8 @@ class Closure {
             total_order.pruner.alive[i] && (initial(w) || writing_[w] >= 0) && w != own_[r])
           sources_[r].push_back(w);
     }
-    // What a transaction reads of a key that it writes is what that write overwrites, if nothing
-    // comes between.
+    // The write of a transaction overwrites the version that the transaction read of the key, if
+    // nothing comes between.
     replaces_.assign(writing_.size(), -1);
     if (total_order.locks || !total_order.apart())
       for (std::int32_t r = 0; r < p_.reads(); ++r)
@@ -85,8 +85,8 @@ class Closure {
     if (chain_of_[a] == chain_of_[b]) return a < b;
     return clock_[idx(b) * count_ + idx(chain_of_[a])] > place(a);
   }
-  // The first this many events of chain c come before event i, and so before those that follow it in
-  // its chain.
+  // Notes that the first this many events of chain c precede event i, and hence also the later
+  // events of i's chain.
   void note(std::size_t c, std::int32_t first, std::int32_t i) {
     const std::int32_t end = chains_.start[idx(chain_of_[i]) + 1];
     for (; i < end && clock_[idx(i) * count_ + c] < first; ++i) {
@@ -96,7 +96,8 @@ class Closure {
   }
   void note(std::int32_t a, std::int32_t b) { note(idx(chain_of_[a]), place(a) + 1, b); }
 
-  // Events want a source of each read, and give what they write.
+  // Builds the relaxation from the beginning. An event needs a source of each of its reads, and
+  // gives what it writes.
   Relaxation forward() const {
     Relaxation r(chains_.start, writing_.size(), bounds_->counters());
     for (std::size_t w = 0; w < writing_.size(); ++w)
@@ -115,10 +116,10 @@ class Closure {
     return r;
   }
 
-  // From the end: a version is there if it is the last one, or its overwriter has been undone.
-  // Events want what they wrote, and a source of each read whose key they do not write; they give
-  // what they may have overwritten, as far as that may not be the last one: what they read
-  // (share_versions).
+  // Builds the relaxation from the end. A version exists if it is the last one, or if its
+  // overwriter has been undone. An event needs what it wrote, and a source of each read whose key
+  // it does not write. It gives the versions that it may have overwritten, which are those that it
+  // may have read (share_versions), unless they may be the last ones.
   Relaxation backward() const {
     Relaxation r(chains_.start, writing_.size(), bounds_->counters());
     for (std::int32_t key = 0; key < p_.keys; ++key)
@@ -126,7 +127,7 @@ class Closure {
         // mutant: engine-no-last-version
         r.at_first[w] = may_be_last_[w];
     std::vector<Cell> follow(chains_.events.size() * count_,
-                             0);  // this many of the last events of each chain
+                             0);  // number of the last events of each chain that follow
     for (std::size_t i = 0; i < chains_.events.size(); ++i)
       for (std::size_t c = 0; c < count_; ++c)
         if (const std::int32_t n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c) {
@@ -142,7 +143,7 @@ class Closure {
           for (const std::int32_t source : sources_[replaces_[w]]) r.give(source);
         }
         for (const std::int32_t read : reads_at_[i])
-          // All reads of a key see the version that its write replaces.
+          // All reads of a key see the version that the transaction's write replaces.
           if (own_[read] < 0 || replaces_[own_[read]] < 0) r.want(sources_[read]);
         for (std::size_t other = 0; other < count_; ++other)
           if (const Cell n = follow[idx(i) * count_ + other]; n > 0)
@@ -155,8 +156,8 @@ class Closure {
     return r;
   }
 
-  // Each event of each chain in turn, in the direction of the relaxation; what could happen before
-  // still can.
+  // Holds back each event of each chain in turn, in the direction of the relaxation. Whatever could
+  // happen before still can.
   bool hold_back(const Relaxation& side, bool from_end) {
     for (std::size_t d = 0; d < count_; ++d) {
       budget_.check();
@@ -165,10 +166,10 @@ class Closure {
       for (std::int32_t stop = 0; stop <= side.length(d); ++stop) {
         budget_.poll();
         side.run(extent, static_cast<std::int32_t>(d), stop);
-        if (reached[d] < stop) return false;  // it waits for what comes after it
+        if (reached[d] < stop) return false;  // the event waits for what comes after it
         for (std::size_t c = 0; c < count_; ++c) {
           if (c == d || reached[c] == side.length(c)) continue;
-          if (stop == side.length(d)) return false;  // though nothing is held back
+          if (stop == side.length(d)) return false;  // although nothing is held back
           if (from_end)
             note(c, side.length(c) - reached[c], chains_.start[d + 1] - 1 - stop);
           else
@@ -179,14 +180,14 @@ class Closure {
     return true;
   }
 
-  // A source that comes later, or that is certainly overwritten before the read, is none. What else
-  // the read cannot have missed precedes its only source.
+  // Removes the sources that come later than the read, or that are certainly overwritten before it.
+  // All other writers that the read cannot have missed precede its only source.
   bool strike_sources() {
     for (std::int32_t r = 0; r < p_.reads(); ++r) {
       if (reading_[r] < 0) continue;
       const std::int32_t here = reading_[r], key = p_.read_key[r];
       auto& sources = sources_[r];
-      std::vector<std::int32_t> past;  // certainly not missed
+      std::vector<std::int32_t> past;  // writers that the read certainly has not missed
       for (std::int32_t w = p_.key_start[key]; w < p_.key_start[key + 1]; ++w)
         if (writing_[w] >= 0 && writing_[w] != here && w != own_[r] && before(writing_[w], here))
           past.push_back(w);
@@ -212,7 +213,8 @@ class Closure {
     return true;
   }
 
-  // The reads that replace what they see, by key and first candidate: mostly those of one value.
+  // Groups the reads that replace what they see, by key and first candidate; usually a group has
+  // the reads of one value.
   void group_replacers() {
     std::vector<std::int32_t> group(writing_.size(), -1);
     for (const std::int32_t r : replaces_) {
@@ -228,9 +230,9 @@ class Closure {
     }
   }
 
-  // No two transactions replace one version. So where as many replace versions of a set as there
-  // are in it, each of them is replaced, none the last, and where there are more, there is no
-  // total_order.
+  // No two transactions replace one version. If as many reads replace versions of a set as the set
+  // has versions, each version is replaced and none is the last. If there are more such reads, no
+  // total order exists.
   bool share_versions() {
     std::vector<std::int32_t> replacer(writing_.size(), -1);
     const auto take = [&](std::int32_t r) {
@@ -269,7 +271,7 @@ class Closure {
     fresh_ = true;
   }
 
-  // A writer that follows all sources of a read, and is none of them, follows the read.
+  // If a writer follows all sources of a read, and is not one of them, it follows the read.
   void order_overwriters() {
     for (std::int32_t r = 0; r < p_.reads(); ++r) {
       if (reading_[r] < 0) continue;
@@ -291,16 +293,16 @@ class Closure {
   const Problem& p_;
   Budget& budget_;
   std::size_t count_;
-  std::vector<Cell> clock_;  // per event and chain: this many events of that chain come first
+  std::vector<Cell> clock_;  // per event and chain, how many events of that chain come first
   std::vector<std::int32_t> chain_of_;           // per event
   std::vector<std::int32_t> writing_, reading_;  // per writer, per read: the event, or -1
   std::vector<std::vector<std::int32_t>> writes_at_, reads_at_,
       sources_;  // per event, per event, per read
   std::vector<std::vector<std::int32_t>> replacers_;
-  const std::vector<std::int32_t>& own_;   // per read: its transaction's write of the key
-  std::vector<std::int32_t> replaces_;     // per writer: the read of what it overwrites, or -1
+  const std::vector<std::int32_t>& own_;   // per read, its transaction's write of the key
+  std::vector<std::int32_t> replaces_;     // per writer, the read of what it overwrites, or -1
   std::vector<std::uint8_t> may_be_last_;  // per writer
-  std::optional<CountingBounds> bounds_;   // of the sources at the last look
+  std::optional<CountingBounds> bounds_;   // for the sources at the last round
   bool fresh_ = false;
 };
 

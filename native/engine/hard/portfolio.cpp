@@ -17,17 +17,23 @@ namespace {
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 constexpr Search::Effort kUnlimited{kNoLimit, kNoLimit};
-constexpr Search::Effort kBeforeAll{100, 40'000};   // before anything else is tried,
-constexpr Search::Effort kBeforeOthers{900, 360'000};  // and before other searches are
+constexpr Search::Effort kBeforeAll{100, 40'000};   // before all other attempts
+constexpr Search::Effort kBeforeOthers{900, 360'000};  // before the other searches
 constexpr std::int32_t kManyClusters =
-    5000;  // transactions: from there on there are many small clusters, and
-constexpr std::int64_t kTransactionsPerConflict = 5;  // for every few of them CDCL has a conflict more
+    5000;  // from this many transactions on, a history consists of many small clusters
+// CDCL gets one more conflict for this many transactions.
+constexpr std::int64_t kTransactionsPerConflict = 5;
 constexpr Search::Effort kConflicts{3000,
-                                    400'000};  // the first turn among others; turns grow by half
-constexpr Search::Effort kProof{10'000, 2'000'000};  // of what an exhaustive search has refuted,
+                                    // CDCL's first turn among the other searches; turns grow by
+                                    // half.
+                                    400'000};
+// To prove what an exhaustive search has refuted.
+constexpr Search::Effort kProof{10'000, 2'000'000};
 constexpr Search::Effort kCycle{
-    500, 100'000};  // or precedences, of which there is a proof without a cycle
-constexpr double kPrecedencesFirst = 0.7;  // from this load on they often refute, and in no time
+    // To prove what necessary precedences have refuted, which also has a proof without a cycle.
+    500, 100'000};
+// From this load on, precedences often refute, and take almost no time.
+constexpr double kPrecedencesFirst = 0.7;
 
 OutOfMemory out_of_memory(std::size_t max_bytes) {
   return OutOfMemory("the searches filled the " + std::to_string(max_bytes / 1'000'000) +
@@ -72,7 +78,7 @@ class Portfolio {
     const bool precedences_first = demand > kPrecedencesFirst;
     if (!precedences_first && decided_alone()) return cdcl_;
     if (large_) region_->linearization = initial_linearization(pruner_, budget_);
-    // A large history has far too many for a search that would profit from them.
+    // A large history has too many precedences for a search that would profit from them.
     if (region_->linearization.empty() || only_) region_->find_precedences(budget_);
     if (precedences_first && !region_->impossible && decided_alone()) return cdcl_;
     for (std::size_t i = 0; i < hard_searches().size(); ++i) {
@@ -92,7 +98,7 @@ class Portfolio {
                     Search::Start{std::move(rank), {}});
   }
 
-  // Whether CDCL has found an answer.
+  // Returns true if CDCL has found an answer.
   bool search(Search::Effort effort) {
     if (search_->full()) return false;
     const Cdcl::Result result = search_->run(effort);
@@ -106,7 +112,7 @@ class Portfolio {
     return cdcl_;
   }
 
-  // The first offer of the other searches.
+  // Returns the first offer of the other searches.
   HardSearch::Offer offer() const {
     for (const auto& other : others_)
       if (const auto offered = other->offer(); offered.soon || !offered.order.empty())
@@ -129,14 +135,14 @@ class Portfolio {
     return done.succeeded;
   }
 
-  // A search that refutes leaves no proof to read; now that there certainly is one, CDCL may find
-  // it.
+  // Returns the answer, with CDCL's proof of a refutation if it finds one. The refutations of the
+  // other searches have no readable proof. Since a proof certainly exists then, CDCL may find it.
   Outcome answer_of(const Outcome& found) {
     if (!found.refuted) return found;
     if (const auto offered = offer(); !offered.order.empty()) begin(rank_of(offered.order));
     try {
       if (search(region_->impossible ? kCycle : kProof)) return cdcl_;
-    } catch (const OutOfTime&) {  // what is refuted stays so
+    } catch (const OutOfTime&) {  // the refutation remains
     }
     return found;
   }
@@ -147,7 +153,7 @@ class Portfolio {
         return answer_of(other->outcome);
     std::int64_t least_wrong = kNoLimit;
     std::optional<Search::Effort>
-        next;  // turn of CDCL; what the others do in theirs does not depend on it
+        next;  // the next turn of CDCL; the turns of the other searches do not depend on it
     double share = 1;
     for (int turn_number = 0; turn_number != turns_; ++turn_number, share *= 1.5) {
       const auto turn = [&](std::int64_t work) {
@@ -157,7 +163,7 @@ class Portfolio {
       for (const auto& other : others_)
         ways.emplace_back([&other, share] { return other->take_turn(share); });
       const std::size_t first = first_to_answer(ways, stop_, pruner_.threads(), budget_);
-      if (first == 0) return cdcl_;  // the others were stopped somewhere
+      if (first == 0) return cdcl_;  // the other searches were stopped at some point
       for (std::size_t i = 0; i < others_.size(); ++i) {
         others_[i]->note(note_);
         if (first == i + 1) return answer_of(others_[i]->outcome);
@@ -165,7 +171,7 @@ class Portfolio {
       const auto may_refute = [](const auto& other) { return other->may_refute(); };
       if (next && search_->full() && std::ranges::none_of(others_, may_refute)) return last_try();
       next.reset();
-      // CDCL has had its turn alone, and will do better from what is offered, if that is soon.
+      // CDCL has had its turn alone. It does better from an offered order, if there is one soon.
       const auto offered = offer();
       if (offered.soon) continue;
       if (offered.wrong < least_wrong) {
@@ -180,7 +186,7 @@ class Portfolio {
     return {.gave_up = true};
   }
 
-  // Nothing is left that could refute.
+  // Runs the other searches to their ends, because no search is left that could refute.
   Outcome last_try() {
     for (const auto& other : others_)
       if (const bool answered = other->run_out(); other->note(note_), answered)
@@ -191,13 +197,13 @@ class Portfolio {
   std::optional<Search>& search_;
   const Pruner& pruner_;
   const bool automatic_;
-  std::optional<std::size_t> only_;  // of the other searches
+  std::optional<std::size_t> only_;  // the only other search, if the strategy requests one
   const std::uint64_t seed_;
   const std::size_t max_bytes_;
   Budget& budget_;
   const Note& note_;
   const int turns_;
-  // Of CDCL, and of each of the others.
+  // For CDCL, and for each of the other searches.
   std::vector<std::atomic<bool>> stop_;
   std::vector<Budget> budgets_;
 

@@ -1,7 +1,7 @@
 // The delete relaxation of planning (Bonet and Geffner, "Planning as heuristic search", AIJ 129,
-// 2001) for chains of steps: what can happen if every fact that once held stays so. What cannot
-// happen even so, cannot happen. Counters say how many steps of a kind there have been, which never
-// falls either.
+// 2001) for chains of steps: it finds what can happen if every fact that once held continues to
+// hold. What cannot happen in the relaxation cannot happen at all. Counters count the steps of each
+// kind so far, and never decrease either.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,17 +16,18 @@ class Relaxation {
  public:
   using Cell = Chains::Cell;
 
-  // What has happened.
+  // What has happened so far.
   struct Extent {
-    std::vector<std::uint8_t> seen;     // the facts that hold
-    std::vector<Cell> reached;          // per chain, this many steps
+    std::vector<std::uint8_t> seen;     // 1 for each fact that holds
+    std::vector<Cell> reached;          // per chain, the number of steps that have happened
     std::vector<std::int32_t> counted;  // per counter
   };
 
   Relaxation(const std::vector<std::int32_t>& start, std::size_t facts, std::size_t counters = 0)
       : at_first(facts, 0), start_(start), counters_(counters) {}
-  // Step by step, chain by chain: one of these facts must hold, this one does afterwards, this much
-  // comes first; this much must have been counted, the step counts.
+  // Describe the steps one by one, chain by chain. A step requires that one of these facts holds
+  // (want), makes a fact hold (give), requires earlier steps (need) and counts (at_least), and
+  // raises counters (count).
   void want(std::span<const std::int32_t> some);
   void give(std::int32_t fact) { gives_.push_back(fact); }
   void need(Need n) { needs_.push_back(n); }
@@ -34,18 +35,19 @@ class Relaxation {
   void count(std::int32_t counter) { counts_.push_back(counter); }
   void end_step();
 
-  std::vector<std::uint8_t> at_first;  // the facts that hold at first, or may
+  std::vector<std::uint8_t> at_first;  // the facts that hold, or may hold, at first
   std::int32_t length(std::size_t chain) const { return start_[chain + 1] - start_[chain]; }
 
   Extent begin() const {
     return {at_first, std::vector<Cell>(start_.size() - 1, 0),
             std::vector<std::int32_t>(counters_, 0)};
   }
-  // Lets everything happen that can: `extent` grows. `held` is a chain that stops at `stop`.
+  // Lets everything happen that can, and extends `extent`. The chain `held` stops at `stop`.
   void run(Extent& extent, std::int32_t held, std::int32_t stop) const {
     grow(extent, held, stop, [](std::int32_t) {}, [] { return false; });
   }
-  // Only until this many facts hold for which `wanted` is positive: `missing` of them are left.
+  // Runs only until the facts for which `wanted` is positive hold. `missing` of these facts are
+  // left.
   void run_until(Extent& extent, std::int32_t& missing,
                  const std::vector<std::int16_t>& wanted) const {
     grow(
@@ -59,7 +61,7 @@ class Relaxation {
         counts_end;
   };
   struct Want {
-    std::int32_t only, some, some_end;  // the fact, or -1: one of these
+    std::int32_t only, some, some_end;  // the fact, or -1 for one of several facts
   };
   struct Floor {
     std::int32_t counter, count;

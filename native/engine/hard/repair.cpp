@@ -8,10 +8,12 @@
 namespace isolang {
 namespace {
 constexpr std::int64_t kNoConflictLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kRound = 3000;  // conflicts
+constexpr std::int64_t kRound = 3000;  // number of conflicts
 constexpr std::int64_t kEarlyConflicts =
-    40;  // conflicts: what all of them are about is released, else that of the core
-constexpr double kMaxReleased = 0.75;  // of the transactions may be released
+    // Up to this many conflicts, the transactions in all conflicts are released; beyond, those in
+    // the core.
+    40;
+constexpr double kMaxReleased = 0.75;  // the share of the transactions that may be released
 
 }  // namespace
 
@@ -27,7 +29,7 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
     return result.released > before;
   };
   search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, {}});
-  Cdcl::Result found = search->run({0, kNoConflictLimit, 0, 0});  // looks what is wrong
+  Cdcl::Result found = search->run({0, kNoConflictLimit, 0, 0});  // finds the contradictions
   release(search->wanted_transactions());
   while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMaxReleased * n) {
     ++result.rounds;

@@ -102,16 +102,18 @@ bool StateRules::can_run(const State& s, const Event& e) const {
   return needs_met(s, e);
 }
 
-// May an event that can run do so at once? SOUND BECAUSE, given a completion in which it runs
-// later, it can be moved to the front: nothing that precedes it is left, its reads see what they
-// must, and for the others
-//   without writes and without locks nothing changes;
-//   with writes, the reads that could tell are those of the value that it replaces (between here
-//   and its old place) and of its own (after either place): there are none but its own. A lock is
-//   held for no longer than before, if the writes follow at once; they can, for they wait for
-//   nothing else, and nobody holds a lock here (can_run).
-// It would be wrong to run a write of the value that is already there: another write of it may be
-// needed later.
+// Returns true if an event that can run may run at once. SOUND BECAUSE, given a completion in which
+// it runs later, it can be moved to the front: nothing that precedes it is left, its reads see what
+// they must, and for the other events:
+//
+// if it has no writes and no locks, nothing changes;
+//
+// if it has writes, the reads that could see a difference are those of the value that it replaces
+// (between here and its old place) and of its own value (after either place), and its own reads are
+// the only such reads. A lock is held no longer than before if the writes follow at once. They can,
+// because they wait for nothing else and no transaction holds a lock here (can_run).
+// Running a write of the value that already exists would be wrong, because another write of that
+// value may be needed later.
 bool StateRules::harmless(const State& s, std::int32_t chain) const {
   const Event& e = *next(s, chain);
   if (e.writes == 0 && (e.locks == 0 || !chains_.total_order.locks)) return true;
@@ -130,9 +132,10 @@ bool StateRules::harmless(const State& s, std::int32_t chain) const {
   return true;
 }
 
-// Is there a read left that can never see this value? Where each read wants one value: it is not
-// there and nobody will write it; or more transactions will replace this value than it has
-// instances to be replaced (each of them reads the instance that it replaces, so no two the same).
+// Returns true if some remaining read can never see this value. If each read needs one value, this
+// is so if the value does not exist and no remaining event writes it. It is also so if more
+// transactions will replace this value than it has instances to be replaced (each of them reads the
+// instance that it replaces, and no two read the same instance).
 bool StateRules::impossible(const State& s, std::int32_t key, std::int32_t value) const {
   if (chains_.fine[key]) return false;
   const std::int32_t instances = s.writers[value] + (current(s, key) == value);
@@ -179,8 +182,9 @@ bool StateRules::close(State& s) {
   return true;
 }
 
-// Is there an event that can never run, even if values stayed once they are there? Once every value
-// is there that some read still wants, only the needs are left, and they form no cycle.
+// Returns true if some event can never run, even if every value that once exists continues to
+// exist. Once every value exists that some read still needs, only the needs between events are
+// left, and these form no cycle.
 bool StateRules::stuck(const State& s) {
   auto& seen = extent_.seen;
   seen.assign(chains_.values(), 0);
@@ -188,7 +192,8 @@ bool StateRules::stuck(const State& s) {
     if (chains_.first_value[key] >= 0) seen[current(s, key)] = 1;
   extent_.reached.assign(s.cells.begin(),
                          s.cells.begin() + static_cast<std::ptrdiff_t>(chains_.count()));
-  if (any_fine_) {  // a read may want one of several values: it waits for none of them alone
+  // A read may need one of several values, and then does not wait for any particular one.
+  if (any_fine_) {
     relaxation_.run(extent_, -1, 0);
     for (std::size_t c = 0; c < chains_.count(); ++c)
       if (extent_.reached[c] < chains_.length(c)) return true;
@@ -200,8 +205,8 @@ bool StateRules::stuck(const State& s) {
   return wanted > 0;
 }
 
-// Returns the number of interleavings of the rest of the chains, times the share of the instances of
-// its value for each remaining read.
+// Returns the logarithm of the number of interleavings of the remaining events, times the share of
+// the instances of its value for each remaining read.
 float StateRules::promise(const State& s) const {
   const auto factorial = [&](std::size_t n) {
     return n < 2 ? 0.0F : static_cast<float>(n) * (log_[n] - 1);

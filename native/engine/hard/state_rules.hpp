@@ -1,9 +1,9 @@
-// States of the state search, and the rules that keep its layers small.
+// The states of the state search, and the rules that keep its layers small.
 //
-// A state is what has run (a place in each chain of events) and the current value of each key:
-// whatever else happened before does not matter to what can follow. Each rule either kills a state
-// that has no completion, or runs an event at once where a completion, if there is one, can be
-// changed into one that begins with that event.
+// A state consists of the events that have run (a place in each chain) and the current value of
+// each key. Whatever else happened before does not affect what can follow. Each rule either removes
+// a state that has no completion, or runs an event at once because every completion can be changed
+// into one that begins with that event.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,9 +17,9 @@ namespace isolang {
 class StateRules {
  public:
   using Cell = Chains::Cell;
-  // A state, with what remains to do for each value.
+  // A state, together with the remaining work for each value.
   struct State {
-    std::vector<Cell> cells;  // per chain its place, per key its value
+    std::vector<Cell> cells;  // per chain, its place; per key, its value
     std::vector<std::int16_t> writers, readers, modifiers;  // by value
     std::vector<std::uint8_t> locked;                       // by key
     std::int32_t done = 0;
@@ -28,28 +28,30 @@ class StateRules {
   explicit StateRules(const Chains& chains);
   std::size_t cells() const { return chains_.count() + chains_.keys(); }
 
-  // The first state, with all that may run at once. False: no completion.
+  // Sets the first state, after all events that may run at once. Returns false if there is no
+  // completion.
   bool first(State& s);
   void load(State& s, const Cell* cells, std::int32_t done) const;
   bool can_run(const State& s, std::int32_t chain) const {
     const Event* const e = next(s, chain);
     return e != nullptr && can_run(s, *e);
   }
-  // Runs the next event of the chain, and what may then run at once. False: no completion.
+  // Runs the next event of the chain, and the events that may then run at once. Returns false if
+  // there is no completion.
   bool run(State& s, std::int32_t chain) { return run_event(s, chain) && close(s); }
   bool stuck(const State& s);
-  // A guess at the number of completions: its logarithm.
+  // Returns the logarithm of a guess at the number of completions.
   float promise(const State& s) const;
 
   std::vector<std::int32_t>* trace =
-      nullptr;  // if any: gets the chains in the order in which their events run
+      nullptr;  // if not null, gets the chains in the order in which their events run
 
  private:
   using Event = Chains::Event;
   bool can_run(const State& s, const Event& e) const;
   bool harmless(const State& s, std::int32_t chain) const;
   bool impossible(const State& s, std::int32_t key, std::int32_t value) const;
-  bool run_event(State& s, std::int32_t chain);  // false: no completion
+  bool run_event(State& s, std::int32_t chain);  // returns false if there is no completion
   bool close(State& s);
   const Event* next(const State& s, std::int32_t chain) const {
     const auto c = idx(chain);
@@ -65,13 +67,14 @@ class StateRules {
   bool needs_met(const State& s, const Event& e) const;
 
   const Chains& chains_;
-  Relaxation relaxation_;  // of values
+  Relaxation relaxation_;  // its facts are values
   const bool any_fine_;  // some key has reads that make finer distinctions than classes
+  // For what is left of a chain from an event on, by value: rows of writers, readers, modifiers.
   std::vector<std::int16_t>
-      left_;  // from an event of a chain on, by value: rows of writers, readers, modifiers
+      left_;
   std::vector<float> log_;
   Relaxation::Extent
-      extent_;  // of stuck(): the values that could be there, and how far each chain could get
+      extent_;  // for stuck(): the values that could exist, and how far each chain could get
 };
 
 }  // namespace isolang

@@ -122,7 +122,7 @@ StateSearch::Answer StateSearch::run(std::int64_t expansions) {
     if (state_ == 0) {
       const std::size_t before = layer.bytes();
       keep_best(layer);
-      layer.table = {};  // nothing comes in any more
+      layer.table = {};  // the layer gets no more states
       layer.cells.shrink_to_fit();
       held_ -= before - layer.bytes();
     }
@@ -159,7 +159,7 @@ std::optional<Model> StateSearch::model() {
   rules_.first(parent_);
   for (const std::int32_t c : chosen) rules_.run(parent_, c);
   rules_.trace = nullptr;
-  // The other nodes come right after the last event that precedes them.
+  // Each other node comes right after the last event that precedes it.
   const TotalOrder& total_order = chains_.total_order;
   std::vector<std::int32_t> last(idx(total_order.graph.nodes()), -1), at(chains_.count(), 0);
   for (std::size_t i = 0; i < ran.size(); ++i) {

@@ -1,10 +1,11 @@
-// Exhaustive state search: breadth first through the sets of events that can come first on the
+// Exhaustive state search, breadth first through the sets of events that can come first in the
 // total order.
 //
-// States (state_rules.hpp) with equally many events form a layer; equal ones are kept once
-// (compared in full, not by hash). Only the `width` most promising of a layer are followed. A pass
-// that reaches the end has found a total order; one that runs dry without having left out a state
-// proves that there is none; else the next one is four times as wide.
+// States (state_rules.hpp) with the same number of events form a layer. Equal states are stored
+// once (they are compared in full, not by hash). Only the `width` most promising states of a layer
+// are expanded. A pass that reaches the end has found a total order. A pass that runs out of states
+// without having left out any proves that there is none. Otherwise the next pass is four times as
+// wide.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,13 +19,13 @@ class StateSearch {
  public:
   enum class Answer : std::uint8_t { open, found, refuted, gave_up };
 
-  // The states may take about `max_bytes` of memory; where they need more the search gives up.
+  // The states may take about `max_bytes` of memory. If they need more, the search gives up.
   StateSearch(const Chains& chains, Budget& budget, std::size_t max_bytes);
 
-  Answer run(std::int64_t expansions);  // this many states
+  Answer run(std::int64_t expansions);  // expands this many states
   std::optional<Model> model();         // after `found`
 
-  // What one state is made of: the measure of the work on it.
+  // Returns the number of cells of one state, which measures the work for it.
   std::int64_t state_cells() const { return static_cast<std::int64_t>(cells_ + chains_.values()); }
 
   std::int64_t expanded = 0;
@@ -35,7 +36,7 @@ class StateSearch {
   using Cell = Chains::Cell;
   using State = StateRules::State;
   struct Layer {
-    std::vector<Cell> cells;            // cells_ each
+    std::vector<Cell> cells;            // cells_ cells for each state
     std::vector<std::uint32_t> origin;  // into trail_
     std::vector<float> promise;
     std::vector<std::int32_t> table;  // open addressing: state + 1, or 0
@@ -47,7 +48,7 @@ class StateSearch {
   };
   struct Origin {
     std::uint32_t parent;
-    std::int32_t chain;  // whose next event ran; the rules ran what followed
+    std::int32_t chain;  // the chain whose next event ran; the rules ran the events that followed
   };
 
   void start_pass();
@@ -60,13 +61,13 @@ class StateSearch {
   const Chains& chains_;
   StateRules rules_;
   Budget& budget_;
-  std::size_t max_bytes_, held_ = 0;  // held_: by the layers
+  std::size_t max_bytes_, held_ = 0;  // held_: memory of the layers
   std::size_t cells_;
   std::vector<Layer> layers_;
   std::vector<Origin> trail_;
   std::size_t layer_ = 0, state_ = 0;
   bool cut_ = false;
-  std::optional<std::uint32_t> goal_;  // where the trail of a total order ends
+  std::optional<std::uint32_t> goal_;  // the end of the trail of a total order
   State parent_, child_;
 };
 

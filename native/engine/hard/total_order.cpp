@@ -42,8 +42,9 @@ bool TotalOrder::is_candidate(std::int32_t read, std::int32_t writer) const {
                              [&](std::size_t i) { return problem.candidate[i] == writer; });
 }
 
-// Reads with the same first candidate form a class if their candidates are exactly its writers, up
-// to the reader itself (which comes after the read, so that counting it in changes nothing).
+// Sets the classes. Reads with the same first candidate form a class if their candidates are
+// exactly the writers of the class, apart from the reader itself (which writes after the read, so
+// that including it changes nothing).
 void TotalOrder::set_classes() {
   const Problem& p = problem;
   writer_class_.assign(p.writer_txn.size(), -1);
@@ -89,7 +90,8 @@ void TotalOrder::set_edges() {
   const auto stands = [&](Node v) {
     const std::int32_t txn = graph.transaction_of(v);
     return txn < 0 ? graph.check_of(v) >= 0
-                   : usable(txn);  // no version nodes: the write nodes order versions
+                   // There are no version nodes, because the write nodes order versions.
+                   : usable(txn);
   };
   for (const Edge& e : graph.edges)
     if (stands(e.from) && stands(e.to)) pairs.emplace_back(e.from, e.to);
@@ -108,7 +110,7 @@ void TotalOrder::precede(std::vector<std::pair<Node, Node>> more) {
   after = group_by(
       graph.nodes(), more.size(), [&](std::size_t i) { return more[i].first; },
       [&](std::size_t i) { return more[i].second; });
-  before = std::move(in);  // where memory ends, both are as they were
+  before = std::move(in);  // if memory runs out before this, neither list has changed
 }
 
 std::optional<Model> TotalOrder::model(const std::vector<std::int32_t>& place,
@@ -139,7 +141,7 @@ std::optional<Model> TotalOrder::model(const std::vector<std::int32_t>& place,
         if (locks && i > first && where(writers[i - 1]) > place[read_node(txn)])
           return std::nullopt;
       }
-    // Excluded writers come last; the order does not constrain them.
+    // Excluded writers come last, because the order does not constrain them.
     for (std::int32_t w = first; w < last; ++w)
       if (!here(p.writer_txn[w])) {
         m.order_txn.push_back(p.writer_txn[w]);
@@ -177,7 +179,7 @@ double TotalOrder::load(const Problem& p) {
       ++length[p.session[t]];
       ++total;
     }
-  // ln of the multinomial coefficient, with log-gamma without its global sign
+  // ln of the multinomial coefficient, by Stirling's formula, because log-gamma has a global sign
   const auto log_factorial = [](double n) {
     return n < 2 ? 0.0
                  : n * std::log(n) - n + 0.5 * std::log(2 * 3.141592653589793 * n) + 1 / (12 * n);

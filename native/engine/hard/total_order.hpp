@@ -1,14 +1,15 @@
-// Event graphs that are one total order of reads and writes, and what such a total order says of a
-// history.
+// Event graphs that are one total order of reads and writes, and what such a total order shows
+// about a history.
 //
-// Shape: one check; wr leads from the write state to the read state, rw back, ww from the write
-// state to either, and inside a transaction the read state precedes the write state (or is the
-// same). A topological order of the product is then a total order on which each transaction reads
-// at its read node and writes at its write node: a wr edge T → S and the rw edges S → (all writers
-// after T) go up iff T's is the last write of the key before S reads (S's own left out); ww edges
-// into the read state go up iff no two intervals [read, write] of writers of one key overlap
-// ("locks"). So a total order that respects the known edges and satisfies every read and every lock
-// is a model, and each model gives such a total order.
+// Such an event graph has one check. wr leads from the write state to the read state, rw leads
+// back, and ww leads from the write state to either state. Inside a transaction the read state
+// precedes the write state, or is the same state. A topological order of the product is then a
+// total order on which each transaction reads at its read node and writes at its write node. A wr
+// edge T → S and the rw edges S → (all writers after T) go up if and only if T's write is the last
+// write of the key before S reads (S's own write left out). ww edges into the read state go up if
+// and only if no two intervals [read, write] of writers of one key overlap ("locks"). So a total
+// order that respects the known edges and satisfies every read and every lock is a model, and each
+// model gives such a total order.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,7 @@ namespace isolang {
 
 class TotalOrder {
  public:
-  // Empty if the event graph has another shape.
+  // Returns nothing if the event graph has another shape.
   static std::optional<TotalOrder> of(const Pruner& pruner);
 
   const Pruner& pruner;
@@ -33,21 +34,21 @@ class TotalOrder {
   Node read_node(std::int32_t txn) const { return graph.node(0, txn, read_state); }
   Node write_node(std::int32_t txn) const { return graph.node(0, txn, write_state); }
   bool apart() const { return read_state != write_state; }
-  // Transactions that may be in the total order; T0 precedes it.
+  // Returns true if the transaction may be in the total order. T0 precedes the total order.
   bool usable(std::int32_t txn) const { return usable_[txn] != 0; }
   bool optional(std::int32_t txn) const {
     return pruner.inclusion[txn] == static_cast<std::uint8_t>(Inclusion::optional);
   }
   Adjacency reads, writes;  // by transaction
   Adjacency before,
-      after;  // edges between nodes of usable transactions and auxiliary nodes, by node
+      after;  // by node: edges between nodes of usable transactions and auxiliary nodes
 
-  // Edges between such nodes that every model respects though no known edges say so: lines have to
-  // from now on.
+  // Adds edges between such nodes that every model respects although they are not known edges.
+  // Total orders must respect them from now on.
   void precede(std::vector<std::pair<Node, Node>> more);
 
-  // May the read take its value from the writer? Mostly the two belong to one class: equal key and
-  // value.
+  // Returns true if the writer is a possible source of the read. Usually the two then belong to one
+  // class, because key and value are equal.
   bool sees(std::int32_t read, std::int32_t writer) const {
     const std::int32_t c = read_class_[read];
     return c >= 0 ? c == writer_class_[writer] : is_candidate(read, writer);
@@ -55,15 +56,15 @@ class TotalOrder {
   std::int32_t writer_class(std::int32_t writer) const { return writer_class_[writer]; }
   std::int32_t read_class(std::int32_t read) const { return read_class_[read]; }
 
-  // The model of a total order: `place` of each node, `present` of each transaction. Empty if
-  // something is not satisfied after all (the searches count on their own; this looks at the whole
-  // total order once more).
+  // Returns the model of a total order, with the `place` of each node and `present` for each
+  // transaction. Returns nothing if something is not satisfied (the searches keep their own counts,
+  // and this function checks the whole total order again).
   std::optional<Model> model(const std::vector<std::int32_t>& place,
                              const std::vector<std::uint8_t>& present) const;
 
-  // How hard the history is: what its reads demand against what its concurrency leaves open,
-  // Σ over reads -ln(share of the writers of the key that the read could take) ÷ ln(number of
-  // interleavings of sessions).
+  // Returns how hard the history is: the demand of its reads relative to the freedom of its
+  // concurrency, Σ over reads -ln(share of the writers of the key that the read could take) ÷
+  // ln(number of interleavings of sessions).
   static double load(const Problem& problem);
 
  private:

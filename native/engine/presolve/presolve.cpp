@@ -11,12 +11,13 @@ namespace {
 
 constexpr std::int32_t kLeastWindow = 64;
 constexpr std::int32_t kMostWindow = 256;
-constexpr std::int32_t kMinChainGain = 4;  // than sessions, by this factor, or nothing is gained
+// Chains must be fewer than sessions by this factor to be worth it.
+constexpr std::int32_t kMinChainGain = 4;
 constexpr std::int64_t kMargin =
     4;  // times the distance over which reads contradict the total order
 constexpr std::size_t kReadsPerOutlier =
-    200;  // of this many reads one may contradict it over a larger distance
-// Times are of use where at most one of this many transactions takes place at one moment.
+    200;  // one of this many reads may contradict the total order over a larger distance
+// Times are useful if on average at most one of this many transactions runs at any moment.
 constexpr double kMaxSimultaneous = 4;
 
 }  // namespace
@@ -44,12 +45,12 @@ void add_real_time(std::vector<Automaton>& automata) {
 Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders)
     : problem_(problem), automata_(automata), of_sessions_(add_sessions(automata_)) {
   given_.breaks.assign(idx(problem.n), 0);
-  // A check that allows cycles of its own leans on others that forbid them; that is not proved of
-  // edges that no relation has.
+  // A check that allows some cycles depends on other checks that forbid them. This is not proved
+  // for edges that no relation has.
   const auto only_forbids = [](const Automaton& m) {
     return m.judges && !m.forbids_return_paths() && m.places_are_transactions() &&
            !m.of(Relation::so).empty() &&
-           m.of(Relation::rt).empty();  // real time makes chains by itself
+           m.of(Relation::rt).empty();  // real time already makes chains
   };
   if (!std::ranges::all_of(automata_, only_forbids)) return;
   if (orders == Orders::of_the_history) {
@@ -64,10 +65,11 @@ Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automat
 
 namespace {
 
-// How far the moments of the transactions are from some at which each read sees what it saw.
+// Measures how far the times of the transactions are from times at which each read sees what it
+// returned.
 class Fit {
  public:
-  // Transactions whose moment is not known begin before all and end after all.
+  // A transaction with unknown times begins before all others and ends after all others.
   Fit(const Problem& problem, const Times& times) : p_(problem), times_(times) {
     const auto known = [&](std::int32_t w) {
       const std::int32_t t = p_.writer_txn[w];
@@ -84,7 +86,8 @@ class Fit {
     start_.push_back(writers_.size());
   }
 
-  // The reader, the source and what comes between have to change places over this much time.
+  // Returns the span of time over which the reader, the source, and what comes between have to
+  // change places.
   std::int64_t distance(std::int32_t read) const {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const std::size_t i : p_.candidates(read))
@@ -93,7 +96,7 @@ class Fit {
   }
 
  private:
-  // Between two moments, of which one may be infinite.
+  // Returns the time between two moments, one of which may be infinite.
   static std::int64_t between(std::int64_t from, std::int64_t to) {
     std::int64_t length = 0;
     if (from >= to) return 0;
@@ -105,8 +108,8 @@ class Fit {
     const bool initial = source == p_.n;
     if (!initial && times_.begin[source] > times_.end[reader])
       return between(times_.end[reader], times_.begin[source]);
-    // A writer between the two comes before the one or after the other: the one in the middle has
-    // the longest way.
+    // A writer between the two has to move before the source or after the reader. The writer in the
+    // middle has the longest way.
     const std::int64_t until = times_.begin[reader];
     const std::int64_t since = initial ? kTimeUnknownBegin : times_.end[source];
     const std::size_t key = idx(p_.read_key[read]);
@@ -126,18 +129,19 @@ class Fit {
       most = std::max(most, way(*i));
     return most;
   }
-  static constexpr std::ptrdiff_t kAround = 2;  // writers on either side of the middle
+  static constexpr std::ptrdiff_t kAround = 2;  // number of writers on either side of the middle
 
   const Problem& p_;
   const Times& times_;
-  std::vector<std::int32_t> writers_;  // of each key, by their end
+  std::vector<std::int32_t> writers_;  // per key, by their end
   std::vector<std::size_t> start_;
 };
 
-// What all reads but a few, the outliers, are at most away from their source; and where each is.
+// The greatest distance of a read from its source, except for a few outliers, and the distance of
+// each read.
 struct Distances {
   std::int64_t usual = 0;
-  std::vector<std::pair<std::int64_t, std::int32_t>> reads;  // and the read
+  std::vector<std::pair<std::int64_t, std::int32_t>> reads;  // distance and read
 };
 Distances distances(const Problem& p, const Times& times) {
   const Fit fit(p, times);
@@ -181,7 +185,8 @@ void Presolve::guess_order() {
     if (distance >= window) isolate(p.read_txn[read]);
 }
 
-// None, where they say next to nothing once they are stretched as far as the reads demand.
+// Adopts the recorded times, stretched as far as the reads require. Adopts none if they then say
+// almost nothing.
 void Presolve::believe_times() {
   const Problem& p = problem_;
   Times& times = given_.times = {{p.begin.begin(), p.begin.begin() + p.n},
@@ -190,7 +195,7 @@ void Presolve::believe_times() {
   for (std::int32_t t = 0; t < p.n; ++t) {
     if (!certain(p, t)) times.end[t] = kTimeUnknownEnd;
     std::int64_t& begun = latest[p.session[t]];
-    if (times.end[t] < begun) forget_times(t);  // against the order of its session
+    if (times.end[t] < begun) forget_times(t);  // its times contradict the order of its session
     begun = std::max(begun, times.begin[t]);
   }
   const auto [usual, reads] = distances(p, times);
@@ -230,9 +235,9 @@ void Presolve::stretch_times(std::int64_t margin) {
     if (__builtin_add_overflow(end, margin, &end)) end = kTimeUnknownEnd;
 }
 
-// The two ends of each stretch of session order become sessions of their own: the read at fault is
-// often one of them, and the next refutation would otherwise only come in by its other side. On the
-// total order a transaction alone precedes none.
+// Makes a session of its own of each end of a stretch of session order. The wrong read is often one
+// of these ends, and otherwise the next refutation would only use the other end. In the total
+// order, an isolated transaction precedes no other transaction.
 void Presolve::isolate(std::int32_t txn) {
   // mutant: assumption-stays
   given_.breaks[txn] = 1;
@@ -267,7 +272,8 @@ bool Presolve::blame(const std::vector<ProofStep>& refutation) {
       isolate(e.to);
     }
   }
-  // More is in the way than before: not a few transactions are wrong but all are a little.
+  // There are more conflicts than before: not a few transactions are wrong by much, but all are
+  // wrong by a little.
   if (forgotten > forgotten_ && forgotten_ > 0) {
     stretch_times(margin_);
     margin_ *= 2;

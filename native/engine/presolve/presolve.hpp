@@ -1,14 +1,15 @@
-// Orders that no check demands, taken as facts to begin with: what meets the checks together with
-// them meets the checks, and with them the clocks know far more. Where an assumed order is refuted,
-// it is withdrawn from the transactions to blame.
+// Orders that no check demands, treated as facts at first. A model that satisfies the checks
+// together with these orders satisfies the checks, and the clocks know far more with them. If an
+// assumed order is refuted, it is withdrawn from the transactions in the refutation.
 //
-// Three assumed orders. Session order, for checks without it. For histories of many short sessions
-// the order in which the history lists them, as if `window` clients had taken turns: each
-// transaction precedes the one that comes `window` places later. Databases do not work in that
-// order, but transactions far apart in it nearly always took place in that order; and so any number of
-// sessions becomes `window` chains. And for histories with times, real time: most databases keep
-// it where they do not promise it, and then little is left to choose. Recorded times are stretched
-// by what the reads contradict them by: clocks are skewed, replicas lag.
+// There are three assumed orders. The first is session order, for checks without it. The second,
+// for histories of many short sessions, is the order in which the history lists transactions, as if
+// `window` clients had taken turns: each transaction precedes the one that comes `window` places
+// later. Databases do not work in that order, but transactions far apart in it nearly always ran in
+// that order. Any number of sessions thus becomes `window` chains. The third, for histories with
+// times, is real time: most databases respect it even if they do not promise it, and then few
+// choices remain. Recorded times are stretched by as much as the reads contradict them, because
+// clocks are skewed and replicas lag.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,11 +21,11 @@
 
 namespace isolang {
 
-// The same checks with session order where they have none, on the steps of `init` or else of `wr`,
-// and whether there was such a check. SOUND BECAUSE every edge of the weaker product is an edge of
-// the stronger: so contains init, and steps that are added only add edges.
+// Adds session order to the checks without it, on the steps of `init` or else of `wr`, and returns
+// true if there was such a check. SOUND BECAUSE every edge of the weaker product is an edge of the
+// stronger: so contains init, and steps that are added only add edges.
 bool add_sessions(std::vector<Automaton>& automata);
-// The same for real time, on the steps of `so`.
+// Does the same for real time, on the steps of `so`.
 void add_real_time(std::vector<Automaton>& automata);
 
 class Presolve {
@@ -33,16 +34,17 @@ class Presolve {
   Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders);
 
   bool any() const { return of_sessions_ || of_the_history() || of_time(); }
-  // The order of the history is one of them: without it the clocks would know next to nothing.
+  // Returns true if the order of the history is assumed. Without it the clocks would know almost
+  // nothing.
   bool of_the_history() const { return given_.window > 0; }
   bool of_time() const { return !given_.times.begin.empty(); }
-  // All reads but a few agree with the recorded times as they are.
+  // Returns true if all reads but a few agree with the recorded times without stretching.
   bool times_fit() const { return times_fit_; }
   const std::vector<Automaton>& automata() const { return automata_; }
   const AssumedOrders& given() const { return given_; }
 
-  // Withdraws the assumed orders that a refutation of the stronger checks leans on. False: it leans
-  // on none, and refutes the weaker checks as well.
+  // Withdraws the assumed orders that a refutation of the stronger checks depends on. Returns false
+  // if it depends on none, and hence refutes the weaker checks as well.
   bool blame(const std::vector<ProofStep>& refutation);
 
  private:
@@ -56,8 +58,8 @@ class Presolve {
   std::vector<Automaton> automata_;
   AssumedOrders given_;
   bool of_sessions_, times_fit_ = false;
-  std::int64_t margin_ = 0;     // of the next stretch
-  std::size_t forgotten_ = 0;  // pairs of real time that the last refutation leant on
+  std::int64_t margin_ = 0;     // for the next stretch
+  std::size_t forgotten_ = 0;  // number of pairs of real time that the last refutation used
 };
 
 }  // namespace isolang

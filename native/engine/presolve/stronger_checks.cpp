@@ -7,7 +7,7 @@
 namespace isolang {
 namespace {
 
-// State 0: before a pair; state 1: behind a pair that is not rw.
+// State 0 is before a pair, and state 1 is behind a pair that is not rw.
 Automaton nonadjacent(const Automaton& all) {
   Automaton result;
   result.states = 2;
@@ -27,30 +27,32 @@ bool one_source_each(const Problem& problem) {
          start.end();
 }
 
-// The relations of which a check of components allows some cycles, but for rw.
+// Adds the relations in whose cycles a check of components is interested, except rw.
 void add_component(const Automaton& m, Automaton& to) {
   for (const Relation r : {Relation::wr, Relation::ww})
     if (m.component[idx(r)] != 0) to.steps[idx(r)] = {{0, 0}};
 }
 
-// What leads from a statement of a walk by operations on, to COMMIT, or by rw to another transaction.
+// Returns true for relations that lead from a statement of a walk by operations to a later
+// statement, to COMMIT, or by rw to another transaction.
 constexpr bool inside_or_away(Relation r) {
   return r == Relation::po || r == Relation::own_commit || r == Relation::rw;
 }
 
-// The pairs that make a forbidden return path by themselves, or close one.
+// Adds the pairs that form a forbidden return path by themselves, or close one.
 void add_returns(const Automaton& m, Automaton& to) {
   if (m.back.so) to.steps[idx(Relation::so)] = {{0, 0}};
   if (m.back.wr || m.back.earlier_wr || !m.back.by_wr.empty()) to.steps[idx(Relation::wr)] = {{0, 0}};
 }
 
-// The steps of all checks and return paths together, over one state.
+// Combines the steps of all checks and return paths, over one state.
 std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
   const bool unique = one_source_each(problem);
   Automaton all;
   bool search = false;
   for (const Automaton& m : automata) {
-    // A walk by operations is one of whole transactions, in which no two rw follow each other.
+    // A walk by operations is also a walk of whole transactions, in which no two rw pairs are
+    // adjacent.
     if (m.by_operation()) {
       for (std::size_t r = 0; r < kRelations; ++r)
         if (!m.steps[r].empty() && !inside_or_away(static_cast<Relation>(r))) all.steps[r] = {{0, 0}};
@@ -58,7 +60,7 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
       continue;
     }
     if (m.states > 1 || !m.of(Relation::rw).empty() || m.tests()) return std::nullopt;
-    // Direct checks are searched faster as they are.
+    // Direct checks are faster to search unchanged.
     search |= m.of_product() && (!unique || !m.of(Relation::ww).empty());
     for (std::size_t r = 0; r < kRelations; ++r)
       if (!m.steps[r].empty()) all.steps[r] = m.steps[r];
@@ -71,7 +73,8 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
 }
 constexpr std::size_t kTests = idx(Relation::writes);
 
-// The steps of `m`, and the return paths of one pair that it forbids, from the one state to itself.
+// Adds the steps of `m`, and the return paths of one pair that it forbids, from the single state to
+// itself.
 void add_steps(const Automaton& m, Automaton& to) {
   for (std::size_t r = 0; r < kTests; ++r)
     if (!m.steps[r].empty()) to.steps[r] = {{0, 0}};
@@ -107,13 +110,13 @@ std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>&
   };
   if (std::ranges::none_of(automata, scatters) ||
       std::ranges::any_of(automata, [](const Automaton& m) {
-        return m.of_components() || m.by_statement();  // what leads to statements needs them
+        return m.of_components() || m.by_statement();  // steps that lead to statements need them
       }))
     return std::nullopt;
   std::vector<Automaton> result(1);
   for (const Automaton& m : automata) {
     add_steps(m, result[0]);
-    // A walk back to a source is a cycle of the steps of all.
+    // A walk back to a source is a cycle of the combined steps.
     if (!m.direct() && m.back.by_rw.empty()) continue;
     Automaton& own = result.emplace_back();
     add_steps(m, own);

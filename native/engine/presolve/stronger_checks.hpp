@@ -1,5 +1,5 @@
-// Checks that are stronger than those asked for and easier to search for: what meets them meets the
-// others, and most histories have a model that does.
+// Checks that are stronger than the requested checks and easier to search for. A model of the
+// stronger checks is a model of the requested ones, and most histories have such a model.
 #pragma once
 #include <optional>
 #include <vector>
@@ -10,23 +10,25 @@
 namespace isolang {
 
 // For checks with return paths, which a search sees only once it has chosen everything: one event
-// graph, in which they become cycles: the product has the rw pairs as edges, though never two in a
-// row. SOUND BECAUSE a cycle that one rw closes is among its cycles, and so is every cycle of the
-// other checks, whose steps it has. Nothing where the checks are not over one state, or where no
+// graph in which these paths become cycles. The product has the rw pairs as edges, but never two in
+// a row. SOUND BECAUSE a cycle that one rw closes is among its cycles, and so is every cycle of the
+// other checks, whose steps it has. Returns nothing if the checks are not over one state, or if no
 // search is needed.
 std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
                                                    const std::vector<Automaton>& automata);
 
-// Still stronger, with half the nodes: any number of rw pairs in a row. Nothing, too, where few
-// reads are ambiguous: if it fails, it has cost as much as the other one, which is only little
-// where there is little to search for.
+// An even stronger check with half the nodes, which allows any number of rw pairs in a row. Also
+// returns nothing if few reads are ambiguous: a failed attempt costs as much as as_one_cycle, which
+// costs little if there is little to search for.
 std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
                                                          const std::vector<Automaton>& automata);
 
-// For checks with tests, and return paths of several states or of one key: over one state and all
-// keys, as if every transaction passed, and any step could follow any other. Their sessions are chains then, and clocks are short. One automaton that forbids all
-// cycles of the steps of any check, and one for each check with return paths, over its own steps.
-// SOUND BECAUSE every word of a check is one of theirs. Nothing where no check is of these.
+// For checks with tests, and with return paths of several states or of one key: checks over one
+// state and all keys, as if every transaction passed the tests and any step could follow any other.
+// Their sessions are chains, and their clocks are short. One automaton forbids all cycles of the
+// steps of any check, and each check with return paths has one more automaton over its own steps.
+// SOUND BECAUSE every word of a check is a word of one of these automata. Returns nothing if there
+// is no such check.
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata);
 
 }  // namespace isolang

@@ -31,8 +31,8 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
     shown_.insert(code(p_.vo_before[i], p_.vo_after[i]));
   via_.assign(idx(graph_.nodes()), -1);
 
-  // Indeterminate transactions that the problem already has as included: each by a read of one that is
-  // included before it.
+  // Finds why the problem already includes some indeterminate transactions: for each, a read by a
+  // transaction that was included before it.
   included_by_ = pruner.included_by;
   std::vector<std::uint8_t> in(p_.inclusion.size());
   for (std::size_t t = 0; t < in.size(); ++t)
@@ -80,7 +80,7 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
     const auto& origin = search.origin(id);
     switch (origin.kind) {
       case Search::Origin::Kind::inclusion:
-        break;  // "a source is in" needs no step
+        break;  // the checker needs no step for "a source is in"
       case Search::Origin::Kind::choice:
         choice(origin.read);
         for (const std::size_t i : p_.candidates(origin.read))
@@ -110,7 +110,8 @@ void Refuter::known(const Edge& e) {
   if (e.relation == Relation::ww || overwrites(e.relation)) before(e.a, e.b);
 }
 
-// The number of the first edge that says so; of none, the number of edges.
+// Returns the number of the first edge that needs this order, or the number of edges if there is
+// none.
 std::size_t Refuter::first_edge(std::int32_t a, std::int32_t b) const {
   std::size_t first = graph_.edges.size();
   const auto look = [&](Node v) {
@@ -146,7 +147,7 @@ void Refuter::before(std::int32_t a, std::int32_t b) {
   done_order_.insert(code(a, b));
 }
 
-// From what this pass knew.
+// Derives an order from what this pass knew.
 void Refuter::derive_before(std::int32_t a, std::int32_t b, std::int32_t pass) {
   if (p_.writer_txn[a] == p_.n || shown_.contains(code(a, b)) || done_order_.contains(code(a, b)))
     return;
@@ -191,8 +192,8 @@ void Refuter::eliminated(std::int32_t read, std::int32_t writer) {
   }
 }
 
-// By the first of these edges that closes a cycle with what the pass knew; first those of which the
-// clocks say so now.
+// Refutes a choice by the first of these edges that closes a cycle with the edges that the pass
+// knew. Edges for which the clocks still show such a cycle are tried first.
 bool Refuter::refuted(const std::vector<Edge>& closings, std::int32_t pass, bool refutes_source) {
   for (const bool seen : {true, false})
     for (const Edge& e : closings) {
@@ -220,9 +221,9 @@ void Refuter::impossible(const Impossible& why, bool refutes_source) {
          refutes_source);
 }
 
-// The closing edge makes the refuted choice; what else it needs is known: the source of an rw edge
-// that refutes an order, the order of an rw edge that refutes a source (which the caller has
-// shown).
+// Adds the cycle of a closing edge, which makes the refuted choice. The other conditions of this
+// edge are known: the source of an rw edge that refutes an order, or the order of an rw edge that
+// refutes a source (which the caller has proved).
 void Refuter::closes(const Edge& closing, std::vector<Edge> edges, bool refutes_source) {
   if (overwrites(closing.relation) && !refutes_source) source(closing.read, closing.a);
   for (const Edge& e : edges) known(e);
@@ -254,7 +255,7 @@ void Refuter::inclusion(std::int32_t txn) {
     choice(r);
 }
 
-// Shortest, among the edges that were known then; none if there was no way.
+// Returns a shortest path among the edges that were known at that time; nothing if there is none.
 std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t epoch) {
   if (from == to) return std::vector<Edge>();
   std::vector<Node> touched{from};
@@ -286,8 +287,9 @@ std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t e
 
 namespace {
 
-// Where statements are in time: whether `next` is one step with the last edge, which then becomes
-// both. A walk begins at a COMMIT, so it is never split between two statements.
+// Where statements have times: returns true if `next` and the last edge form one step, and merges
+// both into the last edge. A walk begins at a COMMIT, and so it is never split between two
+// statements.
 bool goes_without(std::vector<ProofEdge>& edges, const ProofEdge& next) {
   const auto between = [](const ProofEdge& e) {
     return e.relation == Relation::po || e.relation == Relation::answered_before;
@@ -296,7 +298,7 @@ bool goes_without(std::vector<ProofEdge>& edges, const ProofEdge& next) {
   ProofEdge& last = edges.back();
   if (between(next)) {
     if (next.relation == Relation::po && (last.relation == Relation::so || last.relation == Relation::init))
-      return true;  // that leads to each statement
+      return true;  // the last edge leads to each statement
     if (last.relation != Relation::committed_before && !between(last)) return false;
     if (last.relation == Relation::po) last.relation = next.relation;
     last.to = next.to;
@@ -308,8 +310,8 @@ bool goes_without(std::vector<ProofEdge>& edges, const ProofEdge& next) {
 
 }  // namespace
 
-// From product edges to a closed walk of the history's relations: starts at a state 0, moves inside
-// a transaction vanish, and a way over auxiliary nodes becomes one pair.
+// Turns product edges into a closed walk of the history's relations that starts at a state 0. Moves
+// inside a transaction are dropped, and a path over auxiliary nodes becomes one pair.
 void Refuter::cycle(const std::vector<Edge>& edges) {
   const std::int32_t check = graph_.check_of(edges.front().from);
   ProofStep step;
@@ -342,7 +344,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     steps_.push_back(std::move(step));
     return;
   }
-  Node entered = -1;  // from where the auxiliary chain was
+  Node entered = -1;  // the node before the auxiliary chain
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const Edge& e = edges[(first + i) % edges.size()];
     if (e.relation == Relation::epsilon || e.relation == Relation::auxiliary) continue;
@@ -365,7 +367,8 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
       out.op = p_.read_op[graph_.read_at(e.to)];
     if (relation == Relation::committed_after || relation == Relation::own_commit)
       out.op = p_.read_op[graph_.read_at(start)];
-    if (e.relation == Relation::late && out.from == to) continue;  // as a move inside it
+    // This is a move inside the transaction.
+    if (e.relation == Relation::late && out.from == to) continue;
     if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[e.read];
     if (relation == Relation::rw) out.writer = p_.writer_txn[e.a];
@@ -375,8 +378,9 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   steps_.push_back(std::move(step));
 }
 
-// From product edges to a walk that says where it meets a transaction, and if it leaves it by a later
-// statement, so: what leads on by po alone is one step, and what reaches COMMIT has none.
+// Turns product edges into a walk that states where it meets a transaction, and whether it leaves
+// the transaction by a later statement. Consecutive po edges become one step, and a walk that
+// reaches COMMIT has no such step.
 std::vector<ProofEdge> Refuter::between_operations(const std::vector<Edge>& edges,
                                                    std::size_t first) const {
   std::vector<ProofEdge> result;
@@ -439,7 +443,7 @@ ProofLiteral Refuter::literal(const Search& search, Lit l) const {
   switch (m.kind) {
     case Search::Meaning::Kind::before: {
       const std::int32_t a = p_.writer_txn[m.a], b = p_.writer_txn[m.b];
-      // "not a before b" is "b before a"
+      // "not a before b" means "b before a"
       return l.negated()
                  ? ProofLiteral{ProofLiteral::Kind::before, true, pruner_.key_of(m.a), b, a, -1}
                  : ProofLiteral{ProofLiteral::Kind::before, true, pruner_.key_of(m.a), a, b, -1};

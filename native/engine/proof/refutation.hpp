@@ -1,5 +1,5 @@
-// Refutations: why nothing meets the axioms, as steps that an independent checker can follow
-// (docs/architecture.md).
+// Refutations: the reasons why no model satisfies the axioms, as steps that an independent checker
+// can follow (docs/architecture.md).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,28 +28,28 @@ struct ProofLiteral {
 struct ProofStep {
   enum class Kind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion } kind;
   std::int64_t op = -1;                  // choice
-  Anomaly anomaly{};                     // of an indeterminate transaction: it cannot be in
+  Anomaly anomaly{};  // anomaly: of an indeterminate transaction, which hence cannot be in
   std::int32_t check = -1, key = -1;     // cycle; order
   std::vector<ProofEdge> edges{};        // cycle: a closed walk from state 0 to state 0
   std::vector<std::int32_t> txns{};      // order
   std::vector<ProofLiteral> literals{};  // rup
-  std::int64_t states = 0;               // exhaustion: an exhaustive search went through this many
+  std::int64_t states = 0;  // exhaustion: the number of states that an exhaustive search visited
 };
 
 // Collects exactly the steps that the contradiction needs, premises first.
 //
-// Pruning noted which pass drew a conclusion, not why: what a pass concludes from the clocks
+// Pruning recorded which pass drew a conclusion, but not why. What a pass concludes from the clocks
 // follows from the edges that were known before it and from sources that earlier passes found, and
-// is derived again here. So a derivation only ever asks for conclusions of earlier passes, or for
-// an order that the same pass can derive from those.
+// is derived again here. A derivation therefore needs only conclusions of earlier passes, or an
+// order that the same pass can derive from those.
 class Refuter {
  public:
   explicit Refuter(const Pruner& pruner, Budget& budget);
   std::vector<ProofStep> from_pruning();              // the pruner found a contradiction
-  std::vector<ProofStep> from_search(const Search&);  // the search did
+  std::vector<ProofStep> from_search(const Search&);  // the search found a contradiction
 
  private:
-  void known(const Edge& edge);  // the literals behind an edge that pruning knew
+  void known(const Edge& edge);  // proves the literals of an edge that pruning knew
   void before(std::int32_t a, std::int32_t b);
   void derive_before(std::int32_t a, std::int32_t b, std::int32_t pass);
   void source(std::int32_t read, std::int32_t writer);
@@ -66,7 +66,8 @@ class Refuter {
   bool in_one_statement(std::int64_t op, std::int64_t other) const;
   std::optional<std::vector<Edge>> path(Node from, Node to, std::size_t epoch);
   std::size_t first_edge(std::int32_t a, std::int32_t b) const;
-  std::int32_t pass_of(std::size_t edge) const;  // that added it; 0: it was there before
+  // The pass that added the edge; 0 if it was known before.
+  std::int32_t pass_of(std::size_t edge) const;
   std::size_t epoch_of(std::int32_t pass) const;
   ProofLiteral literal(const Search& search, Lit l) const;
 
@@ -75,12 +76,13 @@ class Refuter {
   const Problem& p_;
   Budget& budget_;
   Adjacency outgoing_, incoming_;  // node -> edge numbers
-  Adjacency readers_;              // writer -> reads that certainly take it
+  Adjacency readers_;              // writer -> reads that certainly take it as their source
   std::unordered_map<std::uint64_t, std::size_t> order_of_;  // into Pruner::orders
-  std::unordered_set<std::uint64_t> shown_;  // pairs of writers that list reads show
+  // Pairs of writers whose order list reads or stated versions show.
+  std::unordered_set<std::uint64_t> shown_;
   std::unordered_set<std::uint64_t> done_order_, done_eliminated_;
   std::unordered_set<std::int32_t> done_choice_, done_inclusion_, done_impossible_;
-  std::vector<std::int32_t> included_by_;  // per indeterminate transaction: a read that makes it in
+  std::vector<std::int32_t> included_by_;  // per indeterminate transaction, a read that includes it
   std::vector<std::int32_t> via_;
   std::vector<ProofStep> steps_;
 };

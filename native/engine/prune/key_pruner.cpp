@@ -14,13 +14,13 @@
 namespace isolang {
 namespace {
 
-// The caches would not hold more until they are needed.
+// Returns the first items only, because the caches would not hold more until they are needed.
 std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
   constexpr std::size_t kMaxItems = 256;
   return items.first(std::min(items.size(), kMaxItems));
 }
 
-// By columns, in each by position.
+// Cuts nodes into chains: by column, and by position within a column.
 template <typename Visit>
 void cut_into_chains(std::vector<KeyPruner::OnChain>& nodes, Visit visit) {
   const auto column = [](const KeyPruner::OnChain& node) { return node.mark.column; };
@@ -96,9 +96,9 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
   return true;
 }
 
-// In a large history what a key needs lies all over it, and one thing says where the next one is: a
-// read, its transaction, the place of that in the clocks, its row. So each of these is fetched a
-// key before the next is asked.
+// Prefetches what the keys to come need. In a large history this data lies scattered, and each item
+// is found through another: a read, its transaction, the place of the transaction in the clocks,
+// the row. Each of these is therefore fetched one key before the next is needed.
 void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
   if (graph_.nodes() < kPrefetchFrom) return;
   const Problem& p = graph_.problem;
@@ -187,10 +187,11 @@ Node KeyPruner::node_of(const Target& target, std::int32_t writer) const {
                          : node_of(target.check, target.state, writer);
 }
 
-// Pruning of version orders: a writer precedes another of its key where the reverse would close a
-// cycle of known edges.
+// Pruning of version orders: a writer precedes another writer of its key if the reverse order would
+// close a cycle of known edges.
 
-// "a before b" is impossible if one of its edges goes against a known path.
+// Returns an edge of "a before b" that goes against a known path, which makes this order
+// impossible.
 std::optional<Edge> KeyPruner::closing_order(std::int32_t a, std::int32_t b) const {
   std::optional<Edge> found;
   const auto test = [&](const Edge& e) {
@@ -207,7 +208,7 @@ std::optional<Edge> KeyPruner::closing_order(std::int32_t a, std::int32_t b) con
   return found;
 }
 
-// One bit for each of 64 marks: whether what it marks reaches what the row was raised by.
+// Returns one bit for each of 64 marks: whether its node reaches a node that raised the row.
 std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks,
                                   std::size_t word) {
   const Clocks::Mark* const mark = marks.data() + word * 64;
@@ -219,7 +220,7 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
   return bits;
 }
 
-// The nodes from which edges of "`writer` before another" start, each with its target.
+// Finds the nodes from which edges of "`writer` before another" start, each with its target.
 void KeyPruner::find_starts(std::int32_t writer) {
   starts_.begin(targets_.size());
   // mutant: versions-force-nothing
@@ -235,7 +236,8 @@ void KeyPruner::find_starts(std::int32_t writer) {
         starts_.add(row.target, graph_.read_node(idx(row.check), r, row.state));
 }
 
-// Bit i of forced_: writers_[i] precedes `after`, because the reverse order would close a cycle.
+// Sets bit i of forced_ if writers_[i] precedes `after`, because the reverse order would close a
+// cycle.
 void KeyPruner::mark_forced(std::int32_t after) {
   find_starts(after);
   std::ranges::fill(forced_, 0);
@@ -244,8 +246,8 @@ void KeyPruner::mark_forced(std::int32_t after) {
       forced_[word] |= reaching(starts_.row(t), targets_[t].marks, word);
   const auto clear = [&](std::int32_t writer) { clear_bit(forced_, pairs_.place(writer)); };
   clear(after);
-  // rw leaves out the reader itself: a writer that has read from `after` may owe its mark to its
-  // own row.
+  // rw leaves out the reader itself. A writer that has read from `after` may have its bit only
+  // because of its own row.
   for (const std::int32_t r : pruner_.readers_.of(after))
     // mutant: own-write-overwrites
     if (const std::int32_t w = pruner_.own_writer[r];
@@ -253,8 +255,8 @@ void KeyPruner::mark_forced(std::int32_t after) {
       clear(w);
 }
 
-// rw leaves out the reader itself: writers_[at], if it has read from `after`, may reach that reader
-// only because it is the same.
+// Returns true if writers_[at] reaches a reader of `after` only because it is that reader itself,
+// which rw leaves out.
 bool KeyPruner::owes_it_to_itself(std::int32_t after, std::size_t at) const {
   const auto reads_and_overwrites = [&](std::int32_t r) {
     return pruner_.own_writer[r] == writers_[at];
@@ -263,9 +265,10 @@ bool KeyPruner::owes_it_to_itself(std::int32_t after, std::size_t at) const {
          !impossible_order(after, writers_[at]);
 }
 
-// The same without those that precede one of the others and have all their edges: their pairs with
-// `after` are settled by those of the others. The latest come first, so that nearly all are left
-// out; and no node of a higher rank than all starts reaches one.
+// Does the same as mark_forced, but leaves out writers that precede one of the others and have all
+// their edges, because the others' pairs with `after` settle their pairs with `after`. The latest
+// writers come first, and so nearly all others are left out. No node of a higher rank than all
+// starts reaches a start.
 template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
@@ -292,8 +295,8 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
   }
 }
 
-// Adds an edge to one of the nodes of the current writer, unless the clocks or the edges just added
-// to that node imply it.
+// Adds an edge to a node of the current writer, unless the clocks, or the edges just added to that
+// node, imply it.
 bool KeyPruner::keep_unless_implied(const Edge& e) {
   // ablation: no-reduction
   if (clocks_.reaches(e.from, e.to)) return false;
@@ -324,7 +327,7 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
-// T0 precedes every writer: no way may lead back to its readers. False: one does.
+// T0 precedes every writer, and so no path may lead back to its readers. Returns false if one does.
 bool KeyPruner::close_behind_initial(std::int32_t initial) {
   if (!graph_.forbids_return_paths || pruner_.readers_.of(initial).empty()) return true;
   mark_forced(initial);
@@ -344,8 +347,8 @@ bool KeyPruner::prune_orders() {
     return true;
   }
   load_settled();
-  // The earliest writer first, so that what precedes the predecessors of the next ones is settled
-  // already.
+  // The earliest writer comes first, because the predecessors of later writers then already have
+  // their predecessors settled.
   for (std::size_t self = writers_.size(); self-- > 0;) {
     const std::int32_t after = writers_[self];
     if (pruner_.initial(after)) {
@@ -353,9 +356,9 @@ bool KeyPruner::prune_orders() {
       continue;
     }
     // SOUND BECAUSE it only leaves out what would be found a second time: if the reverse of a known
-    // order is impossible, then because a known path goes against one of its edges, and the edges
-    // of the known order close a cycle with it. Not so where a return path may close between
-    // writers whose order is known.
+    // order is impossible, then a known path goes against one of its edges, and the edges of the
+    // known order close a cycle with that path. This does not hold if a return path may close
+    // between writers whose order is known.
     const bool ordered = pairs_.open(after) == 0 && !graph_.forbids_return_paths;
     if (!restless && (ordered || pruner_.is_quiet_writer(after))) continue;
     // mutant: settled-unseen
@@ -377,23 +380,24 @@ bool KeyPruner::prune_orders() {
   return true;
 }
 
-// Orders of many writers. The chains of the clocks go through them: a writer precedes those that come
-// later on its chain, and where a target node reaches something, so do those before it on theirs. So
-// it is enough to know how far along each chain there is a way to the current writer; that only
-// grows while the current one goes along its own chain, which takes time for each writer and chain,
-// not for each pair of writers.
+// Orders many writers by the chains of the clocks that go through them. A writer precedes the later
+// writers of its chain, and if a target node reaches something, the nodes before it on its chain do
+// so too. It is therefore enough to know how far along each chain a path leads to the current
+// writer. This distance only grows while the current writer advances along its own chain. The time
+// is thus proportional to writers and chains, not to pairs of writers.
 //
-// SOUND BECAUSE orders compose: the omitted order is that of a, c where a path leads from a to b
-// and the edges of b before c are there. Those of a before b are there, too, or were left out for
+// SOUND BECAUSE orders compose: an omitted order is that of a, c where a path leads from a to b and
+// the edges of b before c are there. The edges of a before b are there, too, or were left out for
 // the same reason and a writer between the two, unless the known edges now have a cycle.
 void KeyPruner::order_by_chains() {
   find_chains();
   std::vector<std::size_t> before(chain_start_.size() - 1), reached(strands_.size()), latest, met;
   std::int64_t pairs = 0;
   for (std::size_t own = 0; own + 1 < chain_start_.size(); ++own) {
-    for (const std::size_t chain : met) before[chain] = 0;  // how many writers of each other chain
+    // Number of preceding writers on each other chain.
+    for (const std::size_t chain : met) before[chain] = 0;
     met.clear();
-    std::ranges::fill(reached, std::size_t{0});  // … how far along each strand
+    std::ranges::fill(reached, std::size_t{0});  // how far along each strand
     std::size_t preceding = 0;
     for (std::size_t i = chain_start_[own]; i < chain_start_[own + 1]; ++i) {
       const bool first = i == chain_start_[own];
@@ -467,8 +471,8 @@ void KeyPruner::find_chains() {
   });
 }
 
-// Adds the edges of those before the current writer, and of T0 before it if asked for, each but what
-// a later one of them implies.
+// Adds the edges from the latest writers, and from T0 if requested, to the current writer. Leaves
+// out the edges that a later writer implies.
 void KeyPruner::order_behind(std::vector<std::size_t>& latest, std::int32_t after,
                              bool initial_too) {
   const std::size_t known = findings_->edges.size();
@@ -486,7 +490,7 @@ void KeyPruner::order_behind(std::vector<std::size_t>& latest, std::int32_t afte
   findings_->gained += static_cast<std::int64_t>(findings_->edges.size() - known);
 }
 
-// The edges of "`before` before `after`", the current writer.
+// Adds the edges of "`before` before `after`", where `after` is the current writer.
 void KeyPruner::add_order(std::int32_t before, std::int32_t after) {
   bool fresh = false;
   const auto add = [&](const Edge& e) { fresh |= keep_unless_implied(e); };
@@ -516,7 +520,7 @@ void KeyPruner::note_unsettled() {
   }
 }
 
-// Adds the edges of "`before` before `after`" for all forced ones.
+// Adds the edges of "`before` before `after`" for every forced writer.
 template <std::size_t kWords>
 void KeyPruner::order_behind(std::size_t self) {
   const std::int32_t after = writers_[self];
@@ -529,8 +533,8 @@ void KeyPruner::order_behind(std::size_t self) {
   set_bit(forced, initial);
   covered_.clear();
   std::fill_n(behind, words, 0);
-  // The latest predecessors first, so that the edges of most earlier ones are implied by those
-  // already kept.
+  // The latest predecessors come first, because their edges imply the edges of most earlier
+  // predecessors.
   for (std::size_t word = 0; word < words; ++word)
     while (const std::uint64_t left = forced[word] & ~behind[word]) {
       const std::size_t at = word * kWordBits + idx(std::countr_zero(left));
@@ -551,7 +555,7 @@ void KeyPruner::order_behind(std::size_t self) {
 
 void KeyPruner::list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs) {
   load(key);
-  std::vector<std::vector<std::uint64_t>> precede;  // per place j: forced_ of writers_[j]
+  std::vector<std::vector<std::uint64_t>> precede;  // per place j, the bits forced_ of writers_[j]
   for (const std::int32_t writer : writers_) {
     budget.poll();
     mark_forced(writer);
@@ -568,12 +572,13 @@ void KeyPruner::list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pair
     }
 }
 
-// Pruning of reads with several candidate sources: a candidate is eliminated if its wr edge closes
-// a cycle, or if another writer that the reader cannot have missed is known to follow it.
+// Pruning of reads with several candidate sources. A candidate is eliminated if its wr edge closes
+// a cycle, or if another writer that the reader cannot have missed is known to follow the
+// candidate.
 
-// The latest writers that certainly precede the reader in the sense of rw (it cannot have missed
-// them): an earlier one that precedes one of these tells nothing more. `overwritten_` gets what
-// precedes them.
+// Finds the latest writers that certainly precede the reader in the sense of rw, so that it cannot
+// have missed them. An earlier writer that precedes one of these adds nothing. `overwritten_` gets
+// the writers that precede them.
 void KeyPruner::find_seen(std::int32_t r) {
   seen_.clear();
   overwritten_.assign(words_for(writers_.size()), 0);
@@ -611,7 +616,7 @@ void KeyPruner::find_seen(std::int32_t r) {
   }
 }
 
-// The seen writer that follows this candidate, or none.
+// Returns the seen writer that follows this candidate, or null.
 const KeyPruner::Seen* KeyPruner::overwritten_by(std::int32_t a) {
   const bool first = pruner_.initial(a);
   if (seen_.empty() || (!first && !has_bit(overwritten_, pairs_.place(a)))) return nullptr;
@@ -658,7 +663,7 @@ bool KeyPruner::prune_read(std::int32_t r) {
   }
   // mutant: optional-settled
   if (!pruner_.included_reader(r))
-    return true;  // without a source its transaction is out: a clause of the search
+    return true;  // without a source its transaction is out: the search has a clause for this
   if (left == 0) {
     findings_->read_without_candidates = r;
     return false;

@@ -1,10 +1,10 @@
-// Pruning of one key: what the clocks tell about the orders of its writers and the sources of its
+// Pruning of one key: what the clocks show about the orders of its writers and the sources of its
 // reads.
 //
-// A pass only reads what all keys share, and each key has its own part of what it changes (its
-// writers' pairs, its reads' candidates and sources). What it adds to that goes into Findings, so
-// that several threads, each with a KeyPruner, come to what one would. Where keys do depend on each
-// other (Pruner::one_by_one_), one has them all.
+// A pass only reads what all keys share, and changes only what belongs to its key (the pairs of its
+// writers, the candidates and sources of its reads). Its other results go into Findings. Several
+// threads, each with a KeyPruner, therefore reach the same result as one thread. If keys depend on
+// each other (Pruner::one_by_one_), one thread prunes them all.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,11 +31,12 @@ class KeyPruner {
  public:
   explicit KeyPruner(Pruner& pruner);
 
-  // False: contradiction. `every_read`: also those of which nothing has changed.
+  // Returns false on a contradiction. With `every_read`, also prunes reads for which nothing has
+  // changed.
   bool prune(std::int32_t key, bool every_read, Budget& budget, Findings& findings);
-  // Of the keys to come, the next one first, what prune() will look up.
+  // Prefetches what prune() will look up for the keys to come, the next key first.
   void fetch(std::span<const std::int32_t> keys) const;
-  // Each pair of the key's writers, see Pruner::Pairs.
+  // Adds each pair of the key's writers to `pairs`, see Pruner::Pairs.
   void list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs);
 
   struct OnChain {  // a node of writers_[at]
@@ -49,20 +50,20 @@ class KeyPruner {
     Edge closing;  // lacks its source
     std::optional<Edge> back;
   };
-  // For each target of a ww or rw step the marks of the key's writers; check < 0: their version
-  // nodes.
+  // For each target of a ww or rw step, the marks of the key's writers. If check < 0, these are
+  // marks of their version nodes.
   struct Target {
     std::int32_t check, state;
-    bool at_write;  // of ww that leads to the write
+    bool at_write;  // the target of a ww step that leads to the write
     std::vector<Clocks::Mark> marks;
   };
   struct Row {
     std::int32_t check, state;
     std::size_t target;
-    Pairs pairs;  // those that it is a row of
+    Pairs pairs;  // the pairs that the row applies to
   };
-  // A node with the sources of the edges just added to it; if they are more than a few, they have
-  // raised its row of cover_rows_, and `sources` is kMaxSources + 1.
+  // A node with the sources of the edges just added to it. If there are more than a few sources,
+  // they have raised its row of cover_rows_, and `sources` is kMaxSources + 1.
   struct Covered {
     static constexpr std::size_t kMaxSources = 2;
     Node node;
@@ -70,7 +71,8 @@ class KeyPruner {
     std::array<Node, kMaxSources> source{};
   };
 
-  std::span<const std::int32_t> open_reads(std::int32_t key) const;  // some, like these:
+  // Returns some of the reads; the next two also visit only some.
+  std::span<const std::int32_t> open_reads(std::int32_t key) const;
   template <typename Visit>
   void each_reader(std::int32_t key, Visit visit) const;
   template <typename Visit>
@@ -87,14 +89,15 @@ class KeyPruner {
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks,
                                 std::size_t word);
   void find_starts(std::int32_t writer);
-  // The first of writers_ of which some node may reach one of that rank: what has a higher one does
-  // not.
+  // Returns the first place in writers_ with a node that may reach a node of this rank. A node of
+  // higher rank does not.
   std::size_t first_before(std::int32_t rank) const;
-  // Of a word of a row of bits those of writers_[first] and later places, `first` being in the word
-  // or before it.
+  // Returns the bits of writers_[first] and later places in this word of a row. `first` is in the
+  // word or before it.
   std::uint64_t writers_from(std::size_t first, std::size_t word) const;
   void mark_forced(std::int32_t after);
-  // Of writers_[self]. kWords: of a row of bits; 0 for as many as it takes.
+  // For writers_[self]. kWords is the number of words of a row, or 0 if it is not known at compile
+  // time.
   template <std::size_t kWords>
   void mark_latest_forced(std::size_t self);
   bool owes_it_to_itself(std::int32_t after, std::size_t at) const;
@@ -105,8 +108,9 @@ class KeyPruner {
   void load_settled();
   void note_unsettled();
   bool keep_unless_implied(const Edge& edge);
+  // Returns why "a before b" is impossible.
   std::optional<Edge> closing_order(std::int32_t a,
-                                    std::int32_t b) const;  // why "a before b" is impossible
+                                    std::int32_t b) const;
   bool impossible_order(std::int32_t a, std::int32_t b) const {
     return closing_order(a, b).has_value();
   }
@@ -120,29 +124,31 @@ class KeyPruner {
   const EventGraph& graph_;
   const Clocks& clocks_;
   WriterPairs& pairs_;
-  Budget* budget_ = nullptr;  // of the current call, like these:
+  Budget* budget_ = nullptr;  // this and the next three belong to the current call
   Findings* findings_ = nullptr;
   std::int32_t key_ = -1;
   std::span<const std::int32_t> writers_;  // the latest first
 
   std::vector<Target> targets_;
   std::vector<Row> ww_rows_, rw_rows_;
-  // The steps of every automaton compose: if the pairs (a, b) and (b, c) are settled, (a, c) is,
-  // too. SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c implies r -rw-> c
-  // for each reader r of a; if r is b itself, b -ww-> c does.
+  // The steps of every automaton compose: if the pairs (a, b) and (b, c) are settled, then (a, c)
+  // is settled, too. SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c
+  // implies r -rw-> c for each reader r of a; if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  Starts starts_, reader_;  // of edges "the current writer before another"; the current read
+  // Starts of edges "the current writer before another"; starts of the current read.
+  Starts starts_, reader_;
+  // For each of writers_, the lowest rank of this writer and the writers before it in writers_.
   std::vector<std::int32_t>
-      lowest_;  // for each of writers_ the lowest rank of it and those before it
-  // A bit for each of writers_: see mark_forced, mark_latest_forced; what precedes the writer at
-  // hand.
+      lowest_;
+  // One bit for each of writers_: see mark_forced and mark_latest_forced; behind_ has the writers
+  // that precede the current one.
   std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t>
       settled_;  // as WriterPairs::precede: pairs whose edges are all known or implied
-  // Of a key without rows. Its writers, by their places, along the chains of the clocks that their
-  // version nodes are on (one that is on none is a chain by itself), and the place of each there; and for
-  // each target the chains that its nodes are on.
+  // For a key without rows: its writers, as places in writers_, along the chains of the clocks that
+  // their version nodes are on (a writer on no chain is a chain by itself), and the chain and place
+  // of each writer. strands_ has, for each target, the chains that its nodes are on.
   std::vector<std::size_t> chain_start_, on_chains_, chain_, place_on_chains_;
   struct Strand {
     std::size_t target;
@@ -151,7 +157,7 @@ class KeyPruner {
   std::vector<Strand> strands_;
   std::vector<Covered> covered_;  // nodes of the current writer
   std::vector<std::int32_t> cover_rows_;
-  // Of the current read: what it has seen; a bit for each writer before that.
+  // For the current read: the writers it has seen, and a bit for each writer before those.
   std::vector<Seen> seen_;
   std::vector<std::uint64_t> overwritten_;
   std::vector<Pruner::ReturnPath> return_paths_;

@@ -18,13 +18,16 @@ namespace {
 
 // mutant: no-pass
 constexpr std::int32_t kMaxPasses = 8;
-constexpr std::size_t kPrefetchedCandidates = 24;                  // candidates
-constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;  // nodes; nodes for each conclusion
+constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
+// Number of nodes; number of nodes for each conclusion.
+constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kLeastPart =
-    2000;  // writers and reads: long enough for a thread to pay, short enough to share out
+    2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
 constexpr std::size_t kWritesPerRead =
-    4;  // writes for each read: looking for a read's key among them is then less work
+    // Writes for each read: from here on, it takes less work to look up the keys of the reads among
+    // the writes.
+    4;
 
 }  // namespace
 
@@ -67,8 +70,8 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   std::size_t wr_steps = 0;
   for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
   g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps +
-                  p.writer_txn.size());  // most of what there will be
-  // Writers are far apart in a large history: fetched before they are needed.
+                  p.writer_txn.size());  // most of the edges there will be
+  // Writers lie far apart in a large history, and so they are prefetched.
   const auto first_candidate = [&](std::int32_t r) { return idx(p.candidate_start[r]); };
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     if (const auto ahead = first_candidate(r) + kPrefetchedCandidates; ahead < p.candidate.size())
@@ -104,16 +107,17 @@ bool Pruner::advance() {
   if (!settle()) return false;
   if (!std::exchange(begun_, true) && begin_directly()) return true;
   if (!pass()) return false;
-  if (one_pass_) saturated = clocks.exact_marks();  // else they may not have known of some return path
+  // Otherwise the clocks may have missed a return path.
+  if (one_pass_) saturated = clocks.exact_marks();
   // mutant: one-pass
   done_ = one_pass_ || passes >= kMaxPasses || !worthwhile();
   return settle();
 }
 
-// Direct checks need no clocks, and a search may do without, too.
+// Direct checks need no clocks, and a search may also do without them.
 bool Pruner::begin_directly() {
-  // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds all that
-  // follows, and every version order that contains it will do.
+  // If no read is ambiguous, and there are no rw edges and no return paths by ww, one pass finds
+  // everything that follows. Every version order that contains it is then right.
   const auto free_of_orders = [](const Automaton& m) {
     return m.of(Relation::rw).empty() && (m.back.by_rw.empty() || m.of(Relation::ww).empty()) &&
            m.back.by_wr.empty() && !m.of_components();
@@ -132,10 +136,10 @@ bool Pruner::begin_directly() {
   return true;
 }
 
-// Whether another pass is likely to find enough.
+// Returns true if another pass is likely to find enough.
 bool Pruner::worthwhile() {
   if (gained_ == 0) return false;
-  // Another pass over a large graph would take longer than the search will for what it would find.
+  // Another pass over a large graph would take longer than the search needs for the same choices.
   const bool little =
       gained_ * 50 < open_ || (graph.nodes() > kLargeGraph && gained_ * kNodesPerConclusion < graph.nodes());
   if (passes >= 3 && little) return false;
@@ -160,7 +164,8 @@ bool Pruner::sort() {
     std::vector<std::uint8_t> left_out(idx(graph.nodes()), 0);
     for (const Node v : order) left_out[v] = 1;
     for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
-      left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));  // its cycles are elsewhere, too
+      // Other checks have its cycles, too.
+      left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));
     cycle = short_cycle(edges, left_out, budget_);
     return false;
   }
@@ -173,8 +178,8 @@ bool Pruner::pass() {
   ++passes;
   gained_ = 0;
   const Problem& p = graph.problem;
-  // Chains go by the edges known first, which are those of sessions; once there are few, no cover
-  // will be much better.
+  // Chains follow the edges that were known first, which are those of sessions. Once there are few
+  // chains, no other cover is much better.
   std::optional<Adjacency> by_number;
   // ablation: late-chains
   if (passes <= 2 || clocks.chains() > kManyChains) {
@@ -193,7 +198,8 @@ bool Pruner::pass() {
   if (passes == 1 && graph.uses_orders)
     pairs_.sort([&](std::int32_t w) { return rank[graph.order_node(w)]; });
   const bool every_read =
-      std::exchange(every_read_, false) || direct_;  // what is direct needs no change of the clocks
+      // Direct checks do not depend on changes of the clocks.
+      std::exchange(every_read_, false) || direct_;
   std::vector<std::int32_t> keys;
   for (std::int32_t key = 0; key < p.keys; ++key)
     if (left_to_do(key)) keys.push_back(key);
@@ -202,14 +208,14 @@ bool Pruner::pass() {
 
 bool Pruner::left_to_do(std::int32_t key) const {
   if (graph.uses_reads && !open_reads_.of(key).empty()) return true;
-  // Where the order of every pair is known, all that might still be found out is a cycle of known
-  // edges.
+  // If the order of every pair is known, only a cycle of known edges may remain to be found.
   return graph.uses_orders &&
          (restless_[key] != 0 || graph.forbids_return_paths || !pairs_.decided(key));
 }
 
-// In parts of a few keys each, by several threads. What they find is put together in the order of
-// the keys, so that neither edges nor contradictions depend on who found them when.
+// Prunes parts of a few keys each, on several threads. The findings are joined in the order of the
+// keys, because neither edges nor contradictions may depend on the order in which threads found
+// them.
 bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
   const auto work = [&](std::size_t i) {
     const std::int32_t key = keys[i];
@@ -246,7 +252,8 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
   return failed == parts;
 }
 
-// What may have changed since the last pass, per transaction: the clocks of one of its nodes.
+// Marks the transactions for which something may have changed since the last pass: the clocks of
+// one of its nodes.
 void Pruner::note_changes() {
   const Problem& p = graph.problem;
   changed_.assign(idx(p.n + 1), 0);
@@ -264,8 +271,8 @@ bool Pruner::is_quiet_writer(std::int32_t writer) const {
                              [&](std::int32_t r) { return changed_[p.read_txn[r]] == 0; });
 }
 
-// Nothing about the key's writers and their readers has changed: another look at them would find
-// nothing.
+// Returns true if nothing about the key's writers and their readers has changed. Pruning the key
+// again would then find nothing.
 bool Pruner::is_quiet(std::int32_t key) const {
   if (restless_[key] != 0) return false;
   for (std::int32_t w = graph.problem.key_start[key]; w < graph.problem.key_start[key + 1]; ++w)
@@ -284,7 +291,7 @@ void Pruner::resolve(std::int32_t r, std::int32_t writer, Growing<Edge>& added) 
   resolved_in[r] = static_cast<std::uint8_t>(passes);
   if (direct_) resolved_txn_[graph.problem.read_txn[r]] = 1;
   // mutant: reader-adds-no-rw
-  if (passes > 0) {  // nothing is settled before, and every key is restless
+  if (passes > 0) {  // before the first pass nothing is settled, and every key is restless
     restless_[key_of(writer)] = 1;
     pairs_.unsettle(key_of(writer), writer);
   }
@@ -295,7 +302,7 @@ void Pruner::resolve(std::int32_t r, std::int32_t writer, Growing<Edge>& added) 
     inclusion[txn] = static_cast<std::uint8_t>(Inclusion::in);
     included_by[txn] = r;
     gained_ = std::max<std::int64_t>(gained_, 1);
-    every_read_ = true;  // in the next pass, as its own reads are to be judged now
+    every_read_ = true;  // the next pass judges the transaction's own reads
   }
 }
 
@@ -322,7 +329,7 @@ void Pruner::find_own_writers() {
 }
 
 std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
-  const auto written = writers_of(txn);  // ascending, hence by key
+  const auto written = writers_of(txn);  // ascending, and hence by key
   const auto it =
       std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of(w); });
   return it != written.end() && key_of(*it) == key ? *it : -1;
@@ -341,8 +348,8 @@ std::size_t Pruner::open_candidates() const {
   return count;
 }
 
-// The latest reader of each writer first: its rw edge then covers those of most others. What is put
-// down in the order in which it happened is near to what is put down next.
+// Lists the latest reader of each writer first, because its rw edge covers those of most other
+// readers. Entries in this order are also stored near each other.
 Adjacency Pruner::latest_readers() const {
   const auto ranked = std::ranges::find_if_not(
       graph.automata, [](const Automaton& m) { return m.direct() || m.of_one_key(); });
@@ -369,9 +376,9 @@ Adjacency Pruner::readers() const {
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
 }
 
-// Direct checks: a single rw must not close a return path of one pair. Then no clocks are needed:
-// the return paths that lead to a read are among its transaction's other reads and the writers
-// before it in its session, which takes time linear in the reads but for transactions of many reads
+// Direct checks: a single rw must not close a return path of one pair. They need no clocks, because
+// the return paths to a read are among the other reads of its transaction and the writers before it
+// in its session. This takes time linear in the reads, except for transactions of many reads
 // (AWDIT: Møldrup, Pavlogiannis et al., PLDI 2025, who show the bound for RC and RA).
 
 void Pruner::find_session_writers() {
@@ -402,8 +409,8 @@ void Pruner::find_session_writers() {
     }
 }
 
-// For each read with a known source, the writers with a known return path to it precede that
-// source.
+// Orders writers for direct checks: for each read with a known source, the writers with a known
+// return path to the read precede that source.
 bool Pruner::prune_direct() {
   if (!direct_) return true;
   for (std::int32_t t = 0; t < graph.problem.n; ++t)
@@ -432,17 +439,18 @@ bool Pruner::prune_direct(std::int32_t txn) {
       if (m.back.so && seen >= 0)
         for (std::int32_t b = session_writer_[other]; b >= 0; b = session_before_[b]) {
           if (!order(other, b, Relation::so, -1, -1)) return false;
-          if (graph.sessions_order_versions) break;  // those before it precede it
+          if (graph.sessions_order_versions) break;  // this writer follows the ones before it
         }
       if (seen < 0 || initial(seen) || !(m.back.wr || m.back.earlier_wr)) continue;
-      // What `other` saw, the transaction's reads of the same writer's keys saw, or something
-      // later.
+      // The transaction's reads of the keys of the same writer returned what this writer wrote, or
+      // something later.
       const auto binds = [&](std::int32_t r) {
         // mutant: later-read-binds
         return source[r] >= 0 && r != other && (m.back.wr || p.reads_first(other, r));
       };
       const auto written = writers_by_txn_.of(p.writer_txn[seen]);
-      if (written.size() > kWritesPerRead * reads_of(txn).size()) {  // such as one that fills a table
+      // For example a transaction that fills a table.
+      if (written.size() > kWritesPerRead * reads_of(txn).size()) {
         for (const std::int32_t r : reads_of(txn)) {
           const std::int32_t b = write_of(p.writer_txn[seen], p.read_key[r]);
           if (b >= 0 && binds(r) && !order(r, b, Relation::wr, other, seen)) return false;
@@ -459,7 +467,8 @@ bool Pruner::prune_direct(std::int32_t txn) {
   return true;
 }
 
-// `closing` is the rw pair from a read to the writer, `back` the way from there.
+// Orders the writer before the source of a read. `closing` is the rw pair from the read to the
+// writer, and `back` is the way back from the writer.
 bool Pruner::order_behind_source(std::int32_t writer, Edge closing, const Edge& back) {
   const Problem& p = graph.problem;
   const std::int32_t a = closing.a;

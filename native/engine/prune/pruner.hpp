@@ -1,15 +1,15 @@
-// Pruning: everything about the choices that the known edges already imply, each conclusion with
-// its reason.
+// Pruning concludes everything about the choices that the known edges already imply. Each
+// conclusion has a reason.
 //
-// A choice is impossible if one edge that it adds would close a cycle of known edges. For writers
-// a, b of a key whose order a, b is impossible, b precedes a: a ww edge from b, and an rw edge from
-// each of b's readers, become known. A candidate source that is impossible is eliminated; the last
-// one left is the source.
+// A choice is impossible if one of its edges would close a cycle of known edges. If the order a, b
+// of two writers of a key is impossible, then b precedes a: a ww edge from b, and an rw edge from
+// each of b's readers, become known. An impossible candidate source is eliminated. If one candidate
+// remains, it is the source.
 //
-// Return paths that a single rw must not close are tested with the others and never become edges:
-// they order writers, which is the saturation by which RA and CC are polynomial (Biswas and Enea,
-// On the complexity of checking transactional consistency, OOPSLA 2019) where each read has one
-// source and no return path has a ww step.
+// Return paths that a single rw must not close are tested with the other edges and never become
+// edges themselves. They order writers, which is the saturation by which RA and CC are polynomial
+// (Biswas and Enea, On the complexity of checking transactional consistency, OOPSLA 2019) if each
+// read has one source and no return path has a ww step.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,96 +27,101 @@
 namespace isolang {
 
 // Why a choice is impossible: its edge `closing` would close a cycle with a path closing.to →
-// closing.from of edges that were known before edge number `epoch`; in a direct check, with one
-// pair in Pruner::backs.
+// closing.from of edges that were known before edge number `epoch`. In a direct check the path is
+// one pair in Pruner::backs.
 struct Impossible {
   Edge closing;
   std::uint32_t epoch;
-  std::int32_t back = -1;  // into Pruner::backs, or none
+  std::int32_t back = -1;  // an index into Pruner::backs, or -1
 };
 
 class Pruner {
  public:
   Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes, std::size_t threads = 1);
 
-  // To the end. False: contradiction, see `cycle`, `closed` and `read_without_candidates`.
+  // Prunes to the end. Returns false on a contradiction, see `cycle`, `closed` and
+  // `read_without_candidates`.
   bool run() {
     while (!done())
       if (!advance()) return false;
     return true;
   }
-  // A step: one pass, or what takes the place of the first. The order is then one of all the known
-  // edges. Returns false if the known edges have a cycle.
+  // Takes one step: a pass, or what replaces the first pass. Afterwards `order` is a topological
+  // order of all known edges. Returns false on a contradiction.
   bool advance();
-  // At a fixpoint, or the last pass has gained little.
+  // Returns true at a fixpoint, or if the last pass has gained little.
   bool done() const { return done_; }
 
-  // Before the first step: leaves what predicate reads did not find to a search. Of a hundred such
-  // reads an order of the others contradicts a few, and only those must be decided.
+  // Call before the first step. Postpones the rows that predicate reads did not find, and leaves
+  // them to the search: an order found without them contradicts only a few in a hundred, and only
+  // those need a decision.
   void defer_predicate_reads();
   bool defers() const { return deferring_; }
-  // Goes on with all reads; it is not done then.
+  // Continues with all reads. Pruning is not done then.
   void take_up_predicate_reads();
 
   EventGraph& graph;
   std::vector<std::int32_t> order,
-      rank;  // topological order of the known edges, and each node's place in it
+      rank;  // topological order of the known edges; the place of each node in it
   Clocks clocks;
   std::vector<std::int32_t>
       own_writer;  // per read: the reader's own write of the key (a writer index), or -1
   std::vector<std::int32_t> source;  // per read: its only possible source (a writer index), or -1
-  std::vector<std::uint8_t> alive;   // per candidate: not eliminated
+  std::vector<std::uint8_t> alive;   // per candidate: 1 unless it is eliminated
   std::vector<std::uint8_t>
-      inclusion;  // Inclusion per transaction, optional ones may have become `in`
+      inclusion;  // per transaction, Inclusion; some optional transactions may have become `in`
   std::vector<std::int32_t> included_by;  // per transaction: the read that made it `in` here, or -1
   std::int32_t passes = 0;
   std::int64_t forced_orders = 0, eliminated_sources = 0;
 
   // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a
-  // return path, or a read without any source left.
+  // return path, or a read without any remaining source.
   std::vector<std::int32_t> cycle;
   std::optional<Impossible> closed;
   std::int32_t read_without_candidates = -1;
-  bool saturated = false;  // what remains to be chosen closes no return path, whatever is chosen
+  bool saturated = false;  // no remaining choice can close a return path
 
-  // The conclusions, with as much of their reasons as it takes to find them again (Refuter): there
-  // may be millions, and few are ever asked for. What a pass concludes from the clocks follows from
-  // the edges that were known before it.
-  std::vector<std::uint32_t> epochs;  // per pass, from 1: how many edges those are
+  // The conclusions, with enough of their reasons to find them again (Refuter). There may be
+  // millions of conclusions, and few are ever needed. What a pass concludes from the clocks follows
+  // from the edges that were known before it.
+  // Per pass, from 1: the number of edges that were known before it.
+  std::vector<std::uint32_t> epochs;
+  // Per read with a source: the pass that found it; 0 if the read never had another candidate.
   std::vector<std::uint8_t>
-      resolved_in;  // per read with a source: by that pass; 0: it never had another
-  std::vector<std::uint8_t> eliminated_in;  // per eliminated candidate: by that pass; 0: it never was one
+      resolved_in;
+  // Per eliminated candidate: the pass that eliminated it; 0 if it was never possible.
+  std::vector<std::uint8_t> eliminated_in;
   static constexpr std::int32_t kContradictory = -1, kClosesCycle = -2, kReason = -3;
-  // Per candidate that is eliminated: the writer that follows it and that the reader cannot have
-  // missed; or its transaction contradicts itself (Problem::impossible); or its wr edge closes a
-  // cycle; or kReason - an index into `reasons`.
+  // Per eliminated candidate: the writer that follows it and that the reader cannot have missed; or
+  // kContradictory if its transaction contradicts itself (Problem::impossible); or kClosesCycle if
+  // its wr edge closes a cycle; or kReason - an index into `reasons`.
   std::vector<std::int32_t> eliminated_by;
-  // Of direct checks, which tell more within a pass: the reasons themselves.
+  // For direct checks, which find more within a pass: the reasons themselves.
   struct Order {
     std::int32_t before, after;
-    std::uint32_t number;  // edges known then
+    std::uint32_t number;  // number of edges known at that time
     Impossible reverse;
   };
   std::vector<Order> orders;
   std::vector<Impossible> reasons;
   std::vector<Edge> backs;
 
-  // After run() without a contradiction: for each pair of writers of each key whether its order is
-  // settled, as flat lists of pairs. T0's writers come first and are left out.
+  // After run() without a contradiction: for each pair of writers of each key, whether its order is
+  // settled, as flat lists of pairs. The writes of T0 come first and are left out.
   struct Pairs {
     std::vector<std::int32_t> settled;  // before, after
     std::vector<std::int32_t> open;     // either may come first
   };
   Pairs pairs();
-  // The order of each pair of the key's writers is known, and so are all edges of it and of settled
-  // reads, or implied.
+  // Returns true if the order of each pair of the key's writers is known, and if all edges of these
+  // orders and of settled reads are known or implied.
   bool settled(std::int32_t key) const;
   bool at_fixpoint() const {
     return gained_ == 0;
-  }  // else settled reads may lack edges to settled writers
+  }  // otherwise settled reads may lack edges to settled writers
 
-  // The known return paths of direct checks from a writer of the key to a read: no source of the
-  // read precedes that writer. The closing edges lack their source.
+  // A known return path of a direct check from a writer of the key to a read: no source of the read
+  // precedes that writer. The closing edge lacks its source.
   struct ReturnPath {
     std::int32_t writer;
     Edge closing, back;
@@ -135,11 +140,11 @@ class Pruner {
   }
   std::span<const std::int32_t> keys_of_writers() const { return key_of_; }
   std::int32_t write_of(std::int32_t txn, std::int32_t key) const;  // a writer, or -1
-  std::size_t candidates_left(std::int32_t read) const;             // not eliminated
-  std::size_t open_candidates() const;  // of reads without a certain source, if not deferred
-  Adjacency readers() const;            // writer -> reads that certainly take it
+  std::size_t candidates_left(std::int32_t read) const;  // number of candidates not eliminated
+  std::size_t open_candidates() const;  // of reads without a certain source, unless deferred
+  Adjacency readers() const;            // writer -> reads that certainly take it as their source
   const Adjacency& successors() const { return successors_; }  // by known edges
-  std::size_t threads() const { return threads_; }             // that may work at once
+  std::size_t threads() const { return threads_; }             // maximum number of threads
   bool included_reader(std::int32_t read) const {
     return inclusion[graph.problem.read_txn[read]] == static_cast<std::uint8_t>(Inclusion::in);
   }
@@ -178,36 +183,38 @@ class Pruner {
   Budget& budget_;
   const std::size_t max_clock_bytes_, threads_;
   Adjacency successors_;  // by known edges, as of the last settle
-  Adjacency readers_;     // writer -> reads that certainly take it
+  Adjacency readers_;     // writer -> reads that certainly take it as their source
   WriterPairs pairs_;
 
+  // Per transaction, its first read, and the end; reads are in the order of their transactions.
   std::vector<std::int32_t>
-      first_read_;        // per transaction, and the end: reads are in the order of their transactions
-  Adjacency open_reads_;  // key -> its reads of several candidates, if not deferred
+      first_read_;
+  Adjacency open_reads_;  // key -> its reads with several candidates, unless deferred
   std::vector<std::uint8_t> changed_;  // per transaction, see note_changes
   std::vector<std::uint8_t>
-      restless_;             // per key: one of its writers has another reader than in the last pass
+      restless_;  // per key: 1 if one of its writers has a new reader since the last pass
   bool every_read_ = false;  // look at all reads in the next pass
   bool one_by_one_ =
-      false;  // what a pass concludes of a key may depend on what it concludes of others
+      false;  // what a pass concludes about a key may depend on its conclusions about other keys
   std::vector<std::int32_t>
       session_writer_;  // per read: the last writer of its key before it in its session, or -1
-  std::vector<std::int32_t> session_before_;  // per writer: the one before it in its session, or -1
+  // Per writer: the writer of its key before it in its session, or -1.
+  std::vector<std::int32_t> session_before_;
   Adjacency writers_by_txn_;
   bool direct_ = false;                               // some check is direct
-  std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has dealt with
+  std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has handled
   std::vector<std::uint8_t>
-      resolved_txn_;  // a read of it has got its source since prune_direct saw it
-  // Of the current transaction: the last of its reads of each key, with that transaction; each
-  // read's predecessor there.
+      resolved_txn_;  // 1 if one of its reads has got its source since the last prune_direct
+  // For the current transaction: its last read of each key, together with the transaction; and for
+  // each read the previous read of its key.
   std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;
   std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
-  std::int64_t open_;       // what the last pass but one had left, about
-  std::size_t sorted_ = 0;  // the edges that `order` respects
+  std::int64_t open_;       // approximately what the last pass but one had left
+  std::size_t sorted_ = 0;  // number of edges that `order` respects
   bool begun_ = false, done_ = false, deferring_ = false;
-  bool one_pass_ = false;  // one pass finds all that follows
+  bool one_pass_ = false;  // one pass finds everything that follows
 };
 
 template <typename SourceOf>
@@ -229,7 +236,7 @@ void Pruner::direct_return_paths(std::int32_t read, SourceOf source_of,
     if (m.back.so)
       for (std::int32_t b = session_writer_[read]; b >= 0; b = session_before_[b]) {
         add(b, Relation::so, -1);
-        if (graph.sessions_order_versions) break;  // those before it precede it
+        if (graph.sessions_order_versions) break;  // this writer follows the ones before it
       }
     if (!m.back.wr && !m.back.earlier_wr) continue;
     for (const std::int32_t other : reads_of(reader)) {

@@ -11,7 +11,7 @@
 namespace isolang {
 namespace {
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 128 MiB
-constexpr std::size_t kMostInRows = 8192;  // writers: for more of them chains take less time
+constexpr std::size_t kMostInRows = 8192;  // writers; for more writers, chains take less time
 constexpr std::int32_t kUncounted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace

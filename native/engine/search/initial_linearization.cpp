@@ -12,12 +12,14 @@ namespace isolang {
 namespace {
 
 constexpr int kShortSession =
-    8;  // transactions: so short ones are not held together by their sessions
+    8;  // number of transactions; sessions this short do not keep their transactions together
 constexpr int kSweeps = 24;
-constexpr int kSingleSourceSweeps = 14;  // this many of them by reads of one source alone
+// In this many of the sweeps, only reads with a single source count.
+constexpr int kSingleSourceSweeps = 14;
 constexpr double kReadDelay =
-    0.1;  // of the time between two writes of a key: how long after a write it is read
-constexpr double kDamping = 0.3;  // what stays of a time in a sweep
+    // The time from a write to a read of it, as a share of the time between two writes of the key.
+    0.1;
+constexpr double kDamping = 0.3;  // the share of the old time that remains after a sweep
 
 }  // namespace
 
@@ -31,8 +33,8 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
   return rank;
 }
 
-// A transaction that can come now comes as late as possible: a reader right behind its source, before another
-// writer overwrites that.
+// Places each transaction that becomes ready as late as possible: a reader comes right behind its
+// source, before another writer overwrites the version.
 std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budget& budget) {
   const std::size_t nodes = successors.start.size() - 1;
   std::vector<std::int32_t> incoming(nodes, 0), ready, rank(nodes);
@@ -52,11 +54,11 @@ std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budge
 
 bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > p.n; }
 
-// Springs, relaxed by Jacobi's method. A read is drawn to shortly after its source, the more so the
-// more often its key is written; a transaction to its neighbours in the session, at the distance
-// that is usual there. Springs of sessions are long and weak; but a few hundred transactions are
-// tied together by so many reads that what remains of a guess is soon the time itself, up to the
-// pace of the whole, which does not matter.
+// Models the times as springs, relaxed by Jacobi's method. A spring pulls each read to a time
+// shortly after its source, more strongly if its key is written more often. A spring also pulls
+// each transaction to its neighbours in the session, at the distance that is usual in that session.
+// Springs of sessions are long and weak, but many reads connect any few hundred transactions. The
+// guess is therefore soon near the real time, up to the overall pace, which does not matter.
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
@@ -82,7 +84,7 @@ std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
     weight[after] += strength;
     weight[before] += strength;
   };
-  // The only one, or the nearest one: a transaction, or -1 for T0.
+  // Returns the transaction of the only source or the nearest one, or -1 for T0.
   const auto source = [&](std::int32_t r) {
     const auto txn = [&](std::int32_t w) { return p.writer_txn[w] == p.n ? -1 : p.writer_txn[w]; };
     if (pruner.source[r] >= 0) return txn(pruner.source[r]);

@@ -1,5 +1,5 @@
-// When transactions may have taken place, guessed from who read from whom: where the search starts
-// from. Only a guess, no conclusion is drawn from it.
+// A guess of when transactions took place, from which transaction read from which. The search
+// starts from it. It is only a guess: nothing is concluded from it.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,19 +8,20 @@
 
 namespace isolang {
 
-// The nodes of all transactions by their likely time; none where there is nothing to guess it from.
+// Returns the nodes of all transactions by their likely time; empty if there is no basis for a
+// guess.
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget);
 
-// For each node its place in an order of these edges that is near to the total order; others come
-// as soon as they can.
+// Returns for each node its place in a topological order near `linearization`. Nodes outside
+// `linearization` come as early as possible.
 std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
                                      const Adjacency& successors, Budget& budget);
 
-// Sessions that do not reveal the time of their transactions.
+// Returns true if the sessions are too short to show the times of their transactions.
 bool has_short_sessions(const Problem& problem);
 
-// For each node its place in an order of these edges where readers come right behind what they read
-// from.
+// Returns for each node its place in a topological order in which readers come right behind their
+// sources.
 std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budget& budget);
 
 }  // namespace isolang

@@ -11,9 +11,9 @@ namespace isolang {
 namespace {
 constexpr std::size_t kMaxFound = 2000;
 constexpr std::size_t kClockBytes = std::size_t{1} << 29;
-constexpr std::size_t kMaxComponents = 100;  // cycles of one check at a time
+constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles of one check in one call
 
-// Of each node, that of its strongly connected component (Tarjan 1972), without recursion.
+// Returns the strongly connected component of each node (Tarjan 1972), without recursion.
 template <typename EdgesOf, typename TargetOf>
 std::vector<std::int32_t> strong_components(std::int32_t nodes, EdgesOf edges_of,
                                             TargetOf target_of, Budget& budget) {
@@ -65,7 +65,8 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
     direct_ |= m.of_one_pair();
     components_ |= m.of_components();
     immediate_.push_back(m.repeats(Relation::ww));
-    // SOUND BECAUSE if a later writer leads back, so does the next one, by a ww step first.
+    // SOUND BECAUSE if a later writer leads back, then the next writer also leads back, by a ww
+    // step first.
     by_next_.push_back(std::ranges::all_of(m.back.by_rw, [&](const Automaton::Step& b) {
       return m.goes_on_by_ww(b.second);
     }));
@@ -161,8 +162,9 @@ void ReturnPaths::build(const Choice& choice) {
   via_.assign(idx(nodes_), -1);
 }
 
-// Of a key with many reads and many writers a pass over the product finds the latest writer that
-// leads to each node: a read that is behind it is not a suspect.
+// Finds the reads that may close a return path. For a key with many reads and many writers, one
+// pass over the product finds the latest writer that leads to each node. A read is not a suspect if
+// no writer behind its source leads to it.
 void ReturnPaths::find_suspects(const Choice& choice) {
   const Problem& p = graph_.problem;
   suspect_.assign(idx(p.reads()), 1);
@@ -181,7 +183,8 @@ void ReturnPaths::find_suspects(const Choice& choice) {
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
   std::vector<Node> order(idx(nodes_));
   for (Node v = 0; v < nodes_; ++v) order[rank_[v]] = v;
-  std::vector<std::int32_t> own, latest;  // per node: as a start; of those that lead to it
+  // Per node: its own writer as a start; the latest writer that leads to it.
+  std::vector<std::int32_t> own, latest;
   for (std::int32_t key = 0; key < p.keys; ++key) {
     if (pairs[key] <= pass) continue;
     for (const std::int32_t r : reads.of(key)) suspect_[r] = 0;
@@ -215,7 +218,7 @@ void ReturnPaths::add_overwrites(const Choice& choice) {
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const Automaton& m = graph_.automata[c];
     if (m.of(Relation::rw).empty() || !m.of_product()) continue;
-    // SOUND BECAUSE the next writer that is not the reader leads on to all later ones by ww.
+    // SOUND BECAUSE the next writer other than the reader leads on to all later writers by ww.
     const bool next_only =
         !m.splits() && m.implied_by(Relation::rw, {Relation::rw, Relation::ww});
     for (std::int32_t r = 0; r < p.reads(); ++r) {
@@ -242,14 +245,15 @@ void ReturnPaths::add_overwrites(const Choice& choice) {
   }
 }
 
-// A closing pair is on a cycle iff both its ends are in one strongly connected component.
+// Finds the closing pairs on a cycle: a pair is on a cycle if and only if both its ends are in one
+// strongly connected component.
 void ReturnPaths::components(const Choice& choice, std::size_t c,
                              std::vector<std::vector<Edge>>& found) {
   const Problem& p = graph_.problem;
   const Automaton& m = graph_.automata[c];
   const auto has = [&](Relation r) { return m.component[idx(r)] != 0; };
   std::vector<Edge> edges;
-  // Nothing leads to T0.
+  // No relation leads to T0.
   const auto add = [&](Relation relation, std::int32_t from, std::int32_t to, std::int32_t read,
                        std::int32_t a, std::int32_t b) {
     if (from != p.n)
@@ -280,7 +284,7 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
       // mutant: component-own-version
       if (!in(b) || p.writer_txn[b] == reader) continue;
       add(Relation::rw, reader, p.writer_txn[b], r, a, b);
-      if (has(Relation::ww)) break;  // it leads on to all later ones
+      if (has(Relation::ww)) break;  // the next writer leads on to all later ones
     }
   }
   const auto transaction = [&](Node v) { return graph_.transaction_of(v); };
@@ -327,7 +331,8 @@ void ReturnPaths::direct(const Choice& choice, std::int32_t r,
     closing.a = a;
     found.push_back({back, closing});
     if (pruner_.source[r] >= 0) return;
-    // The other candidates that `b` follows fail as well: the next choice would take one of them.
+    // The other candidates that `b` follows are impossible as well, and the next choice would take
+    // one of them.
     const Problem& p = graph_.problem;
     for (const std::size_t i : p.candidates(r)) {
       const std::int32_t other = p.candidate[i];
@@ -355,7 +360,7 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
         const Node from = local_[graph_.writer_node(c, b, start)],
                    to = local_[graph_.read_node(c, r, q)];
         if (!open || rank_[from] > rank_[to]) continue;
-        // Clocks that are short of memory do not know: then the search for a path decides.
+        // Clocks with too little memory do not know. Then the search for a path decides.
         if (clocks_.exact() && !clocks_.reaches(from, to)) continue;
         std::vector<Edge> edges = path(from, to);
         if (edges.empty()) continue;
@@ -372,7 +377,8 @@ void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
   }
 }
 
-// The last version on the way that is later than the source was missed, too, and needs less.
+// Starts the walk at the last version on it that is later than the source. The read also missed
+// that version, and the shorter walk needs fewer edges.
 void ReturnPaths::shorten(const Choice& choice, std::size_t check, std::int32_t start,
                           std::vector<Edge>& walk) {
   const Problem& p = graph_.problem;
@@ -395,10 +401,11 @@ bool ReturnPaths::is_open_set_read(std::int32_t r) const {
   return r >= 0 && pruner_.source[r] < 0 && !predicate.empty() && predicate[idx(r)] != 0;
 }
 
-// A set-read has as many candidates as its key has versions, and most fare no better. So the walk
-// that was found last refutes all of them at once, or each would take a separate round: as
-// what the closing rw misses `b` by, or where the walk begins with the set-read, as the `b` that
-// the other read misses.
+// Applies the walk that was found last to the other sources of a set-read. A set-read has as many
+// candidates as its key has versions, and the walk refutes most of them too; without this, each
+// candidate would take a separate round. If the closing read is the set-read, the walk refutes its
+// other sources. If the walk begins with the set-read, its other sources are refuted as the `b`
+// that the closing read misses.
 void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
                                     std::vector<std::vector<Edge>>& found) {
   const Problem& p = graph_.problem;
@@ -421,7 +428,7 @@ void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
   if (first.a != closing.b) return;
   each_other(first.read, [&](std::int32_t w) {
     const std::int32_t txn = p.writer_txn[w];
-    if (txn == p.n || txn == p.read_txn[closing.read]) return;  // no rw leads there
+    if (txn == p.n || txn == p.read_txn[closing.read]) return;  // no rw leads to these
     graph_.wr_edges(first.read, w, [&](const Edge& e) {
       if (e.to != first.to || e.from != graph_.writer_node(check, w, start)) return;
       found.push_back(walk);
@@ -432,11 +439,11 @@ void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
   });
 }
 
-// Does something that the reader precedes lead to what it reads?
+// Finds walks from a node that the reader precedes to the source of the read.
 void ReturnPaths::to_source(const Choice& choice, std::int32_t r,
                             std::vector<std::vector<Edge>>& found) {
   const std::int32_t a = choice.source[r];
-  if (graph_.problem.writer_txn[a] == graph_.problem.n) return;  // nothing leads to T0
+  if (graph_.problem.writer_txn[a] == graph_.problem.n) return;  // no relation leads to T0
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
     for (const auto& [q, start] : graph_.automata[c].back.by_wr) {
       const Node last = graph_.writer_node(c, a, q), first = graph_.read_node(c, r, start);
@@ -451,7 +458,7 @@ void ReturnPaths::to_source(const Choice& choice, std::int32_t r,
     }
 }
 
-// Shortest; empty if there is none.
+// Returns a shortest path; empty if there is none.
 std::vector<Edge> ReturnPaths::path(Node from, Node to) {
   std::vector<Node> touched{from};
   std::deque<Node> queue{from};

@@ -1,10 +1,10 @@
-// Does a complete choice close a return path that a single rw must not close? (irreflexive phi ;
-// rw)
+// Tests whether a complete choice closes a return path that a single rw must not close (irreflexive
+// phi ; rw).
 //
-// Such a check is not acyclicity: a product cycle of two rw pairs is allowed. So the search keeps
-// these rw pairs out of its graph, and asks here once it has a choice of everything. The return
-// paths are walks in the product of the choice, which has no cycle, because the loops of the
-// automaton are forbidden by other checks and the choice meets those.
+// Such a check is not acyclicity, because a product cycle of two rw pairs is allowed. The search
+// therefore keeps these rw pairs out of its graph, and asks here once it has chosen everything. The
+// return paths are walks in the product of the choice. This product has no cycle, because other
+// checks forbid the loops of the automaton and the choice satisfies these checks.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,9 +23,9 @@ class ReturnPaths {
     const std::vector<std::int32_t>& place;    // of each writer in `writers`
     const std::vector<std::uint8_t>& in;       // per transaction
   };
-  // The violations found: the edges of the return path, then the rw that closes it. `changed`, per
-  // transaction: something about its reads is not as it was when last asked, see `Search`; what has
-  // been looked at without a finding is cleared.
+  // Returns the violations found: for each, the edges of the return path, then the rw that closes
+  // it. `changed` marks the transactions whose reads may have changed since the last call, see
+  // `Search`. The call clears the mark of each transaction for which it found no violation.
   std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:
@@ -48,7 +48,7 @@ class ReturnPaths {
   Budget& budget_;
   bool product_ = false, direct_ = false, components_ = false;
   std::vector<std::int32_t> local_;      // node of the event graph -> node of the product, or -1
-  std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later ones
+  std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later writers
   std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
   std::vector<std::uint8_t> suspect_;    // per read: a return path through the product may close
   std::int32_t nodes_ = 0;

@@ -14,23 +14,26 @@
 namespace isolang {
 namespace {
 
-constexpr std::int32_t kGroup = 64, kOneGroup = 4096;  // nodes
+constexpr std::int32_t kGroup = 64, kOneGroup = 4096;  // numbers of nodes
 
 std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(std::min(a, b)) << 32 |
          static_cast<std::uint32_t>(std::max(a, b));
 }
-constexpr std::size_t kWantedShrinkFactor = 3;    // times fewer choices wanted than in the round before
-constexpr std::size_t kLeastPart = 4000;  // writers, or reads: long enough for a thread to pay
-constexpr std::size_t kMovedPerChoice = 4;     // transactions for a choice that the first order contradicts
-constexpr std::size_t kWantedPerRead = 16;   // of those, for each read of a part: no need to know them all
-constexpr std::size_t kPrefetchedReads = 8;    // reads, whose sources are fetched
-constexpr std::size_t kMaxSources = 8;  // of one read
+// Compaction goes on while the wanted choices shrink by less than this factor from round to round.
+constexpr std::size_t kWantedShrinkFactor = 3;
+constexpr std::size_t kLeastPart = 4000;  // writers, or reads: enough work to pay for a thread
+// Transactions for each choice that the first order contradicts.
+constexpr std::size_t kMovedPerChoice = 4;
+// Wanted orders for each read of a part; beyond that, not all need to be listed.
+constexpr std::size_t kWantedPerRead = 16;
+constexpr std::size_t kPrefetchedReads = 8;    // how many reads ahead to prefetch sources
+constexpr std::size_t kMaxSources = 8;  // sources of one read to prefetch
 
 }  // namespace
 
-// The edges from the nodes of each held transaction to those of the next ones, in an order of all
-// nodes.
+// Returns the edges from the nodes of each held transaction to the nodes of the next held
+// transaction, in an order of all nodes.
 std::vector<Search::Arrow> Search::holds(const EventGraph& graph, const Start& start) {
   std::vector<Arrow> found;
   if (start.held.empty()) return found;
@@ -98,7 +101,7 @@ Search::Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::si
     lowest_.resize(steps * writers_.size());
   }
   // ablation: eager-activation
-  // Reads that bear on which transactions are in are variables from the start.
+  // Reads that decide which transactions are included are variables from the start.
   for (std::int32_t r = 0; r < p_.reads(); ++r) {
     if (pruner.source[r] >= 0) continue;
     bool conditional = !certain(p_.read_txn[r]);
@@ -123,8 +126,8 @@ std::vector<std::int32_t> Search::wanted_transactions() const {
   return transactions;
 }
 
-// Those at the ends of each stretch of edges that hold: between the two nothing else bears on the
-// cycle.
+// Returns the transactions at the ends of each stretch of edges that hold transactions in place.
+// Nothing else between the two ends takes part in the cycle.
 std::vector<std::int32_t> Search::held_in_the_way(bool by_every_conflict) const {
   std::vector<std::int32_t> transactions;
   const auto holds = [&](std::size_t i) { return cycle_edges_[i].kind == CycleEdge::Kind::holds; };
@@ -150,9 +153,9 @@ std::int32_t Search::variable(Meaning meaning, std::int32_t at) {
   processed_.push_back(0);
   // ablation: one-group
   if (graph_.nodes() <= kOneGroup) return sat_.new_variable();
-  // Grouped by time: distant choices have little to do with one another. The sources come before
-  // the orders that they ask for: an order decided first would not know of its readers, and take
-  // the wrong side.
+  // Variables are grouped by time, because distant choices hardly depend on each other. Sources
+  // come before the orders that they require: an order that is decided first does not know its
+  // readers, and would often be decided wrongly.
   return sat_.new_variable(at / kGroup * 2 + (meaning.kind == Meaning::Kind::before));
 }
 
@@ -181,7 +184,7 @@ std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
   return it == order_variable_.end() ? -1 : it->second;
 }
 
-// In the order; -1 if there is no such read, or no node for it.
+// Returns the read's place in the order; -1 if there is no such read, or no node for it.
 std::int32_t Search::place_of(std::int32_t read) const {
   return read < 0 || graph_.automata[0].direct() ? -1 : rank(graph_.read_node(0, read, 0));
 }
@@ -284,7 +287,7 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
   return false;
 }
 
-// The variables behind an added edge, negated. A source that pruning knew is none.
+// Adds the negated variables behind an added edge. A source that pruning knows is not a variable.
 void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   const auto add_false = [&](Lit l) {
     if (std::ranges::find(conflict, l) == conflict.end()) conflict.push_back(l);
@@ -293,7 +296,8 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
     const std::int32_t v = find_order(e.a, e.b);
     // mutant: conflict-forgets-order
     if (v >= 0)
-      add_false(e.a < e.b ? Lit::negative(v) : Lit::positive(v));  // else T0 comes first, a fact
+      // Otherwise T0 comes first, which is a fact.
+      add_false(e.a < e.b ? Lit::negative(v) : Lit::positive(v));
   }
   if (e.relation == Relation::wr || overwrites(e.relation)) {
     if (pruner_.source[e.read] >= 0) return;
@@ -343,7 +347,8 @@ Lit Search::choice(std::int32_t v) {
   return Lit::negative(v);
 }
 
-// Where no check uses the version order, any one will do that contains what the data shows.
+// Returns a version order that contains what the data shows. If no check uses the version order,
+// any such order is right.
 std::vector<std::int32_t> Search::shown_order() const {
   const auto writers = static_cast<std::int32_t>(p_.writer_txn.size());
   const auto successors = group_by(
@@ -394,14 +399,14 @@ Model Search::model() const {
   return m;
 }
 
-// Comparing the order with what follows from it: which choices the search must decide next.
+// Compares the order with its consequences, to find the choices that the search must decide next.
 //
-// Where pruning has settled the order of a key's writers and the source of a read, all their edges
-// are known, and go up in every order. What else follows from the place of a key's writers, or of a
-// reader and the writers of its key, can only change when one of them moves in the order, or the
-// search takes a choice about the read.
+// If pruning has settled the order of a key's writers and the source of a read, all their edges are
+// known and go up in every order. The other consequences of the places of a key's writers, or of a
+// reader and the writers of its key, can change only if one of them moves in the order, or if the
+// search makes a choice about the read.
 
-// The latest candidate whose wr edges go up.
+// Returns the latest candidate whose wr edges go up.
 std::int32_t Search::likely_source(std::int32_t r) const {
   std::int32_t best = -1;
   for (const std::size_t i : p_.candidates(r)) {
@@ -425,13 +430,14 @@ std::int32_t Search::current_source(std::int32_t r) const {
   return -1;  // only if its transaction is out
 }
 
-// What has moved since the last final check.
+// Marks what has moved since the last final check.
 void Search::note_moved() {
   for (const Node v : order_.moved) {
     const std::int32_t t = graph_.transaction_of(v);
     if (t >= 0) {
       // mutant: reader-moves-forgotten
-      if (std::exchange(stale_txn_[t], std::uint8_t{1}) != 0) continue;  // by another node
+      // Already marked by another node.
+      if (std::exchange(stale_txn_[t], std::uint8_t{1}) != 0) continue;
       // mutant: writer-moves-forgotten
       for (const std::int32_t w : pruner_.writers_of(t)) stale_key_[pruner_.key_of(w)] = 1;
     } else if (const std::int32_t w = graph_.writer_of(v); w >= 0) {
@@ -469,7 +475,7 @@ void Search::sort_writers(std::int32_t key) {
     }
 }
 
-// Every ww edge of this key's order that goes down: its pair must be decided.
+// Finds every ww edge of this key's order that goes down. Its pair must be decided.
 void Search::check_key(std::int32_t key, WantedChoices& wants) {
   const std::int32_t first = p_.key_start[key], last = p_.key_start[key + 1];
   for (std::size_t c = 0; c < graph_.automata.size(); ++c)
@@ -496,8 +502,8 @@ bool Search::goes_up(std::int32_t r, std::int32_t a) const {
   return up;
 }
 
-// The place of the first writer from `i` on that a read of `a` must not have missed, but did: an rw
-// edge goes down. The end of the key's writers if there is none.
+// Returns the place of the first writer from `i` on that the read misses although it reads from
+// `a`, because an rw edge goes down. Returns the end of the key's writers if there is none.
 std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i) const {
   const std::int32_t last = p_.key_start[idx(p_.read_key[r]) + 1];
   const std::int32_t own = pruner_.own_writer[r] < 0 ? -1 : place_[pruner_.own_writer[r]];
@@ -524,8 +530,8 @@ std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i)
   return last;
 }
 
-// Every edge of this read that goes down, given its source: the read, or else the pair of writers,
-// must be decided.
+// Finds every edge of this read that goes down under its source. Then the read must be decided, or
+// else the pair of writers.
 void Search::check_read(std::int32_t r, WantedChoices& wants) {
   const std::int32_t before = std::exchange(source_[r], -1), reader = p_.read_txn[r];
   if (!certain(reader)) {
@@ -540,7 +546,7 @@ void Search::check_read(std::int32_t r, WantedChoices& wants) {
   };
   // mutant: stale-wr, stale-rw
   if (!decided && before >= 0 && goes_up(r, before) && first_missed(before) == last) {
-    source_[r] = before;  // still does
+    source_[r] = before;  // its edges still go up
     return;
   }
   const std::int32_t a = source_[r] = current_source(r);
@@ -558,14 +564,14 @@ void Search::check_read(std::int32_t r, WantedChoices& wants) {
   }
 }
 
-// SOUND BECAUSE no orders are to be chosen yet: the wanted choices are new, and the search
-// visits the omitted ones again.
+// SOUND BECAUSE no orders have been chosen yet: the wanted choices are new, and the search visits
+// the omitted ones again.
 bool Search::too_many(WantedChoices& wants) const {
   if (order_variable_.empty() && wants.orders.size() > kWantedPerRead * kLeastPart) wants.too_many = true;
   return wants.too_many;
 }
 
-// Some of those that it may have.
+// Visits some of the possible sources of a read.
 template <typename Visit>
 void Search::each_source(std::int32_t r, Visit visit) const {
   if (pruner_.source[r] >= 0) return visit(pruner_.source[r]);
@@ -576,8 +582,8 @@ void Search::each_source(std::int32_t r, Visit visit) const {
   }
 }
 
-// What will be looked at lies all over a large history, and one thing says where the next one is:
-// so it is fetched in steps, of keys and reads to come, the next one first.
+// Prefetches for keys and reads to come. Their data lies scattered over a large history, and each
+// item is found through another. The data is therefore fetched in steps, the nearest item first.
 void Search::fetch_key(std::span<const std::int32_t> keys) const {
   if (keys.size() < 2 || graph_.nodes() < kPrefetchFrom) return;
   for (std::int32_t w = p_.key_start[keys[1]]; w < p_.key_start[idx(keys[1]) + 1]; ++w)
@@ -600,8 +606,8 @@ void Search::fetch_read(std::span<const std::int32_t> reads) const {
     });
 }
 
-// Works in parts, by several threads: each item is visited by itself, and the wanted choices are
-// joined in the order of the items.
+// Works in parts, on several threads. Each item is visited independently, and the wanted choices
+// are joined in the order of the items.
 template <typename WeightOf, typename Fetch, typename Look>
 void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch,
                           Look look) {
@@ -665,7 +671,7 @@ void Search::final_check() {
   std::erase_if(want_order_, [&](const WantedOrder& w) { return find_order(w.a, w.b) >= 0; });
 }
 
-// About: an order may be wanted twice.
+// This is approximate, because an order may be wanted twice.
 std::size_t Search::wanted_variables() const {
   std::size_t count = want_order_.size();
   for (const std::int32_t r : want_read_) count += pruner_.candidates_left(r);
@@ -675,13 +681,13 @@ std::size_t Search::wanted_variables() const {
 Theory::Answer Search::complete() {
   ++rounds;
   budget_.check();
-  // Drawing together goes through all edges between what has moved: worth it while much is wanted
-  // again and again.
+  // Compaction visits all edges between the nodes that have moved. It pays while many choices are
+  // wanted again and again.
   const std::size_t wanted = want_order_.size() + want_read_.size();  // by the last final check
   if (rounds == 2 || (rounds > 2 && wanted * kWantedShrinkFactor > wanted_before_)) compact_order();
   wanted_before_ = wanted;
   final_check();
-  // A first order that contradicts so much is worth another try. (Reads of indeterminate
+  // If the first order contradicts this much, another start order is tried. (Reads of indeterminate
   // transactions may have been decided before: the new order respects their edges, too.)
   // ablation: no-likely-times
   if (rounds == 1 && may_start_anew_ &&
@@ -694,7 +700,7 @@ Theory::Answer Search::complete() {
   if (const std::size_t more = wanted_variables();
       meaning_.size() + more > limit_.variables || (rounds == 1 && more > limit_.first_variables))
     return Answer::gives_up;
-  // What is new is decided behind what was: nothing needs to be taken back for it.
+  // New variables are decided after the existing ones, and so nothing needs to be undone.
   for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
@@ -749,13 +755,13 @@ bool Search::forbid_return_paths() {
   return true;
 }
 
-// Which value the search tries first: the one for which least has to move in the order. Every
-// choice overturned is a move, and a transaction that moves passes others, of which some have to be
-// decided again: with long ways that goes on for ever, with short ones it dies out. (On write-heavy
-// histories the difference is between fifty thousand conflicts and one.)
+// The first value to try is the one for which the least has to move in the order. Every overturned
+// choice is a move. A transaction that moves passes other transactions, and some choices about
+// those must be decided again. With long moves this never ends, but with short moves it ends soon.
+// (On write-heavy histories the difference is between fifty thousand conflicts and one.)
 
-// How far down the order the edges of "a before b" go: a or a reader of it, or else b, has to move
-// over so much.
+// Returns how far down the order the edges of "a before b" go. Either a or a reader of a, or else
+// b, has to move over this distance.
 std::int32_t Search::descent_of_order(std::int32_t a, std::int32_t b) const {
   std::int32_t most = std::numeric_limits<std::int32_t>::min();
   const auto fall = [&](const Edge& e) { most = std::max(most, rank(e.from) - rank(e.to)); };
@@ -766,9 +772,9 @@ std::int32_t Search::descent_of_order(std::int32_t a, std::int32_t b) const {
   return most;
 }
 
-// The same for a read of this candidate: the reader, or else the candidate, or the one of the
-// writers between the two that is nearest to neither. (The order of the writers is that of the last
-// final check, which does for a guess.)
+// Returns the same distance for a read of this candidate. Either the reader, or else the candidate,
+// has to move, or the writer between the two that is farthest from both. (The order of the writers
+// is that of the last final check, which is good enough for a guess.)
 std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
   std::int32_t most = std::numeric_limits<std::int32_t>::min();
   Node reader = -1;
@@ -802,7 +808,7 @@ std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
   return most;
 }
 
-// The possible candidate with the least descent, the latest of several.
+// Returns the variable of the possible candidate with the least descent; of several, the latest.
 std::int32_t Search::nearest_source(std::int32_t r) const {
   std::int32_t best = -1, variable = -1, least = 0;
   const auto later = [&](std::int32_t w) {
@@ -819,9 +825,9 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
   return variable;
 }
 
-// Where one of several nodes of a transaction has moved, they may be far apart now, and
-// everything in between overlaps with it. So this range is sorted again: each node as late as
-// it can, but none later than the last one of its transaction.
+// Moves the nodes of a transaction together again. If only one of them has moved, they may be far
+// apart, and everything in between overlaps with the transaction. The range is therefore sorted
+// again: each node comes as late as possible, but not after the last node of its transaction.
 void Search::compact_order() {
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
     for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
@@ -839,7 +845,8 @@ void Search::compact_order() {
       high = std::max(high, rank(u));
       ++nodes;
     });
-    if (high - low >= nodes) stretches.emplace_back(low, high);  // else nothing else lies between
+    // Otherwise no other node lies in between.
+    if (high - low >= nodes) stretches.emplace_back(low, high);
   }
   std::ranges::sort(stretches);
   const auto latest = [&](Node v) {

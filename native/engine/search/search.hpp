@@ -1,11 +1,11 @@
-// The search for the choices that pruning leaves open: the theory of event graphs under a CDCL
-// solver.
+// The search for the choices that pruning leaves open: a CDCL solver with the theory of event
+// graphs.
 //
-// Nothing becomes a variable before it is needed. A topological order of the known edges gives each
-// key a version order and each read a likely source; only where an edge derived from those goes
-// down the order is the choice behind it activated (an order of two writers: one variable; a read:
-// one variable per candidate). The search assigns the activated ones, the order is kept topological
-// under them, and the comparison is repeated until nothing goes down.
+// A choice becomes a variable only when it is needed. A topological order of the known edges gives
+// each key a version order and each read a likely source. Only where an edge derived from those
+// goes down the order is the choice behind it activated (for an order of two writers, one variable;
+// for a read, one variable for each candidate). The search assigns the activated variables, the
+// order is kept topological under them, and the comparison is repeated until no edge goes down.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -21,36 +21,37 @@
 namespace isolang {
 
 struct Model {
-  std::vector<std::int32_t> source;  // per read: a writer index, or -1 (its transaction is out)
+  std::vector<std::int32_t> source;  // per read: a writer index, or -1 if its transaction is out
   std::vector<std::int64_t> order_start;  // per key, into order_txn
-  std::vector<std::int32_t> order_txn;    // writers in version order, T0 left out
+  std::vector<std::int32_t> order_txn;    // writers in version order, without T0
 };
 
-// Leaves in only what an included transaction reads from; the reads of the others lose their
-// source.
+// Keeps only transactions that are included or that an included transaction reads from. Reads of
+// the other transactions lose their source.
 void keep_included(Model& model, const Problem& problem);
 
 class Search final : public Theory {
  public:
   struct Start {
     std::vector<std::int32_t>
-        rank;  // a topological order of the known edges; empty: that of pruning
+        rank;  // a topological order of the known edges; empty for that of pruning
     std::span<const std::uint8_t>
-        held;  // per transaction: keeps its place in that order among all that are held
+        held;  // per transaction: 1 if it keeps its place in that order among all held transactions
   };
-  // Of memory, the search may take about this many bytes for its clauses; then it gives up for good
-  // (`full`). With transactions held, `unsatisfiable` means only that these cannot stay.
+  // The search may take about `max_bytes` of memory for its clauses; beyond that it gives up for
+  // good (`full`). If transactions are held, `unsatisfiable` means only that they cannot all keep
+  // their places.
   Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
          Start start = {});
   struct Effort {
     std::int64_t conflicts, decisions;
-    std::size_t variables = std::numeric_limits<std::size_t>::max();  // in all
+    std::size_t variables = std::numeric_limits<std::size_t>::max();  // in total
     std::size_t first_variables =
         std::numeric_limits<std::size_t>::max();  // by the first final check
     std::int64_t visits =
-        std::numeric_limits<std::int64_t>::max();  // of nodes that may have to move
+        std::numeric_limits<std::int64_t>::max();  // visits of nodes that may have to move
   };
-  // So much more. After `gave_up` it can be called again.
+  // Runs with this much additional effort. After `gave_up` it can be called again.
   Cdcl::Result run(Effort more) {
     const auto sum = [](std::int64_t a, std::int64_t b) {
       return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b;
@@ -62,21 +63,21 @@ class Search final : public Theory {
   bool full() const { return sat_.full(); }
   Model model() const;
 
-  // The transactions that the last final check found something wrong with.
+  // Returns the transactions in which the last final check found a contradiction.
   std::vector<std::int32_t> wanted_transactions() const;
-  // After `unsatisfiable`: held ones that are in the way, by the refutation or by every conflict on
-  // the way to it.
+  // After `unsatisfiable`: returns the held transactions that take part in the refutation, or in
+  // every conflict on the way to it.
   std::vector<std::int32_t> held_in_the_way(bool by_every_conflict) const;
 
-  // What a clause of the solver stands for, if it is not a learned one.
+  // The meaning of a clause of the solver that is not learned.
   struct Origin {
     enum class Kind { choice, inclusion, cycle } kind;
-    std::int32_t read = -1;                      // choice: one of the sources of this read
+    std::int32_t read = -1;                      // choice: the read takes one of its sources
     std::size_t cycle_start = 0, cycle_end = 0;  // cycle: its edges in cycle_edges()
   };
   const Origin& origin(ClauseId id) const { return origins_.at(id); }
-  // An edge of a cycle: known to pruning; or the search has added it (the literals behind it are
-  // variables, as far as there are any); or it only holds transactions in their places.
+  // An edge of a cycle. It is known to pruning, or the search added it (its literals are variables,
+  // if it has any), or it only holds transactions in their places.
   struct CycleEdge {
     Edge edge;
     enum class Kind : std::uint8_t { known, added, holds } kind;
@@ -116,7 +117,7 @@ class Search final : public Theory {
     return number < known ? Arrow{graph_.edges[number].from, graph_.edges[number].to}
                           : holds_[number - known];
   }
-  std::int32_t variable(Meaning meaning, std::int32_t at);  // at: about when, in ranks
+  std::int32_t variable(Meaning meaning, std::int32_t at);  // at: the approximate time, as a rank
   std::int32_t find_order(std::int32_t a, std::int32_t b) const;
   void activate_order(std::int32_t a, std::int32_t b, std::int32_t read);
   std::int32_t place_of(std::int32_t read) const;
@@ -133,7 +134,7 @@ class Search final : public Theory {
   std::int32_t current_source(std::int32_t read) const;
   std::int32_t descent_of_order(std::int32_t a, std::int32_t b) const;
   std::int32_t descent_of_source(std::int32_t read, std::int32_t candidate) const;
-  std::int32_t nearest_source(std::int32_t read) const;  // its variable
+  std::int32_t nearest_source(std::int32_t read) const;  // returns a variable
   void compact_order();
   void note_moved();
   struct WantedChoices;
@@ -154,33 +155,36 @@ class Search final : public Theory {
   bool goes_up(std::int32_t read, std::int32_t source) const;
   std::int32_t next_missed(std::int32_t read, std::int32_t source, std::int32_t place) const;
   bool is_in(std::int32_t txn) const;
-  bool forbid_return_paths();  // true: the choice closed some, and clauses now say so
+  // Returns true if the choice closes some paths, after adding clauses that forbid them.
+  bool forbid_return_paths();
 
   const Pruner& pruner_;
   const EventGraph& graph_;
   const Problem& p_;
   Budget& budget_;
   Cdcl sat_;
-  bool may_start_anew_;       // the order to start from was not given
-  std::vector<Arrow> holds_;  // permanent edges beyond the known ones
+  bool may_start_anew_;       // no start order was given
+  std::vector<Arrow> holds_;  // permanent edges in addition to the known ones
   DynamicOrder order_;
   struct Added {
     Edge edge;
+    // Two variables that the edge depends on, perhaps the same; stored because `collect` would have
+    // to look them up.
     std::int32_t variable,
-        another;  // that it leans on, perhaps the same (`collect` would have to look them up)
+        another;
   };
-  std::vector<Added> added_;  // the edges of order_ beyond the permanent ones
+  std::vector<Added> added_;  // the edges of order_ in addition to the permanent ones
   std::size_t permanent_;
   Effort limit_{};
 
   std::vector<Meaning> meaning_;
-  std::vector<std::uint8_t> processed_;  // per variable: its edges are in
+  std::vector<std::uint8_t> processed_;  // per variable: 1 if its edges are in the order
   std::unordered_map<std::uint64_t, std::int32_t> order_variable_;
   std::vector<std::int32_t> source_variable_;  // per candidate, or -1
   std::vector<std::int32_t> in_variable_;      // per transaction, or -1
   std::vector<std::uint8_t> active_read_;
-  std::vector<std::int32_t> sources_taken_;  // per read: its source variables that are true
-  // Of the few writers that variables name, those variables.
+  std::vector<std::int32_t> sources_taken_;  // per read: how many of its source variables are true
+  // The variables that mention a writer, for the few writers that have any.
   class Named {
    public:
     explicit Named(std::size_t writers) : list_(writers, -1) {}
@@ -188,41 +192,43 @@ class Search final : public Theory {
     std::span<const std::int32_t> of(std::int32_t writer) const;
 
    private:
-    std::vector<std::int32_t> list_;  // per writer, into lists_; -1: none
+    std::vector<std::int32_t> list_;  // per writer, an index into lists_, or -1
     std::vector<std::vector<std::int32_t>> lists_;
   };
   Named orders_at_, sources_at_;
-  Adjacency readers_;               // per writer: reads that certainly take it
-  std::vector<CycleEdge> pending_;  // the cycle just found
+  Adjacency readers_;               // per writer: the reads that certainly take it as their source
+  std::vector<CycleEdge> pending_;  // the cycle found last
   std::unordered_map<ClauseId, Origin> origins_;
   std::vector<CycleEdge> cycle_edges_;
 
-  std::vector<std::uint8_t> stale_txn_, stale_key_;  // something moved since the last final check
-  std::vector<std::uint8_t> settled_key_;            // no pair of its writers is open
-  std::vector<std::int32_t> checked_reads_;          // all others have only edges that are known
-  std::vector<std::uint8_t> read_key_;               // by one of those
-  // Of the last final check.
-  std::vector<std::int32_t> writers_, place_;  // writers by key and rank; each one's place
+  // 1 if something has moved since the last final check.
+  std::vector<std::uint8_t> stale_txn_, stale_key_;
+  std::vector<std::uint8_t> settled_key_;            // 1 if no pair of the key's writers is open
+  // The reads to check; all edges of other reads are known.
+  std::vector<std::int32_t> checked_reads_;
+  std::vector<std::uint8_t> read_key_;               // 1 if one of those reads reads the key
+  // Results of the last final check.
+  std::vector<std::int32_t> writers_, place_;  // writers by key and rank; the place of each writer
   std::vector<std::int32_t> lowest_;  // per rw step and place: the lowest target from there on
   struct WantedOrder {
-    std::int32_t a, b, read;  // the read that misses its source a because of b, or -1
+    std::int32_t a, b, read;  // `read` misses its source a because of b; -1 if no read does
   };
   struct WantedChoices {
     std::vector<WantedOrder> orders;
     std::vector<std::int32_t> reads;
     bool too_many = false;
   };
-  bool too_many_ = false;  // not all wanted choices are listed
+  bool too_many_ = false;  // the wanted choices are not all listed
   std::vector<WantedOrder> want_order_;
   std::vector<std::int32_t> want_read_;
-  std::size_t wanted_before_ = 0;     // how many of both, by the last but one
-  std::vector<std::int32_t> source_;  // per read: its source, -1 if its transaction is out
+  std::size_t wanted_before_ = 0;     // number of wanted choices by the last final check but one
+  std::vector<std::int32_t> source_;  // per read: its source, or -1 if its transaction is out
   ReturnPaths return_paths_;
-  // Per transaction: the source of one of its reads, or the place of a writer of such a key, may
-  // have changed since its return paths were looked at. Where pruning knows all the sources, it has
-  // ordered the writers.
+  // Per transaction, 1 if its return paths must be checked again, because the source of one of its
+  // reads, or the place of a writer of such a key, may have changed since the last check. If
+  // pruning knows all its sources, it has also ordered the writers.
   std::vector<std::uint8_t> new_paths_,
-      open_txn_;  // open_txn_: the sources of some of its reads are not known
+      open_txn_;  // open_txn_: 1 if the sources of some of its reads are not known
 };
 
 }  // namespace isolang
