@@ -204,7 +204,7 @@ void History::add_op(OpKind kind, std::int32_t key, std::int32_t value, std::int
 
 std::int32_t History::statement_of(std::int64_t op) const {
   const auto after = std::ranges::upper_bound(statement_start, op);
-  // Of the statements that start at one operation, all but the last are empty.
+  // If several statements start at one operation, all but the last are empty.
   const auto s = static_cast<std::int32_t>(after - statement_start.begin()) - 1;
   return s >= 0 && op < statement_end[s] ? s : -1;
 }

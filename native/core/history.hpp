@@ -151,8 +151,7 @@ struct History {
   std::vector<std::int64_t> txn_begin;    // real time in any unit; kTimeUnknownBegin if unknown
   std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if unknown or unfinished
   // The transaction's number in the file, or else its ordinal, from 1; shown as T<number>.
-  std::vector<std::int64_t>
-      txn_number;
+  std::vector<std::int64_t> txn_number;
   std::vector<std::int64_t> txn_position;  // line (text formats, from 1) or byte offset (binary)
   std::vector<std::int32_t> txn_file;      // index into the history's list of files
   // The transaction's group, an atom of `groups`, or kNil for no group. Empty if no transaction has

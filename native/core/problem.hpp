@@ -136,10 +136,9 @@ struct Problem {
 // indeterminate transaction is out. This is for specifications that a history may satisfy only if
 // it includes a transaction that no other transaction reads from. The version order then lacks what
 // only list reads of such transactions show.
-// from, and not without it. What only lists read by such a one show is then not in vo.
+//
 // With `each_read`, no reads are merged, for checks that depend on the order of operations inside a
 // transaction.
-// a transaction: no two are one.
 Problem build_problem(const History& history, bool unread = false, bool each_read = false);
 
 }  // namespace isolang

@@ -27,10 +27,8 @@ std::int64_t luby(std::int64_t i) {
   }
   return power;
 }
-constexpr std::int32_t kLongBackjump =
-    // levels: beyond this distance, go_back undoes only one level, or takes out the level of the
-    // conflict.
-    10;
+// Over more levels than this, go_back undoes only one level, or takes out the level of the conflict.
+constexpr std::int32_t kLongBackjump = 10;
 // take_out also removes later levels whose groups are this near.
 constexpr std::int32_t kGroupDistance = 16;
 

@@ -66,7 +66,7 @@ constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relatio
 enum class Sites : std::uint8_t {
   transactions,
   // A walk stays with one key. Its nodes are the accesses of transactions to keys, and every step
-  // connects accesses of one key. The tests ask whether a transaction writes, or reads, that key.
+  // connects accesses of one key. A test passes a transaction only if it writes, or reads, that key.
   accesses,
   // Each statement that reads is a place of its own. wr and committed_before lead to a statement;
   // rw, committed_after and own_commit leave a statement; answered_before and po lead from one

@@ -28,7 +28,6 @@ namespace isolang {
 // block. Two bytes are nearly always exact. One byte, used when memory is short, reaches back 254
 // positions of each chain. A cell that lags by more reads as the least value of its block. SOUND
 // BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
-// position beyond it as "not known to reach".
 class Clocks {
  public:
   // `predecessors` lists the predecessors of each node by descending place in `order` (see

@@ -344,7 +344,7 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
         continue;
       }
       // An auxiliary chain: a transaction enters the chain at its place, and every later
-      // transaction may leave it. All pairs thus take linear size. There are no other pairs,
+      // transaction may leave it. All pairs thus take linear size. No other pairs arise,
       // because nothing else touches the chain.
       Node rail = fresh(c);
       edges.push_back({node(c, order.front(), q), rail, Relation::so});
@@ -570,8 +570,8 @@ void EventGraph::add_moments(std::size_t c) {
     }
 }
 
-// Adds an edge from each transaction in `first` to every other transaction that sent COMMIT after
-// the moment in `first`, but no later than the first transaction's own COMMIT was answered.
+// Adds an edge from the transaction of each moment in `first` to every other transaction that sent
+// COMMIT after that moment, but no later than the first transaction's own COMMIT was answered.
 void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::Step& step,
                              const std::vector<Moment>& first, std::vector<Moment>& heads) {
   const auto [q, r] = step;
@@ -682,7 +682,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
     if (p.commit_end[t] != kTimeUnknownEnd) committed.push_back({p.commit_end[t], t});
     if (p.commit_begin[t] != kTimeUnknownBegin) commits.push_back({p.commit_begin[t], t});
   }
-  // States in which a transaction stands for each of its statements.
+  // The states in which a node of a transaction represents each of its statements.
   std::vector<std::int32_t> reading;
   for (const auto& [q, s] : m.of(m.by_operation() ? Relation::po : Relation::own_commit))
     if (std::ranges::find(reading, q) == reading.end()) reading.push_back(q);

@@ -43,10 +43,9 @@ struct Times {
 struct AssumedOrders {
   // Per transaction, 1 if an assumed session order does not reach across its begin.
   std::vector<std::uint8_t> breaks{};
-  // transactions; each transaction without a break precedes the one that is `window` places later.
-  std::vector<std::int32_t>
-      order{};
-  std::int32_t window = 0;  // 0 if there is no order
+  // Transactions; each transaction without a break precedes the transaction `window` places later.
+  std::vector<std::int32_t> order{};
+  std::int32_t window = 0;  // 0 without an order
   Times times{};            // per transaction, the times of an assumed real time
   bool together = false;    // reads for which reads_together() is true are one statement
 };
@@ -59,7 +58,7 @@ struct Places {
   // The places of a group are consecutive, and T0's place is the last. No given relation leads to
   // another group.
   std::vector<std::int32_t> group_start;
-  std::vector<std::int32_t> own;  // storage for those of the three that are not the problem's own
+  std::vector<std::int32_t> own;  // storage of the three spans, unless they refer to the problem
   std::int32_t first_end = 0;     // the first place behind all statements of a transaction
 
   std::int32_t count() const { return static_cast<std::int32_t>(transaction.size()); }

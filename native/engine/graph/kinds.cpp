@@ -71,7 +71,7 @@ Kinds kinds_of(const History& h, std::span<const NameClass> classes) {
   for (const auto& [found, number] : keys.all())
     for (std::size_t c = 0; c < classes.size(); ++c)
       if (found[c]) kinds.members[c] |= Pairs{3} << (2 * number);
-  // Returns for each set of names whether it contains a selected name.
+  // Returns, for each set of names, true if the set contains a selected name.
   const auto selected = [](const Names& names, const NameClass& of) {
     std::vector<bool> sets(idx(names.sets()), false);
     for (std::int32_t s = 0; s < names.sets(); ++s)

@@ -29,10 +29,9 @@ struct HardRegion {
 
   TotalOrder total_order;
   double load;
-  // An order near a model to start from; empty if there is no basis for a guess.
-  std::vector<Node>
-      linearization{};
-  std::optional<Chains> chains{};  // events that must happen in order; empty if they are too large
+  // An order near a model to start from; empty if nothing suggests an order.
+  std::vector<Node> linearization{};
+  std::optional<Chains> chains{};  // the events as chains; empty if they are too many
   bool impossible = false;         // the necessary precedences have a cycle, and so no model exists
 };
 
@@ -52,7 +51,7 @@ class HardSearch {
 
   // A total order that CDCL may start from.
   struct Offer {
-    bool soon = false;              // there is no order yet, but there will be one in a turn or two
+    bool soon = false;              // no order exists yet, but one will in a turn or two
     std::span<const Node> order{};  // of all nodes of transactions
     // How many reads and locks contradict the order.
     std::int64_t wrong = std::numeric_limits<std::int64_t>::max();

@@ -23,15 +23,12 @@ constexpr std::int32_t kManyClusters =
     5000;  // from this many transactions on, a history consists of many small clusters
 // CDCL gets one more conflict for this many transactions.
 constexpr std::int64_t kTransactionsPerConflict = 5;
-constexpr Search::Effort kConflicts{3000,
-                                    // CDCL's first turn among the other searches; turns grow by
-                                    // half.
-                                    400'000};
+// CDCL's first turn among the other searches; turns grow by half.
+constexpr Search::Effort kConflicts{3000, 400'000};
 // To prove what an exhaustive search has refuted.
 constexpr Search::Effort kProof{10'000, 2'000'000};
-constexpr Search::Effort kCycle{
-    // To prove what necessary precedences have refuted, which also has a proof without a cycle.
-    500, 100'000};
+// To prove what necessary precedences have refuted, which also has a proof without a cycle.
+constexpr Search::Effort kCycle{500, 100'000};
 // From this load on, precedences often refute, and take almost no time.
 constexpr double kPrecedencesFirst = 0.7;
 

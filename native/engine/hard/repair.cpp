@@ -9,10 +9,9 @@ namespace isolang {
 namespace {
 constexpr std::int64_t kNoConflictLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kRound = 3000;  // number of conflicts
-constexpr std::int64_t kEarlyConflicts =
-    // Up to this many conflicts, the transactions in all conflicts are released; beyond, those in
-    // the core.
-    40;
+// Up to this many conflicts, the transactions in all conflicts are released; beyond, those in
+// the core.
+constexpr std::int64_t kEarlyConflicts = 40;
 constexpr double kMaxReleased = 0.75;  // the share of the transactions that may be released
 
 }  // namespace

@@ -5,7 +5,7 @@
 // other transactions, and some of their choices must be decided again. If many choices are open,
 // this continues until the search covers the whole history. Here, all transactions without a
 // contradiction are therefore *held*: an edge from each held transaction to the next keeps their
-// order. If there is no solution, the refutation shows which held transactions are in the way:
+// order. If no solution exists, the refutation shows which held transactions are in the way:
 // those at the ends of the stretches of held edges in its cycles. These are released, and the
 // search begins again. The set of released transactions grows only by what a proof requires, as the
 // relaxed clauses of a core-guided search for MaxSAT do (Fu and Malik, SAT 2006).

@@ -105,13 +105,12 @@ bool StateRules::can_run(const State& s, const Event& e) const {
 // Returns true if an event that can run may run at once. SOUND BECAUSE, given a completion in which
 // it runs later, it can be moved to the front: nothing that precedes it is left, its reads see what
 // they must, and for the other events:
-//
-// if it has no writes and no locks, nothing changes;
-//
-// if it has writes, the reads that could see a difference are those of the value that it replaces
-// (between here and its old place) and of its own value (after either place), and its own reads are
-// the only such reads. A lock is held no longer than before if the writes follow at once. They can,
-// because they wait for nothing else and no transaction holds a lock here (can_run).
+//  - if it has no writes and no locks, nothing changes;
+//  - if it has writes, the reads that could see a difference are those of the value that it
+//    replaces (between here and its old place) and of its own value (after either place), and its
+//    own reads are the only such reads. A lock is held no longer than before if the writes follow
+//    at once. They can, because they wait for nothing else and no transaction holds a lock here
+//    (can_run).
 // Running a write of the value that already exists would be wrong, because another write of that
 // value may be needed later.
 bool StateRules::harmless(const State& s, std::int32_t chain) const {

@@ -51,7 +51,7 @@ class StateRules {
   bool can_run(const State& s, const Event& e) const;
   bool harmless(const State& s, std::int32_t chain) const;
   bool impossible(const State& s, std::int32_t key, std::int32_t value) const;
-  bool run_event(State& s, std::int32_t chain);  // returns false if there is no completion
+  bool run_event(State& s, std::int32_t chain);  // returns false if no completion exists
   bool close(State& s);
   const Event* next(const State& s, std::int32_t chain) const {
     const auto c = idx(chain);
@@ -69,9 +69,8 @@ class StateRules {
   const Chains& chains_;
   Relaxation relaxation_;  // its facts are values
   const bool any_fine_;  // some key has reads that make finer distinctions than classes
-  // For what is left of a chain from an event on, by value: rows of writers, readers, modifiers.
-  std::vector<std::int16_t>
-      left_;
+  // For the rest of a chain from an event on, by value: rows of writers, readers, modifiers.
+  std::vector<std::int16_t> left_;
   std::vector<float> log_;
   Relaxation::Extent
       extent_;  // for stuck(): the values that could exist, and how far each chain could get

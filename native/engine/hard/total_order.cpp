@@ -89,9 +89,8 @@ void TotalOrder::set_edges() {
   std::vector<std::pair<Node, Node>> pairs;
   const auto stands = [&](Node v) {
     const std::int32_t txn = graph.transaction_of(v);
-    return txn < 0 ? graph.check_of(v) >= 0
-                   // There are no version nodes, because the write nodes order versions.
-                   : usable(txn);
+    // No version nodes belong here, because the write nodes order versions.
+    return txn < 0 ? graph.check_of(v) >= 0 : usable(txn);
   };
   for (const Edge& e : graph.edges)
     if (stands(e.from) && stands(e.to)) pairs.emplace_back(e.from, e.to);
@@ -179,7 +178,8 @@ double TotalOrder::load(const Problem& p) {
       ++length[p.session[t]];
       ++total;
     }
-  // ln of the multinomial coefficient, by Stirling's formula, because log-gamma has a global sign
+  // The logarithm of the multinomial coefficient, by Stirling's formula, because the library's
+  // log-gamma sets a global variable for the sign.
   const auto log_factorial = [](double n) {
     return n < 2 ? 0.0
                  : n * std::log(n) - n + 0.5 * std::log(2 * 3.141592653589793 * n) + 1 / (12 * n);

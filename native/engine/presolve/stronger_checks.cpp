@@ -27,7 +27,7 @@ bool one_source_each(const Problem& problem) {
          start.end();
 }
 
-// Adds the relations in whose cycles a check of components is interested, except rw.
+// Adds the relations, except rw, of which a check of components allows some cycles.
 void add_component(const Automaton& m, Automaton& to) {
   for (const Relation r : {Relation::wr, Relation::ww})
     if (m.component[idx(r)] != 0) to.steps[idx(r)] = {{0, 0}};

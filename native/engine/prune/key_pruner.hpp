@@ -139,8 +139,7 @@ class KeyPruner {
   // Starts of edges "the current writer before another"; starts of the current read.
   Starts starts_, reader_;
   // For each of writers_, the lowest rank of this writer and the writers before it in writers_.
-  std::vector<std::int32_t>
-      lowest_;
+  std::vector<std::int32_t> lowest_;
   // One bit for each of writers_: see mark_forced and mark_latest_forced; behind_ has the writers
   // that precede the current one.
   std::vector<std::uint64_t> forced_, hidden_, behind_;

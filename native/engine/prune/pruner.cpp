@@ -24,10 +24,9 @@ constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kLeastPart =
     2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
-constexpr std::size_t kWritesPerRead =
-    // Writes for each read: from here on, it takes less work to look up the keys of the reads among
-    // the writes.
-    4;
+// Writes for each read: from here on, it takes less work to look up the keys of the reads among
+// the writes.
+constexpr std::size_t kWritesPerRead = 4;
 
 }  // namespace
 
@@ -116,7 +115,7 @@ bool Pruner::advance() {
 
 // Direct checks need no clocks, and a search may also do without them.
 bool Pruner::begin_directly() {
-  // If no read is ambiguous, and there are no rw edges and no return paths by ww, one pass finds
+  // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds
   // everything that follows. Every version order that contains it is then right.
   const auto free_of_orders = [](const Automaton& m) {
     return m.of(Relation::rw).empty() && (m.back.by_rw.empty() || m.of(Relation::ww).empty()) &&
@@ -197,8 +196,8 @@ bool Pruner::pass() {
   readers_ = latest_readers();
   if (passes == 1 && graph.uses_orders)
     pairs_.sort([&](std::int32_t w) { return rank[graph.order_node(w)]; });
+  // Direct checks do not depend on changes of the clocks.
   const bool every_read =
-      // Direct checks do not depend on changes of the clocks.
       std::exchange(every_read_, false) || direct_;
   std::vector<std::int32_t> keys;
   for (std::int32_t key = 0; key < p.keys; ++key)

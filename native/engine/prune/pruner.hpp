@@ -87,8 +87,7 @@ class Pruner {
   // Per pass, from 1: the number of edges that were known before it.
   std::vector<std::uint32_t> epochs;
   // Per read with a source: the pass that found it; 0 if the read never had another candidate.
-  std::vector<std::uint8_t>
-      resolved_in;
+  std::vector<std::uint8_t> resolved_in;
   // Per eliminated candidate: the pass that eliminated it; 0 if it was never possible.
   std::vector<std::uint8_t> eliminated_in;
   static constexpr std::int32_t kContradictory = -1, kClosesCycle = -2, kReason = -3;
@@ -152,8 +151,8 @@ class Pruner {
  private:
   friend class KeyPruner;
 
-  bool
-  settle();  // what is direct, then a topological order of the known edges; false: contradiction
+  // Applies the direct checks, then sorts the known edges. Returns false on a contradiction.
+  bool settle();
   bool sort();
   bool pass();
   bool left_to_do(std::int32_t key) const;
@@ -187,8 +186,7 @@ class Pruner {
   WriterPairs pairs_;
 
   // Per transaction, its first read, and the end; reads are in the order of their transactions.
-  std::vector<std::int32_t>
-      first_read_;
+  std::vector<std::int32_t> first_read_;
   Adjacency open_reads_;  // key -> its reads with several candidates, unless deferred
   std::vector<std::uint8_t> changed_;  // per transaction, see note_changes
   std::vector<std::uint8_t>

@@ -16,9 +16,8 @@ constexpr int kShortSession =
 constexpr int kSweeps = 24;
 // In this many of the sweeps, only reads with a single source count.
 constexpr int kSingleSourceSweeps = 14;
-constexpr double kReadDelay =
-    // The time from a write to a read of it, as a share of the time between two writes of the key.
-    0.1;
+// The time from a write to a read of it, as a share of the time between two writes of the key.
+constexpr double kReadDelay = 0.1;
 constexpr double kDamping = 0.3;  // the share of the old time that remains after a sweep
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace isolang {
 
-// Returns the nodes of all transactions by their likely time; empty if there is no basis for a
-// guess.
+// Returns the nodes of all transactions by their likely time; empty if nothing suggests
+// an order.
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget);
 
 // Returns for each node its place in a topological order near `linearization`. Nodes outside

@@ -65,8 +65,8 @@ class Search final : public Theory {
 
   // Returns the transactions in which the last final check found a contradiction.
   std::vector<std::int32_t> wanted_transactions() const;
-  // After `unsatisfiable`: returns the held transactions that take part in the refutation, or in
-  // every conflict on the way to it.
+  // After `unsatisfiable`: returns the held transactions that take part in the refutation or,
+  // with `by_every_conflict`, in any conflict on the way to it.
   std::vector<std::int32_t> held_in_the_way(bool by_every_conflict) const;
 
   // The meaning of a clause of the solver that is not learned.
