@@ -111,7 +111,7 @@ class EventGraph {
   bool walks_parts() const { return accesses_.count() > 0 || statements_.count() > 0; }
   // Returns a read of the node's statement, or -1 if the node belongs to no statement.
   std::int32_t read_at(Node v) const;
-  // One past the nodes that are a place in a state.
+  // Returns the number after the last node that is a place in a state.
   Node end_of_places() const { return auxiliary_base_; }
   // Returns the label of a transaction in a direct check, for reasons. A direct check has no nodes
   // in the graph, and so the label is a number beyond them.

@@ -37,7 +37,7 @@ class StateRules {
     return e != nullptr && can_run(s, *e);
   }
   // Runs the next event of the chain, and the events that may then run at once. Returns false if
-  // there is no completion.
+  // no completion exists.
   bool run(State& s, std::int32_t chain) { return run_event(s, chain) && close(s); }
   bool stuck(const State& s);
   // Returns the logarithm of a guess at the number of completions.
