@@ -9,11 +9,11 @@
 namespace isolang::certify {
 namespace {
 
-// Of each writer in each order, the first statement of its transaction behind its last write of the
-// key, or -1. `start`: the first operation of each statement.
+// Returns, for each writer in each version order, the first statement of its transaction behind its last write of the
+// key, or -1. `start` has the first operation of each statement.
 std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
                                         const std::vector<std::int64_t>& start) {
-  std::vector<std::pair<std::int32_t, std::int64_t>> writes;  // transaction, place in orders
+  std::vector<std::pair<std::int32_t, std::int64_t>> writes;  // (transaction, index in the version orders)
   std::vector<std::int32_t> key_of(c.order.size());
   for (std::size_t key = 0; key + 1 < c.key_start.size(); ++key)
     for (std::int64_t i = c.key_start[key]; i < c.key_start[key + 1]; ++i) {

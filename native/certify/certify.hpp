@@ -19,40 +19,41 @@
 
 namespace isolang::certify {
 
-// What a check forbids: a cycle of steps that are each a word, or one word that leads back to where
-// it began.
+// What a check forbids: a cycle whose steps are words of its expression, or one word that leads back to where it began.
 enum class CheckKind : std::uint8_t {
   acyclic,
   irreflexive,
-  earlier,     // irreflexive wr ; rw, where the read of wr precedes that of rw in their transaction
-  of_one_key,  // irreflexive, of walks that stay with one key; W and R are of that key
+  // irreflexive wr ; rw, where the read of the wr step precedes the read of the rw step in their transaction
+  earlier,
+  of_one_key,  // irreflexive, of walks that stay with one key; [W] and [R] mean writers and readers of that key
   by_statement,       // acyclic, of walks that pass single statements
-  back_by_statement,  // irreflexive, of such walks
+  back_by_statement,  // irreflexive, of walks that pass single statements
 };
 
-// One judged check of the spec, its expression in prefix form: "(| so wr (; ww (? rw)))"; W and R
-// stand for [W], [R].
+// One judged check of the specification, with its expression in prefix form: "(| so wr (; ww (? rw)))". W and R stand
+// for [W] and [R].
 struct CheckText {
   std::string name;
   CheckKind kind;
   std::string expression;
-  std::vector<NameText> names;  // wr@0 in the expression is wr of the keys that the first one selects
+  std::vector<NameText> names;  // "wr@0" in the expression is wr restricted to the keys that names[0] selects
 };
 
-// The certificate does not prove its verdict.
+// Thrown if the certificate does not prove its verdict.
 struct Rejected {
   std::string reason;
 };
-// This checker cannot decide: a form of check it does not know, or a history too large for it.
+// Thrown if this checker cannot decide, because it does not know the form of a check or because the history is too
+// large.
 struct NotCertified {
   std::string reason;
 };
 
-// The names are in core/relations.def, and to_write is ww to the write itself, from where only po
-// leads on. X_of_key and the three behind it are the steps of X between transactions that access one
-// key. The last ones are tests: they relate a transaction that writes, that has an external
-// read, or that bears a name, to itself. No edge of a refutation is one, nor one of iwr to prw, by which an expression tells item
-// reads from predicate reads: that is what the operation of a wr or rw edge says.
+// The relations, with the names of core/relations.def. to_write is ww to the write itself, which only po can follow.
+// X_of_key and the three relations after it are the pairs of X between transactions that access one key. The last
+// relations are tests: each relates a transaction that writes, that has an external read, or that bears a name, to
+// itself. No edge of a refutation is a test. Nor is an edge one of iwr to prw, with which an expression distinguishes
+// item reads from predicate reads, because the operation of a wr or rw edge shows the kind of its read.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
 #include "core/relations.def"
@@ -66,9 +67,9 @@ enum class Relation : std::uint8_t {
   end
 };
 inline constexpr int kRelations = static_cast<int>(Relation::end);
-// One of the relations between transactions that access one key.
+// A relation restricted to pairs of transactions that access one key.
 struct Filtered {
-  Relation relation;  // which it is a part of
+  Relation relation;  // the relation that is restricted
   bool from_reader, to_reader;
 };
 inline std::optional<Filtered> filtered(int relation) {
@@ -82,11 +83,10 @@ inline std::optional<Filtered> filtered(int relation) {
   return Filtered{kGiven[at / 4], at / 2 % 2 == 1, at % 2 == 1};
 }
 inline constexpr int kNoRelation = -1;
-int relation_of(std::string_view name);  // kNoRelation if there is none
+int relation_of(std::string_view name);  // kNoRelation if no relation has this name
 std::string_view name_of(int relation);
 
-// A refutation; see docs/architecture.md. Numbers come from outside: nothing about them is known
-// yet.
+// A refutation; see docs/architecture.md. All numbers come from outside, and nothing about them has been checked yet.
 struct Edge {
   int relation;
   std::int64_t a, b, key, op, writer;
@@ -100,14 +100,14 @@ struct Literal {
 enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion };
 struct Step {
   StepKind kind;
-  std::string check;  // cycle
+  std::string check;  // the name of the check that a cycle violates
   std::vector<std::int64_t>
-      numbers;                    // anomaly: its five; choice: op; order: key, then transactions
-  std::vector<Edge> edges;        // cycle
-  std::vector<Literal> literals;  // rup
+      numbers;                    // anomaly: its five numbers; choice: op; order: key, then transactions
+  std::vector<Edge> edges;        // the edges of a cycle
+  std::vector<Literal> literals;  // the literals of a rup step
 };
 
-// Return normally when the proof holds; throw Rejected, NotCertified, OutOfTime.
+// Return normally if the proof holds; otherwise throw Rejected, NotCertified or OutOfTime.
 void verify_witness(const History& history, const std::vector<CheckText>& checks,
                     std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
                     std::span<const std::int32_t> order_txn, Budget& budget);

@@ -6,16 +6,17 @@
 namespace isolang::certify {
 namespace {
 
-// An order that may be a step of a closed walk: nothing leads to T0, so `init` never is.
+// Returns whether the relation is an order that may be a step of a closed walk. `init` never is, because nothing leads
+// to T0.
 bool is_order(int label) {
   constexpr Relation kOrders[] = {Relation::so, Relation::rt, Relation::group_rt};
   return std::ranges::any_of(kOrders, [&](Relation r) { return static_cast<int>(r) == label; });
 }
 
-// Whether a walk may pass a transaction that does not access the key: by a letter that leads between any
-// transactions and is not an order, or by two steps of orders in a row. Those of one order have a pair of the
-// first and the last, but that has to do in their place. A transaction that passes [W] or [R] accesses
-// the key; one that bears a label or a level need not.
+// Returns whether a walk may pass a transaction that does not access the key. This is possible by a letter that leads
+// between any two transactions and is not an order, or by two steps of orders in a row. Two steps of one order also
+// have the pair of the first and the last transaction, but that pair helps only if it fits in the place of the two
+// steps. A transaction that passes [W] or [R] accesses the key; one that bears a label or a level need not.
 bool leads_elsewhere(const ReadCheck& check) {
   const Positions& p = check.positions;
   const auto foreign = [&](int label) {
@@ -25,7 +26,7 @@ bool leads_elsewhere(const ReadCheck& check) {
   };
   if (std::ranges::any_of(p.label, foreign)) return true;
   const bool repeats = !check.acyclic() && p.repeatable();
-  // An order that comes next, over names of the transaction at most.
+  // Returns the orders that may come next, with at most names of the transaction between.
   const auto next_orders = [&](int from) {
     std::vector<char> met(p.label.size(), 0);
     std::vector<int> work{from}, found;

@@ -1,4 +1,4 @@
-// The judged checks of a spec, ready to use.
+// The judged checks of a specification, parsed for the checker.
 #pragma once
 #include <string>
 #include <vector>
@@ -20,11 +20,11 @@ struct ReadCheck {
   }
 };
 
-// Also makes sure that the history has what the checks need (times for rt). Throws Rejected,
+// Parses the checks, and makes sure that the history has what they need (times for rt). Throws Rejected or
 // NotCertified.
 std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts);
 
-// Whether the checks depend on rf: only then do intrinsic anomalies violate them.
+// Returns whether the checks depend on rf. Intrinsic anomalies violate only such checks.
 bool judges_reads(const std::vector<ReadCheck>& checks);
 
 }  // namespace isolang::certify

@@ -1,7 +1,7 @@
-// Reads a witness against the history: which transactions are in, whether each external read may
-// have its source, whether reads agree with their own transaction, whether the orders are orders of
-// the included writers and contain what list reads show. One pass over the included transactions;
-// the candidates of a read are never enumerated.
+// Reads a witness against the history. It checks which transactions are included, whether each external read may have
+// its source, whether reads agree with their own transaction, and whether the version orders are orders of the included
+// writers and contain what list reads show. It makes one pass over the included transactions and never enumerates the
+// candidates of a read.
 #include "certify/choice.hpp"
 
 #include <algorithm>
@@ -75,10 +75,11 @@ class ChoiceReader {
   WriteIndex writes_;
   ListReads lists_;
   Choice choice_;
-  // Per key, of the transaction that is being read: its last write of the key so far, and how many.
+  // For each key: the last write of the transaction that is being read so far, its transaction, and its number of
+  // appends.
   std::vector<std::int64_t> last_own_;
   std::vector<std::int32_t> own_txn_, own_count_;
-  std::vector<std::int32_t> initial_;  // per key: what T0 wrote, as reads that name it say
+  std::vector<std::int32_t> initial_;  // for each key: the value that T0 wrote, as the reads that name its version say
 
   // --- inclusion, and the reads of included transactions ---
 
@@ -102,7 +103,8 @@ class ChoiceReader {
         read_transaction(u, work);
       }
     }
-    // A source at an operation of an excluded transaction would say that it is included.
+    // An operation of an excluded transaction must have no source, because a source would say that the transaction is
+    // included.
     for (std::int32_t t = 0; t < n_; ++t) {
       if (choice_.included[t]) continue;
       for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) no_source(op);
@@ -115,8 +117,8 @@ class ChoiceReader {
              ", but is no external read of an included transaction");
   }
 
-  // The writes that the next transaction read lie anywhere: all of them are fetched at once, while
-  // this one is read.
+  // Prefetches the writes that the next transaction read, because they may lie anywhere in memory. They are fetched
+  // together while the current transaction is read.
   void prefetch_sources(std::int32_t t) const {
     if (t >= n_) return;
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {
@@ -176,7 +178,7 @@ class ChoiceReader {
   void read_own(std::int64_t op, std::int64_t last) const {
     if (!judges_reads_) return;
     const std::int64_t named =
-        h_.op_source[op];  // if there is one, the write itself counts, not its value
+        h_.op_source[op];  // if the read names its source, the write itself counts and not its value
     const bool fits = is_set_read(writes_.kind(op)) ? SetRead(h_, op).allows(h_.op_value[last])
                       : named == kSourceByValue     ? h_.op_value[op] == h_.as_read(h_.op_value[last])
                                                     : named == last && !reads_otherwise(op, h_.op_value[last]);
@@ -210,7 +212,8 @@ class ChoiceReader {
     return h_.kind(op) == OpKind::read && h_.op_value[op] != h_.as_read(value);
   }
 
-  // A version has one value, whichever read names it. nil names that of T0, where it may.
+  // Checks that a version has one value, whichever read names it. nil may name the initial version whatever its value,
+  // if the history allows that.
   void check_value(std::int64_t op, std::int32_t u, std::int32_t write) {
     const std::int32_t key = h_.op_key[op];
     if (u == n_) {
@@ -224,8 +227,8 @@ class ChoiceReader {
              " is an intrinsic anomaly: another value than that of the version that it names");
   }
 
-  // Whether `u`, whose last write of the key that is, may be the source of the external register
-  // read `op` of `t`.
+  // Returns whether `u`, whose last write of the key is `write`, may be the source of the external register read `op`
+  // of `t`.
   bool explains(std::int32_t t, std::int64_t op, std::int32_t u, std::int32_t write) {
     const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
     const std::int64_t named = h_.op_source[op];
@@ -246,7 +249,8 @@ class ChoiceReader {
     return named == kSourceByValue && h_.as_read(last.value) == value;
   }
 
-  // Only asked where a read may go without a source: when the spec judges no reads.
+  // Returns whether the read has a candidate. This matters only if the specification judges no reads, because only then
+  // may a read have no source.
   bool has_candidate(std::int32_t t, std::int64_t op) {
     const std::int32_t key = h_.op_key[op], value = h_.op_value[op];
     if (explains(t, op, n_, -1)) return true;
@@ -264,7 +268,7 @@ class ChoiceReader {
     return named == kSourceByValue && writes_.any_written(key, t, [&](std::int32_t v) { return h_.as_read(v) == value; });
   }
 
-  // `own`: how many own appends precede.
+  // Reads a list read before which its transaction made `own` appends.
   void read_list(std::int32_t t, std::int64_t op, std::int32_t own,
                  std::vector<std::int32_t>& work) {
     const std::int32_t key = h_.op_key[op];
@@ -313,12 +317,12 @@ class ChoiceReader {
       std::int32_t key = -1;
       std::int64_t place = -1;
     };
-    std::vector<Write> write(idx(n_));  // of the current key, by transaction
+    std::vector<Write> write(idx(n_));  // for each transaction, its write of the current key
     choice_.key_start.assign(keys + 1, 0);
     choice_.order.reserve(order_txn_.size());
     for (std::size_t key = 0; key < keys; ++key) {
       for (std::int64_t i = start[key + 1]; key + 1 < keys && i < start[key + 2];
-           ++i) {  // of the next key
+           ++i) {  // prefetch for the next key
         prefetch(&write[writers[i].first]);
         prefetch(&writes_.last(writers[i].second));
       }
@@ -343,7 +347,7 @@ class ChoiceReader {
     }
   }
 
-  // The versions that committed writers state come in their order.
+  // Checks that the version order contains the versions stated by committed writers in ascending order.
   void follow_stated(std::int32_t t, std::int64_t at, std::int64_t& before) const {
     const std::int64_t op = h_.op_start[t] + at;
     if (!h_.versions_ordered || h_.version(op) == kNoVersion ||
@@ -360,7 +364,7 @@ class ChoiceReader {
            " is no permutation of its included writers");
   }
 
-  // Places in the index become positions in orders.
+  // Replaces places in the index by positions in the version orders.
   void place_reads() {
     const auto place = [&](std::int32_t& write) {
       if (write >= 0) write = writes_.last(write).position;

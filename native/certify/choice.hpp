@@ -1,5 +1,5 @@
-// What a witness chooses, found legal against the history: included transactions, sources, version
-// orders.
+// What a witness chooses: the included transactions, the sources of reads and the version orders, all checked against
+// the history.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,21 +11,21 @@
 namespace isolang::certify {
 
 struct ExternalRead {
-  std::int32_t reader, key;  // the reader, or the place of its statement
+  std::int32_t reader, key;  // reader: the reading transaction, or the place of its statement
   std::int32_t source;  // the position of the source in the key's order, -1 for T0
   std::int32_t
       own;  // the position of the reader itself in the key's order, -1 if it does not write the key
-  bool of_predicate = false;  // it says, for a predicate read, that no matching row was there
+  bool of_predicate = false;  // the read records that a predicate read found no matching row of this key
 };
 
-// The statements that read, where each is a place of its own in walks, behind those of the
-// transactions: see by_statement.hpp. Only a choice by statement has any.
+// The statements that read. Each is a place of its own in walks, numbered after the transactions (see
+// by_statement.hpp). Only a choice by statement has any.
 struct Statements {
-  std::int32_t first = 0;           // the place of the first of them
-  std::vector<std::int32_t> owner;  // the transaction that each is part of
-  std::vector<char> several;        // more than one, with po between them
+  std::int32_t first = 0;           // the place of the first statement
+  std::vector<std::int32_t> owner;  // the transaction of each statement
+  std::vector<char> several;        // whether the statement stands for several statements, with po between them
   std::vector<std::int64_t> sent, answered;
-  // Of each writer in each version order, the first statement behind its write, or -1.
+  // For each writer in each version order: the first statement behind its write, or -1.
   std::vector<std::int32_t> behind;
 
   std::size_t count() const { return owner.size(); }
@@ -36,21 +36,22 @@ struct Statements {
 };
 
 struct Choice {
-  // Per place: the transactions, T0 not among them, and behind them the statements, which are included
-  // in nothing.
+  // For each place, whether it is included. Places are the transactions without T0, then the statements, which are
+  // never included.
   std::vector<char> included;
-  std::vector<ExternalRead> reads;      // of included transactions
-  std::vector<std::int32_t> statement;  // of each of them, or -1; empty if there are none at all
-  std::vector<std::int64_t> op;         // the operation of each read, if they were asked for
-  std::vector<std::int64_t> key_start;  // per key, into order
-  std::vector<std::int32_t> order;      // included writers in version order
+  std::vector<ExternalRead> reads;      // the external reads of included transactions
+  // the predicate read of each read, or -1; empty if the history has no predicate reads
+  std::vector<std::int32_t> statement;
+  std::vector<std::int64_t> op;         // the operation of each read, if the caller asked for it
+  std::vector<std::int64_t> key_start;  // for each key, the start of its version order in `order`
+  std::vector<std::int32_t> order;      // the included writers of each key, in version order
   Statements apart;
 
   std::int32_t places() const { return static_cast<std::int32_t>(included.size()); }
 };
 
-// Throws Rejected, NotCertified. `judges_reads`: intrinsic anomalies violate the spec; `operations`:
-// those of the reads are needed.
+// Reads the choice and checks it against the history. `judges_reads`: intrinsic anomalies violate the specification.
+// `operations`: the choice records the operation of each read. Throws Rejected or NotCertified.
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
                    std::span<const std::int64_t> order_start,
                    std::span<const std::int32_t> order_txn, bool judges_reads, bool operations,

@@ -1,5 +1,5 @@
-// Rule 5 of necessary precedences.hpp: the versions of a value come and go. See there for its
-// statement.
+// Rule 5 of necessary_precedences.hpp, which counts how many versions of a group have been written and overwritten.
+// That file states the rule.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -12,45 +12,47 @@ class CountingBounds {
  public:
   explicit CountingBounds(std::size_t versions);
 
-  // What there is to know, in this order. Versions between which some read chooses are one group.
+  // These functions add what is known about the versions, in this order. Versions between which some read chooses form
+  // one group.
   void together(std::size_t version, std::size_t other);
   void group();
   void there_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
   void comes(std::size_t version, std::size_t event) {
     groups_[group_[version]].changes.push_back({event, 1});
   }
-  // In place of another one; one of the same group leaves as many as before.
+  // The version replaces `other` at this event. If both are of one group, the number of its versions stays the same.
   void replaces(std::size_t version, std::size_t other, std::size_t event);
-  // At the event `here`, one of `all` versions of a key, is there. No other one is, if `only`.
+  // At the event `here`, one of `all` versions of a key is the current one. If `only`, no other version is.
   void there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
 
-  // So many versions come, or go, before (from the end: after) the event, else it does not happen.
+  // The event cannot happen unless at least this many versions of the group come (or go) before it; in a sweep from the
+  // end, after it.
   struct Threshold {
     std::size_t group, least;
     bool comes;
   };
   struct Change {
     std::size_t event;
-    int by;  // 1: a version comes; -1: one goes
+    int by;  // 1 if a version comes, -1 if one goes
   };
   const std::vector<Change>& changes(std::size_t group) const { return groups_[group].changes; }
   std::size_t count() const { return groups_.size(); }
 
-  // Thresholds of each event, as far as what certainly precedes it does not meet them; first(a, b):
-  // a comes first in the direction of the sweep.
+  // Returns the thresholds of each event that the events which certainly precede it do not meet. first(a, b) says
+  // whether a comes first in the direction of the sweep.
   template <typename First>
   std::vector<std::vector<Threshold>> thresholds(std::size_t events, bool from_end,
                                                  First first) const {
     std::vector<std::vector<Threshold>> result(events);
     for (const Cut& cut : cuts_) {
-      long known[2] = {0, 0}, all[2] = {0, 0};  // that go, that come
+      long known[2] = {0, 0}, all[2] = {0, 0};  // numbers of versions that go, that come
       for (const Change& c : groups_[cut.group].changes) {
         if (c.event == cut.event) continue;
         ++all[c.by > 0];
         known[c.by > 0] += first(c.event, cut.event);
       }
-      // Before the event come - go >= net; and so all come - all go - net >= come - go after it.
-      // `only`: "=".
+      // Before the event, come - go >= net. So after the event, come - go <= all come - all go - net. With `only`, both
+      // are equations.
       const long rest = all[1] - all[0] - cut.net;
       const auto add = [&](bool comes, long least) {
         if (least > known[comes]) result[cut.event].push_back({cut.group, idx(least), comes});
@@ -62,8 +64,7 @@ class CountingBounds {
     return result;
   }
 
-  // Calls order(a, b) for events whose order the numbers decide; false if they contradict what is
-  // known.
+  // Calls order(a, b) for events whose order the counts decide. Returns false if the counts contradict what is known.
   template <typename First, typename Order>
   bool decide(First first, Order order) const {
     for (const Cut& cut : cuts_) {
@@ -83,7 +84,9 @@ class CountingBounds {
       if (most < cut.net || (cut.only && least > cut.net)) return false;
       const int needed = most == cut.net                ? 1
                          : cut.only && least == cut.net ? -1
-                                                        : 0;  // what must come first
+                                                        // the kind of change that must come before the event; the
+                                                        // other kind comes after it
+                                                        : 0;
       for (const Change& c : open)
         if (needed != 0 && c.by == needed)
           order(c.event, cut.event);
@@ -98,13 +101,13 @@ class CountingBounds {
     std::vector<Change> changes;
     long at_first = 0;
   };
-  struct Cut {  // before the event, that many more versions have come than gone, T0's left out
+  struct Cut {  // before the event, exactly or at least `net` more versions have come than gone, without those of T0
     std::size_t event, group;
     long net;
     bool only;
   };
 
-  std::vector<std::size_t> group_;  // per version; until group(), another of the group
+  std::vector<std::size_t> group_;  // the group of each version; until group() is called, another version of the group
   std::vector<Group> groups_;
   std::vector<Cut> cuts_;
 };

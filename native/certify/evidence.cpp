@@ -247,7 +247,7 @@ std::span<const Evidence::Write> Evidence::writes_of(std::int32_t key, std::int3
   return {first, last};
 }
 
-// The writes of what an external read saw, or may have seen; failed and aborted ones too.
+// Returns the writes that an external read saw or may have seen, including failed and aborted ones.
 std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
   if (!is_set_read(h_.kind(op))) {
     const auto same = writes_of(key_of(op), value_of(op));
@@ -265,8 +265,8 @@ std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
   return found;
 }
 
-// A row that was there at first is nil only after a delete, if there is one; or never, where it was
-// there instead of nil.
+// Returns whether nil does not name the initial version. If the history declares a value that replaces nil, nil never
+// names it. If a row was there at first, nil does not name it once some transaction deletes the row.
 bool Evidence::vanishes(std::int32_t key) {
   if (!h_.nil_is_initial(key)) return true;
   if (h_.deleted == kNoAtom || h_.initial_value[key] == kNil) return false;
@@ -295,7 +295,7 @@ bool Evidence::is_read(std::int64_t op) {
   return true;
 }
 
-// The transaction's own successful writes of the read's key, before or after it.
+// Returns the successful writes of the read's key by its own transaction, before or after the read.
 std::vector<std::int64_t> Evidence::own(std::int64_t op, bool before) const {
   std::vector<std::int64_t> found;
   const std::int64_t t = raw_transaction(op);
@@ -308,7 +308,7 @@ std::vector<std::int64_t> Evidence::own(std::int64_t op, bool before) const {
 
 bool Evidence::is_external(std::int64_t op) { return is_read(op) && own(op, true).empty(); }
 
-// Whether the write is the last one of the key by a transaction that may be included.
+// Returns whether the write is the last write of the key by a transaction that may be included.
 bool Evidence::explains(std::int64_t write, std::int32_t key) {
   if (!is_write(write) || !is_ok(write) || key_of(write) != key) return false;
   const std::int32_t t = txn_of(write);
@@ -349,7 +349,7 @@ std::vector<std::int32_t> Evidence::candidates(std::int64_t op) {
 // --- lists ---
 
 std::span<const std::int32_t> Evidence::list_of(std::int64_t op) const {
-  if (static_cast<OpKind>(h_.op_kind[op]) == OpKind::read) return {};  // nil of a list key
+  if (static_cast<OpKind>(h_.op_kind[op]) == OpKind::read) return {};  // nil of a list key is the empty list
   const auto list = idx(value_of(op));
   return {h_.list_values.begin() + h_.list_start[list],
           h_.list_values.begin() + h_.list_start[list + 1]};
@@ -379,9 +379,9 @@ std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
   return writers;
 }
 
-// The writers in order, neighbours merged and a leading T0 left out. One with an append that the
-// list lacks comes again at the end, unless it is the last: the missing elements were appended after
-// all that the list shows.
+// Returns the writers in order, with neighbours merged and without a leading T0. If the list lacks an append of a
+// writer, the writer comes again at the end, unless it is already the last: its missing elements were appended after
+// all elements that the list shows.
 std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   std::vector<std::int32_t> writers = shown(op);
   const auto list = list_of(op);
@@ -419,7 +419,7 @@ std::int64_t Evidence::most_telling_list(std::int32_t key) {
   const auto longest = std::max_element(reads.begin(), reads.end(), shorter);
   std::int64_t best = longest == reads.end() ? -1 : *longest;
   std::size_t most = best < 0 ? 0 : count(best);
-  for (const std::int64_t op : reads)  // no prefix of the longest shows more
+  for (const std::int64_t op : reads)  // a prefix of the longest list cannot show more
     if (!starts_with(list_of(*longest), list_of(op)) && count(op) > most) {
       best = op;
       most = count(op);
@@ -449,7 +449,7 @@ bool Evidence::forced(std::int32_t t) {
 void Evidence::find_forced() {
   forced_known_ = true;
   forced_.assign(idx(n_), 0);
-  // Only reads of what some indeterminate transaction wrote can force one in.
+  // Only reads of what some indeterminate transaction wrote can force an indeterminate transaction in.
   std::unordered_set<std::uint64_t> of_indeterminate;
   std::unordered_set<std::int32_t> keys_of_indeterminate;
   std::vector<std::int32_t> work;

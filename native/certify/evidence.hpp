@@ -1,5 +1,4 @@
-// What a history says by itself, asked piece by piece: the steps of a refutation mention few of its
-// operations.
+// What a history itself says, queried piece by piece, because the steps of a refutation mention few of its operations.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -31,13 +30,14 @@ class Evidence {
   Evidence(const History& history, Budget& budget);
 
   std::int32_t t0() const { return n_; }
-  bool live(std::int64_t t) const;     // may be included
-  bool certain(std::int64_t t) const;  // T0 or committed
-  // Whether they are a pair of a relation between transactions; nothing if no history gives it.
+  bool live(std::int64_t t) const;     // whether the transaction may be included
+  bool certain(std::int64_t t) const;  // whether the transaction is T0 or committed
+  // Returns whether (a, b) is a pair of a relation between transactions, or nothing if histories do not give the
+  // relation.
   std::optional<bool> given(int relation, std::int64_t a, std::int64_t b) const;
   bool so(std::int64_t a, std::int64_t b) const;
   bool rt(std::int64_t a, std::int64_t b) const;
-  // Whether they access one key, as the relation between such transactions says.
+  // Returns whether a and b access one key for which has(key) is true, each as a writer or reader as `by` requires.
   template <typename Has>
   bool share_key(std::int64_t a, std::int64_t b, const Filtered& by, const Has& has) {
     if (b < 0 || b >= n_) return false;
@@ -50,7 +50,7 @@ class Evidence {
     }
     return false;
   }
-  // Whether it accesses a key for which that holds; T0 writes every key.
+  // Returns whether the transaction accesses a key for which has(key) is true. T0 writes every key.
   template <typename Has>
   bool accesses_key(std::int64_t t, bool reader, const Has& has) {
     if (t < 0 || t >= n_) return t == n_ && !reader;
@@ -61,18 +61,18 @@ class Evidence {
     return false;
   }
   const History& history() const { return h_; }
-  // Of the statements of external reads.
+  // These compare the times of statements of external reads and of COMMITs.
   bool committed_before(std::int64_t t, std::int64_t op);
   bool answered_before(std::int64_t op, std::int64_t later);
   bool committed_after(std::int64_t op, std::int64_t t);
-  // Whether the last write of the key is in an earlier statement of the transaction than `later`.
+  // Returns whether the transaction's last write of the key is in an earlier statement than `later`.
   bool writes_before(std::int64_t txn, std::int32_t key, std::int64_t later) const;
   bool one_statement(std::int64_t op, std::int64_t other) const {
     const std::int32_t statement = h_.statement_of(op);
     return op == other || (statement >= 0 && statement == h_.statement_of(other));
   }
 
-  // Of this transaction, one for which that holds.
+  // Returns whether the transaction has an external read for which holds(op) is true.
   template <typename Holds>
   bool has_external_read(std::int64_t t, const Holds& holds) {
     if (t < 0 || t >= n_) return false;
@@ -81,7 +81,7 @@ class Evidence {
     return false;
   }
 
-  bool is_read(std::int64_t op);  // says something, and its transaction may be included
+  bool is_read(std::int64_t op);  // whether the read has a known result and its transaction may be included
   bool is_operation(std::int64_t op) const { return op >= 0 && op < h_.operations(); }
   bool of_transaction(std::int64_t op, std::int64_t t) const;
   std::int32_t txn_of(
@@ -89,36 +89,36 @@ class Evidence {
   std::int32_t key_of(std::int64_t op) const { return h_.op_key[op]; }
   bool is_key(std::int64_t key) const { return key >= 0 && key < h_.n_keys(); }
   bool writes_key(std::int64_t t,
-                  std::int32_t key) const;  // and may be included; T0 writes every key
+                  std::int32_t key) const;  // whether t writes the key and may be included; T0 writes every key
 
-  bool writes(std::int64_t t) const;  // some key, and may be included
-  bool reads(std::int64_t t);         // from outside, and may be included
+  bool writes(std::int64_t t) const;  // whether the transaction writes some key and may be included
+  bool reads(std::int64_t t);         // whether the transaction has an external read and may be included
   bool reads_key(std::int64_t t, std::int32_t key);
 
-  // It says, for a predicate read, that no matching row was there.
+  // Returns whether `op` records that a predicate read found no matching row of this key.
   bool of_predicate(std::int64_t op) const { return is_set_read(h_.kind(op)) && h_.in_statement(op); }
-  // Program order; there is none inside a predicate read.
+  // Returns whether `op` precedes `later` in program order, which does not order operations of one predicate read.
   bool reads_first(std::int64_t op, std::int64_t later) const {
     const std::int32_t statement = h_.statement_of(op);
     return op < later && (statement < 0 || statement != h_.statement_of(later));
   }
   bool is_external(
-      std::int64_t op);  // of a transaction that may be included, and its result is known
+      std::int64_t op);  // whether the read is external; its transaction may be included and its result is known
   std::vector<std::int32_t> candidates(std::int64_t op);
   bool has_anomaly(std::int64_t op, std::int64_t kind);
   bool incompatible(std::int64_t op, std::int64_t other);
-  // Two reads that name the initial version of one key, and give it two values.
+  // Returns whether the two reads name the initial version of one key but give it two values.
   bool disagree(std::int64_t op, std::int64_t other);
   bool contradicts_order(std::int64_t op, std::int64_t other);
 
   const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
-  // The list read by a committed transaction that shows the most transactions; -1 if there is none.
-  // All that others show of the order it shows, too, unless they contradict it.
+  // Returns the list read by a committed transaction that shows the most transactions, or -1 if there is none. Every
+  // other list read shows a part of the same order, unless it contradicts this one.
   std::int64_t most_telling_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
-  bool forced(std::int32_t t);  // an indeterminate transaction that is in whatever is chosen
+  bool forced(std::int32_t t);  // whether every choice includes this indeterminate transaction
   std::vector<std::int32_t> showing(
-      std::int32_t t);  // indeterminate transactions whose list reads show an element of t
+      std::int32_t t);  // the indeterminate transactions whose list reads show an element of t
 
  private:
   bool init(std::int64_t a, std::int64_t b) const;
@@ -134,10 +134,10 @@ class Evidence {
   };
   static constexpr std::int64_t kNotAsked = -2;
   struct KeyIndex {
-    std::vector<Write> writes;                   // by value; failed and aborted ones too
-    std::vector<std::int64_t> indeterminate_list_reads;  // by indeterminate transactions
-    std::vector<std::int64_t> list_reads;        // by committed ones
-    std::int64_t most_telling = kNotAsked;       // of these
+    std::vector<Write> writes;                   // the writes, by value; including failed and aborted ones
+    std::vector<std::int64_t> indeterminate_list_reads;  // list reads by indeterminate transactions
+    std::vector<std::int64_t> list_reads;        // list reads by committed transactions
+    std::int64_t most_telling = kNotAsked;       // the most telling one of `list_reads`
     bool written = false, appended = false;
   };
 
@@ -169,8 +169,8 @@ class Evidence {
   const History& h_;
   const std::int32_t n_;
   Budget& budget_;
-  std::vector<std::int32_t> initial_;                // declared initial transactions
-  std::vector<std::int64_t> by_key_start_, by_key_;  // operations, grouped by key
+  std::vector<std::int32_t> initial_;                // the declared initial transactions
+  std::vector<std::int64_t> by_key_start_, by_key_;  // the operations, grouped by key
   std::unordered_map<std::int32_t, KeyIndex> keys_;
   std::unordered_map<std::int64_t, std::unordered_map<std::int32_t, std::int64_t>> first_shown_;
   std::vector<char> forced_;

@@ -1,5 +1,5 @@
-// Intrinsic anomalies: what is wrong with a read whatever is chosen, by all names that fit, and
-// with two list reads together.
+// Intrinsic anomalies: what is wrong with a read, or with two list reads together, under every choice. A read has all
+// names that fit.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,7 +24,7 @@ bool repeats(std::vector<std::int32_t> values) {
 
 bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
   if (kind < 0 || kind > static_cast<std::int64_t>(Kind::two_values)) return false;
-  // What the transaction's own appends decide needs no word of who appended the rest.
+  // What the transaction's own appends decide does not depend on who appended the other elements.
   if (is_read(op) && is_list(op) && (against_own_appends(op) >> kind & 1U) != 0) return true;
   return (anomalies(op) >> kind & 1U) != 0;
 }
@@ -35,7 +35,7 @@ unsigned Evidence::anomalies(std::int64_t op) {
   const std::int32_t key = key_of(op), value = value_of(op);
   const std::int64_t named = h_.op_source[op];
   if (is_set_read(h_.kind(op))) return set_read_anomalies(op);
-  // A named source counts itself, not its value.
+  // If the read names its source, the named write counts and not its value.
   const auto was_read = [&](std::int64_t w) {
     return named == kSourceByValue ? h_.as_read(value_of(w)) == value : w == named;
   };
@@ -66,7 +66,7 @@ unsigned Evidence::set_read_anomalies(std::int64_t op) {
   return candidates(op).empty() ? why_not(op, writes_seen(op)) : 0;
 }
 
-// Why none of the writes of what `op` read explains it.
+// Returns why none of the writes that `op` may have read explains the read.
 unsigned Evidence::why_not(std::int64_t op, std::span<const Write> writes) {
   unsigned found = 0;
   for (const Write& w : writes) {
@@ -106,7 +106,7 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
   };
   unsigned found = against_own_appends(op);
   if (h_.op_source[op] == kSourceMissing) found |= bit(Kind::thin_air_read);
-  // Blocks of neighbouring elements of one writer.
+  // A block: adjacent elements of one writer.
   struct Block {
     std::int32_t writer;
     std::vector<std::int32_t> values;
@@ -139,8 +139,8 @@ unsigned Evidence::list_anomalies(std::int64_t op) {
         found |= bit(block.values.size() > before.size() ? Kind::future_read : Kind::not_own_write);
     } else if (block.values != made) {
       found |= bit(Kind::intermediate_read);
-      // Unless the list just ends there, the missing elements are elsewhere or come later: after
-      // another's element.
+      // Unless the list ends here, the missing elements are elsewhere or come later, after an element of another
+      // transaction.
       if (i + 1 < blocks.size() || !prefixes(block.values, made) ||
           block.values.size() > made.size())
         found |= bit(Kind::split_append);
@@ -156,7 +156,8 @@ bool Evidence::names_initial(std::int64_t op) const {
   return named == kSourceInitial || (named >= 0 && txn_of(named) == n_);
 }
 
-// Another value than what is known of the version. nil names that of T0, where it may.
+// Returns the anomaly of a read that names a version and has another value than the version. nil may name the initial
+// version whatever its value, if the history allows that.
 unsigned Evidence::named_otherwise(std::int64_t op) const {
   if (h_.kind(op) != OpKind::read || h_.op_source[op] == kSourceByValue) return 0;
   const bool initial = names_initial(op);

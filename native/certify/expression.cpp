@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, kRelations> kNames{
 #include "core/relations.def"
 };
 
-// Recursive descent over "(op e …)", names and "id", building first, last and follow on the way.
+// A recursive-descent parser for "(op e …)", names and "id". It computes first, last and follow while it reads.
 class Reader {
  public:
   Reader(std::string_view text, std::shared_ptr<const Selections> selections) : text_(text) {
@@ -61,7 +61,8 @@ class Reader {
                        std::string(text_.substr(0, 80))};
   }
 
-  // wr, or wr@0. A label or a level has a name, and only what is of a key may have one of keys.
+  // Parses a letter such as wr or wr@0. A label or a level must have a name. Only relations and tests that concern a
+  // key may have a name of keys.
   int letter(std::string_view word) const {
     const std::size_t at = word.find('@');
     const int relation = relation_of(word.substr(0, at));
@@ -250,7 +251,7 @@ bool Positions::tests() const { return std::any_of(label.begin(), label.end(), i
 bool Positions::reads(const std::vector<int>& word, bool again, const Passes& passes) const {
   if (word.empty()) return nullable;
   std::vector<int> states{0};
-  // What can be reached without leaving the transaction where letter i begins.
+  // Adds the positions that can be reached without leaving the transaction where letter i begins.
   const auto stay = [&](std::size_t i) {
     std::vector<char> known(label.size(), 0);
     for (const int q : states) known[q] = 1;
@@ -288,14 +289,14 @@ Positions of_return_paths(Positions p) {
     std::erase_if(follow, [&](int f) { return p.label[f] == static_cast<int>(Relation::init); });
   constexpr int writes = static_cast<int>(Relation::writes),
                 reads = static_cast<int>(Relation::reads);
-  const auto after_letter = [&](int q) {  // the test that is passed wherever this letter ends
+  const auto after_letter = [&](int q) {  // the test that a transaction always passes if this letter ends there
     const int relation = p.label[q];
     if (relation == kNoRelation || relation == static_cast<int>(Relation::ww) ||
         relation == writes || overwrites(relation))
       return writes;
     return relation == reads || reads_from(relation) ? reads : kNoRelation;
   };
-  const auto before_letter = [&](int f) {  // the test that is passed wherever this letter begins
+  const auto before_letter = [&](int f) {  // the test that a transaction always passes if this letter begins there
     const int relation = p.label[f];
     if (reads_from(relation) || relation == static_cast<int>(Relation::ww)) return writes;
     return overwrites(relation) ? reads : kNoRelation;
@@ -338,8 +339,8 @@ Positions of_return_paths(Positions p) {
 }
 
 bool Positions::repeatable() const {
-  // A state: in which half of the word we are, a position there, and all positions of one automaton
-  // reading it whole.
+  // A search state: in which of the two words we are, a position in that word, and the set of positions of an automaton
+  // that reads the two words as one.
   using State = std::tuple<bool, int, std::vector<int>>;
   std::set<State> seen{{false, 0, {0}}};
   std::vector<State> work(seen.begin(), seen.end());
@@ -372,7 +373,7 @@ bool Machine::silently(int p, int q) const {
 Machine machine(const Positions& positions, bool looped, bool merged) {
   const std::size_t count = positions.label.size();
   std::vector<int> block(count,
-                         0);  // coarsest first: the start, those that accept, those that do not
+                         0);  // the coarsest partition comes first: the start, accepting positions, all others
   for (std::size_t p = merged ? 0 : 1; p < count; ++p) block[p] = positions.accepting[p] ? 1 : 2;
   for (std::size_t blocks = 0;;) {
     std::map<std::pair<int, std::set<std::pair<int, int>>>, int> numbers;

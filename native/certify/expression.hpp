@@ -1,5 +1,5 @@
-// The checker's own reading of a check's expression: a position automaton (Glushkov 1961), and the
-// machine from it.
+// The checker's own parser for the expression of a check: it builds a position automaton (Glushkov 1961), and a machine
+// from the automaton.
 #pragma once
 #include <array>
 #include <functional>
@@ -13,78 +13,78 @@
 
 namespace isolang::certify {
 
-// A letter is a relation, or one that a name in quotes restricts: wr of some keys.
+// A letter is a relation, or a relation that a name in quotes restricts, such as wr of some keys.
 inline int letter_of(int relation, int name) { return relation + kRelations * (name + 1); }
 inline int relation_of_letter(int letter) { return letter < 0 ? letter : letter % kRelations; }
-inline int name_of_letter(int letter) { return letter / kRelations - 1; }  // -1: none
+inline int name_of_letter(int letter) { return letter / kRelations - 1; }  // -1 if the letter has no name
 
 inline bool is_test(int letter) {
   const int relation = relation_of_letter(letter);
   return relation >= static_cast<int>(Relation::writes) && relation <= static_cast<int>(Relation::level);
 }
 
-// rw, irw or prw; wr, iwr or pwr; of all keys.
+// Returns whether the relation is rw, irw or prw; reads_from() returns whether it is wr, iwr or pwr. The relation has
+// no name.
 bool overwrites(int relation);
 bool reads_from(int relation);
-// Whether a read of this kind has pairs in the relation.
+// Returns whether a read of this kind has pairs in the relation.
 bool is_of(Relation relation, bool of_predicate);
 
-// Position 0 is the start and reads nothing; every other position reads its relation.
+// Position 0 is the start and reads nothing. Every other position reads the relation of its label.
 struct Positions {
-  std::vector<int> label;                // a letter; kNoRelation for the start
-  std::vector<std::vector<int>> follow;  // ascending
-  std::vector<char> accepting;  // a word may end here; never set for the start: see `nullable`
+  std::vector<int> label;                // the letter of each position; kNoRelation for the start
+  std::vector<std::vector<int>> follow;  // the positions that may follow each position, ascending
+  std::vector<char> accepting;  // whether a word may end here; never set for the start (see `nullable`)
   bool nullable = false;
-  std::shared_ptr<const Selections> selections;  // what the names select
+  std::shared_ptr<const Selections> selections;  // what the names select in the history
 
   bool names() const;  // whether some letter has a name
   bool tests() const;
   bool mentions(Relation r) const;
-  // Whether item reads and predicate reads are different letters, and what a pair of a relation by a
-  // read of this kind is then.
+  // tells_reads_apart() returns whether item reads and predicate reads are different letters. letter() returns the
+  // letter of a pair of the relation whose read is of this kind.
   bool tells_reads_apart() const;
   int letter(int relation, bool of_predicate) const;
-  // Whether a walk spells a word of L(e), or with `again` of L(e)+. The word has the walk's steps
-  // without tests; passes(i, test) says whether the transaction where step i begins passes, or
-  // where the last one ends, and passes(i, letter) whether step i, which is of the relation of a
-  // letter with a name, is of that letter.
+  // Returns whether a walk spells a word of L(e), or of L(e)+ if `again`. `word` has the steps of the walk without
+  // tests. passes(i, test) says whether the transaction where step i begins passes the test, or, after the last step,
+  // the transaction where the walk ends. For a letter with a name, passes(i, letter) says whether step i, which is of
+  // the relation of the letter, is of the letter.
   using Passes = std::function<bool(std::size_t, int)>;
   bool reads(const std::vector<int>& word, bool again, const Passes& passes) const;
   bool reads(int relation) const;  // whether this one step is in L(e)
-  // Whether L(e)·L(e) is within L(e). False also when the search for that is cut off.
+  // Returns whether L(e)·L(e) is within L(e). Returns false also if the search is cut off.
   bool repeatable() const;
 };
 
-// The same words, if they lead from a writer, which is not T0, to a reader: without init, which
-// nothing leads to the begin of, and without the tests that are passed in any case, as is [R]
-// behind wr.
+// Returns an automaton for the same words, limited to walks from a writer other than T0 to a reader. It omits init,
+// because nothing leads to the begin of an init pair, and tests that such walks always pass, such as [R] behind wr.
 Positions of_return_paths(Positions positions);
 
-// Throws NotCertified for text that is not an expression.
+// Throws NotCertified if the text is not an expression.
 Positions read_expression(std::string_view text, std::shared_ptr<const Selections> selections = nullptr);
 
-// What a product graph is built from. State 0 is the start; see machine().
+// The machine from which a product graph is built. State 0 is the start; see machine().
 struct Machine {
   int states = 1;
   std::array<std::vector<std::pair<int, int>>, kRelations> steps;
-  std::array<std::vector<int>, kRelations> only;  // of each step its name, or -1; empty: none has one
+  // the name of each step, or -1; empty if no step of the relation has a name
+  std::array<std::vector<int>, kRelations> only;
   std::shared_ptr<const Selections> selections;
   std::vector<int>
-      accepting;  // without the start; when looped, an empty step leads from each to the start
+      accepting;  // the accepting states without the start; if looped, an empty step leads from each to the start
   bool looped = true;
 
   const std::vector<std::pair<int, int>>& of(Relation r) const { return steps[idx(r)]; }
   int name(Relation r, std::size_t step) const {
     return only[idx(r)].empty() ? -1 : only[idx(r)][step];
   }
-  bool silently(int p, int q) const;  // p reaches q without reading anything
+  bool silently(int p, int q) const;  // whether q is reachable from p without reading anything
 };
 
-// Positions with the same future are merged, the start with none of them: in `so^* ; rw` the start
-// and the position of `so` have the same future, but a cycle of `so` alone would then run through
-// the start and completes no word. When looped, a position where a word must end is the start
-// itself. With `merged`, of a machine that is not looped, the start may be merged, too: then walks
-// that pass it come from one start to another.
+// Builds the machine. Positions with the same future are merged, but not with the start: in `so^* ; rw` the start and
+// the position of `so` have the same future, but then a cycle of `so` alone would run through the start although it
+// completes no word. If looped, a position where a word must end is the start itself. If `merged`, the start of a
+// machine that is not looped may be merged, too; walks that pass it then lead from one start to another.
 Machine machine(const Positions& positions, bool looped, bool merged = false);
 
 }  // namespace isolang::certify

@@ -1,7 +1,8 @@
-// A closed walk may be read from anywhere. Read from behind such a step t -> u, it leads from u to t, and
-// t precedes u: by their times, or as one group or session has them. So those that begin walk in turn,
-// the last one first, and a node of the product is passed by the first that comes there: a walk that comes
-// later began earlier, and whatever ended before that had ended before the first one, too.
+// A closed walk may be read from any of its places. Read from behind a step t -> u of the order, the walk leads from u
+// to t, and t precedes u, either by their times or in the order of their group or session. Therefore the search starts
+// at each transaction that begins, the last one first, and visits a node of the product only the first time. A later
+// search starts at a transaction that began earlier, and whatever ended before that begin had also ended before the
+// begin of the first search.
 #include "certify/given_order.hpp"
 
 #include <algorithm>
@@ -16,9 +17,10 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::int64_t kVisitLimit = 4'000'000'000;  // edge visits, of all groups
+constexpr std::int64_t kVisitLimit = 4'000'000'000;  // visits of edges, in all groups together
 
-// Which positions lie behind one, itself only if it repeats.
+// Returns which positions can follow the given one, directly or not. The position itself is among them only if it
+// repeats.
 std::vector<char> behind(const Positions& p, int position) {
   std::vector<char> met(p.label.size(), 0);
   std::vector<int> work(p.follow[idx(position)]);
@@ -41,11 +43,11 @@ void leave_out(Positions& p, int position) {
     }
 }
 
-// The words behind the position and then those before it: two copies of all others, the second from
-// where a word ends.
+// Returns an automaton for the words read from behind the position: first the part behind it, then the part before it.
+// It has two copies of all other positions; the second copy begins where a word ends.
 Positions read_from_behind(Positions p, int position) {
   const std::vector<int> first = p.follow[0], after = p.follow[idx(position)];
-  std::vector<char> before(p.label.size(), 0);  // whether the position may come next
+  std::vector<char> before(p.label.size(), 0);  // whether the given position may come next
   for (std::size_t i = 0; i < before.size(); ++i)
     before[i] = std::ranges::find(p.follow[i], position) != p.follow[i].end();
   const bool begins = before[0] != 0, ends = p.accepting[idx(position)] != 0;
@@ -84,20 +86,20 @@ struct Order {
   std::vector<Member> ends, begins;
 };
 
-// Where clocks may be wrong, a session has an order of its own besides.
+// Returns the orders that the relation gives. If clocks may be wrong, each session also has an order by its own clock.
 std::vector<Order> orders_of(const History& h, const Choice& c, Relation relation) {
   constexpr std::int32_t kNone = -1;
   const Moments moments(h);
   std::vector<Order> found(1);
   // mutant: checker-return-without-own-clocks
   if (relation != Relation::so && (!h.slack.empty() || !h.txn_own_end.empty())) found.resize(2);
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> groups;  // by group and session
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> groups;  // the number of each pair of group and session
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     if (c.included[idx(t)] == 0) continue;
     const bool finished = h.txn_status[t] == static_cast<std::uint8_t>(Status::committed);
     // mutant: checker-return-groups-as-one
     const std::int32_t within = relation == Relation::group_rt ? h.txn_group[t] : kNone;
-    if (within == kNil) continue;  // it is in none
+    if (within == kNil) continue;  // the transaction is in no group
     for (std::size_t own = 0; own < found.size(); ++own) {
       const std::int64_t begin = relation == Relation::so ? t : h.txn_begin[t];
       const std::int64_t end = relation == Relation::so ? t : own != 0 ? moments.own_end(t) : h.txn_end[t];
@@ -138,7 +140,7 @@ class Returns {
     std::vector<std::int32_t> work;
     for (auto u = order.begins.rbegin(); u != order.begins.rend(); ++u) {
       budget_.poll();
-      // Nobody ended before.
+      // Skip the transaction if no transaction of its group ended before it began.
       const auto first = std::ranges::lower_bound(order.ends, u->group, {}, &Member::group);
       if (first == order.ends.end() || first->group != u->group || first->time >= u->time) continue;
       work.assign(1, u->txn * m_.states);

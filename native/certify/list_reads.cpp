@@ -65,7 +65,8 @@ std::span<const ListReads::Element> ListReads::show(std::int64_t op) {
   return std::span<const Element>(shown.elements).subspan(known);
 }
 
-// The value of the writer's append number `index` to the key, or kUnknownValue if it made fewer.
+// Returns the value of the writer's append number `index` to the key, or kUnknownValue if the writer made fewer
+// appends.
 std::int32_t ListReads::made(std::int32_t key, std::int32_t writer, std::int32_t index) const {
   const auto& appends = writes_.appends_of(key, writer);
   return idx(index) < appends.size() ? h_.op_value[appends[index]] : kUnknownValue;
@@ -100,14 +101,14 @@ std::int32_t ListReads::candidate(std::int32_t t, std::int64_t op) const {
   const std::int32_t writer = list.empty() ? n_ : writes_.element_writer(key, list.back());
   if (writer == t || writer < 0 || h_.op_source[op] == kSourceMissing) return -1;
   if (!list.empty() && h_.op_value[writes_.appends_of(key, writer).back()] != list.back())
-    return -1;  // it ends inside the appends: no last write
+    return -1;  // the list ends inside the writer's appends, before its last write
   return writer;
 }
 
 void ListReads::check_orders(const Choice& choice) const {
   for (std::size_t key = 0; key < shown_.size(); ++key) {
     std::int64_t at = 0;
-    std::int32_t before = n_;  // a leading T0 is in no order
+    std::int32_t before = n_;  // T0 at the beginning of a list is in no version order
     for (const Element& e : shown_[key].elements) {
       if (e.writer != before) contains(choice, static_cast<std::int32_t>(key), at++, e.writer);
       before = e.writer;
@@ -130,7 +131,7 @@ void ListReads::check_orders(const Choice& choice) const {
       budget_.poll();
       const std::int32_t writer = writes_.element_writer(key, value);
       if (writer < 0 || writer == before) continue;
-      // What the list lacks of a transaction was appended after all that it shows.
+      // The elements of a transaction that the list lacks were appended after all elements that the list shows.
       if (before != n_ && !shows_all_of(before)) not_shown(key);
       contains(choice, key, at++, writer);
       before = writer;

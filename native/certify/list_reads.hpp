@@ -1,7 +1,7 @@
-// What the list reads of a witness show: the elements of each key, who appended them, and so how
-// its order begins.
+// What the list reads of a witness show: the elements of each key, who appended each element, and therefore how the
+// version order begins.
 //
-// All list reads of a key are prefixes of the longest one, so that each element is visited once.
+// All list reads of a key are prefixes of the longest one, so each element is visited once.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,31 +15,31 @@ namespace isolang::certify {
 class ListReads {
  public:
   struct Element {
-    std::int32_t writer;  // T0 or one that may be included
+    std::int32_t writer;  // T0, or a transaction that may be included
     std::int32_t index;   // among the writer's own appends to the key
   };
 
   ListReads(const History& history, WriteIndex& writes, Budget& budget);
 
-  std::span<const std::int32_t> values(std::int64_t op) const;  // nil is the empty list
+  std::span<const std::int32_t> values(std::int64_t op) const;  // the elements of the list; nil is the empty list
 
-  // Adds what the list read shows: the elements that no other showed before. Throws Rejected if it
-  // is an anomaly.
+  // Adds the elements that the list read shows and that no earlier list read showed, and returns them. Throws Rejected
+  // if the read is an anomaly.
   std::span<const Element> show(std::int64_t op);
-  // Checks how a list read of `t` ends, if `own` appends of its transaction precede it: with these,
-  // else at the end of another's appends. Throws Rejected.
+  // Checks how a list read of `t` ends after `own` appends of its own transaction: it must end with these appends or,
+  // if there are none, at the end of another transaction's appends. Throws Rejected.
   void check_end(std::int32_t t, std::int64_t op, std::int32_t own) const;
-  // The list read counts for the order although nobody judges what it shows.
+  // Keeps a list read for the order although the specification does not judge what the read shows.
   void keep(std::int64_t op) { unjudged_.push_back(op); }
 
-  // The only transaction that an external list read of `t` may read from; -1 if there is none.
+  // Returns the only transaction that an external list read of `t` may read from, or -1 if there is none.
   std::int32_t candidate(std::int32_t t, std::int64_t op) const;
 
-  // The orders must contain those of the lists that `show` kept. Throws Rejected.
+  // Checks that the version orders contain the orders of the lists given to `show` and `keep`. Throws Rejected.
   void check_orders(const Choice& choice) const;
 
  private:
-  // What the list reads of a key have shown so far: the longest list, element by element.
+  // The longest list that reads of a key have shown so far, element by element.
   struct Shown {
     std::int64_t begin = 0;
     std::vector<Element> elements;
@@ -51,8 +51,8 @@ class ListReads {
   const std::int32_t n_;
   WriteIndex& writes_;
   Budget& budget_;
-  std::vector<Shown> shown_;            // per key
-  std::vector<std::int64_t> unjudged_;  // when reads are not judged: all of them
+  std::vector<Shown> shown_;            // for each key
+  std::vector<std::int64_t> unjudged_;  // if reads are not judged: all list reads
 };
 
 }  // namespace isolang::certify

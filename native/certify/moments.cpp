@@ -4,8 +4,8 @@
 
 namespace isolang::certify {
 
-// The latest known sending up to `place`: of T's begin, and of every operation and predicate read up to
-// there.
+// Returns the latest known sending up to `place`: the begin of `t`, and the sending of every operation and predicate
+// read up to there.
 std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   // mutant: checker-begin-says-nothing
   std::int64_t latest = h_.bounds_operations() ? h_.txn_begin[t] : kTimeUnknownBegin;
@@ -13,7 +13,7 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1] && op <= place; ++op)
     // mutant: checker-commit-sent
     latest = std::max(latest, h_.op_begin[op]);
-  // A predicate read without rows has no operations, and was sent all the same.
+  // A predicate read without rows has no operations, but it was sent all the same.
   const auto [low, high] = statements(t);
   for (std::size_t s = low; s < high && h_.statement_start[s] <= place; ++s)
     // mutant: checker-statement-sent
@@ -21,8 +21,8 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   return latest;
 }
 
-// The earliest known answer from `place` on: to each operation from there, to each predicate read after
-// it, to COMMIT, and T's end.
+// Returns the earliest known answer from `place` on: to each operation from there, to each predicate read after
+// `place`, to COMMIT, and the end of `t`.
 std::int64_t Moments::answered_from(std::int32_t t, std::int64_t place) const {
   std::int64_t earliest = commit_answered(t);
   // mutant: checker-indeterminate-answers
@@ -50,13 +50,14 @@ std::int64_t Moments::commit_answered(std::int32_t t) const {
   return h_.has_operation_times() ? std::min(end, h_.commit_end[t]) : end;
 }
 
-// From there on come all operations and predicate reads.
+// All operations and predicate reads come after this place.
 std::int64_t Moments::first_answered(std::int32_t t) const {
   // mutant: checker-first-statement
   return answered_from(t, h_.op_start[t] - 1);
 }
 
-// The predicate reads of a transaction that have times: they are in the order of transactions.
+// Returns the range of the transaction's predicate reads, which are in the order of transactions. The range is empty if
+// predicate reads have no times.
 std::pair<std::size_t, std::size_t> Moments::statements(std::int32_t t) const {
   if (h_.statement_sent.empty()) return {0, 0};
   const auto found = std::ranges::equal_range(h_.statement_txn, t);
@@ -71,7 +72,8 @@ std::int64_t Moments::write_answered(std::int32_t t, std::int32_t key) const {
   return op < 0 ? kTimeUnknownEnd : answered(op, t);
 }
 
-// From one to the next, as each is bounded by those before it, or behind it.
+// Computes the times of all operations in two passes, because each operation is bounded by those before it and by those
+// behind it.
 void Moments::statements_of(std::int32_t t, std::vector<Span>& found) const {
   const std::int64_t first = h_.op_start[t], last = h_.op_start[t + 1];
   found.assign(idx(last - first), Span{sent_by(t, first), answered_from(t, last - 1)});

@@ -1,4 +1,4 @@
-// The moments of transactions and of statements that given relations compare, as the history has them.
+// The times of transactions and statements that the given relations compare, as the history states them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,24 +14,26 @@ class Moments {
   explicit Moments(const History& history) : h_(history) {}
 
   bool known() const { return h_.has_time || h_.has_operation_times(); }
-  // Each as docs/times.md has it: what was sent was not sent before, what was answered had been by
-  // then. Only committed transactions were answered anything.
+  // The time when COMMIT was sent, and when COMMIT or the first statement was answered, as docs/times.md defines them:
+  // the request was not sent before the time sent, and the answer had arrived by the time answered. Only committed
+  // transactions have answers.
   std::int64_t commit_sent(std::int32_t t) const;
   std::int64_t commit_answered(std::int32_t t) const;
   std::int64_t first_answered(std::int32_t t) const;
-  std::int64_t write_answered(std::int32_t t, std::int32_t key) const;  // the first write of the key
+  std::int64_t write_answered(std::int32_t t, std::int32_t key) const;  // the answer to the first write of the key
   bool writes(std::int32_t t, std::int32_t key) const { return first_write(t, key) >= 0; }
 
-  // Of the statement of an operation of `t`.
+  // When the statement of an operation of `t` was sent, and when it was answered.
   std::int64_t sent(std::int64_t op, std::int32_t t) const { return sent_by(t, op); }
   std::int64_t answered(std::int64_t op, std::int32_t t) const { return answered_from(t, op); }
-  // Of those of all operations of `t`, at once.
+  // The times sent and answered of all operations of `t`, computed together.
   struct Span {
     std::int64_t sent, answered;
   };
   void statements_of(std::int32_t t, std::vector<Span>& found) const;
 
-  // Of what `a` did, and what `b` did: in one session by its clock, whatever that of others says.
+  // Returns whether something that `a` did was answered before something that `b` did was sent. If both are in one
+  // session, the clock of that session decides, whatever the clock error of others.
   bool before(std::int64_t answered, std::int32_t a, std::int64_t sent, std::int32_t b) const {
     if (answered == kTimeUnknownEnd || sent == kTimeUnknownBegin) return false;
     // mutant: checker-one-clock-for-all
@@ -40,7 +42,7 @@ class Moments {
   std::int64_t own_end(std::int32_t t) const {
     return h_.txn_own_end.empty() ? own(h_.txn_end[t], t) : h_.txn_own_end[t];
   }
-  // An answer to `t`, as what its session sends compares with it.
+  // Returns the time of an answer to `t` by the clock of its own session.
   std::int64_t own(std::int64_t answered, std::int32_t t) const {
     return h_.slack.empty() ? answered : by_own_clock(answered, h_.slack[h_.txn_session[t]]);
   }

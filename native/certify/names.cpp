@@ -6,14 +6,14 @@
 namespace isolang::certify {
 namespace {
 
-// Of the pattern from `p` and the name from `n` on.
+// Returns whether the pattern from `p` on matches the name from `n` on.
 bool fits(std::string_view pattern, std::size_t p, std::string_view name, std::size_t n) {
   if (p == pattern.size()) return n == name.size();
   if (pattern[p] != '*')
     return n < name.size() && name[n] == pattern[p] && fits(pattern, p + 1, name, n + 1);
   const std::size_t next = pattern.find_first_not_of('*', p);
   if (next == std::string_view::npos) return true;
-  // Match the part up to the next star at its first place: that leaves the longest rest.
+  // Match the text up to the next star at its first occurrence, because that leaves the longest rest.
   const std::string_view part = pattern.substr(next, pattern.find('*', next) - next);
   if (next + part.size() == pattern.size())
     return name.size() >= n + part.size() && name.ends_with(part);

@@ -1,5 +1,5 @@
-// What the names in quotes of a specification select of a history: keys by their names, and
-// transactions by their labels or by the level that they asked for.
+// What the names in quotes of a specification select in a history: keys by their names, and transactions by their
+// labels or by the level that they requested.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@
 namespace isolang::certify {
 
 struct NameText {
-  std::string of;                     // keys, label or level
-  std::vector<std::string> patterns;  // `*` is any text
+  std::string of;                     // "keys", "label" or "level"
+  std::vector<std::string> patterns;  // `*` matches any text
   bool negated = false;
 };
 
@@ -25,13 +25,13 @@ class Selections {
   bool key(std::size_t name, std::int64_t key) const {
     return of_keys(name) && selected_[name].there[idx(key)] != 0;
   }
-  // Of no use for T0, which no cycle passes.
+  // Must not be called for T0, which no cycle passes.
   bool transaction(std::size_t name, const History& history, std::int64_t t) const;
 
  private:
   struct Selected {
     bool of_keys, of_labels;
-    std::vector<char> there;  // of each key, or of each set of names
+    std::vector<char> there;  // for each key, or each set of names, whether the name selects it
   };
   std::vector<Selected> selected_;
 };

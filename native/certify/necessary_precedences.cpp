@@ -49,7 +49,7 @@ class Line {
     set_versions(history);
   }
 
-  // Throws Contradiction, or returns when nothing changes.
+  // Applies the rules until nothing changes. Throws Contradiction.
   void settle() {
     for (changed_ = small_; changed_;) {
       changed_ = false;
@@ -67,25 +67,25 @@ class Line {
  private:
   struct Event {
     std::size_t chain, place;
-    std::vector<std::size_t> writes, reads;  // versions, reads
+    std::vector<std::size_t> writes, reads;  // numbers of versions and of reads
   };
   struct Version {
     std::int32_t txn;
-    std::size_t key, event;  // event: kFirst for the initial one
-    std::size_t read;        // what its transaction read of the key, or kNone
+    std::size_t key, event;  // the event that writes the version; kFirst for the initial version
+    std::size_t read;        // the read of the same key by the transaction that wrote the version, or kNone
     bool indeterminate_last;
   };
   struct Read {
     std::size_t event, key;
-    std::size_t own;   // the version that its transaction writes of the key, or kNone
-    bool overwritten;  // by that one, with nothing between
+    std::size_t own;   // the version of the key that the reading transaction writes, or kNone
+    bool overwritten;  // whether the own version directly overwrites what the read saw
     std::vector<std::size_t> sources;
   };
   static constexpr std::size_t kNone = idx(-1), kFirst = kNone;
 
-  // False: an indeterminate transaction may be in or out, or there are too many events.
+  // Returns false if some indeterminate transaction may be included or excluded, or if there are too many events.
   bool set_events(const History& history) {
-    std::map<std::int32_t, std::int32_t> last;  // by session
+    std::map<std::int32_t, std::int32_t> last;  // for each session, its last transaction
     std::map<std::int32_t, std::size_t> chain;
     event_of_.assign(idx(n_), kNone);
     for (std::int32_t t = 0; t < n_; ++t) {
@@ -168,7 +168,7 @@ class Line {
     const Event &x = events_[a], &y = events_[b];
     return x.chain == y.chain ? x.place < y.place : before_[b][x.chain] > x.place;
   }
-  // Event a, with its chain up to there, precedes b and what follows b in its chain.
+  // Records that event a, with the events before it in its chain, precedes b and the events after b in its chain.
   void precede(std::size_t a, std::size_t b) {
     const Event &x = events_[a], &y = events_[b];
     if (a == b || (x.chain == y.chain && x.place > y.place)) throw Contradiction{};
@@ -181,7 +181,7 @@ class Line {
     }
   }
 
-  // Rule 5.
+  // Collects the facts for rule 5.
   CountingBounds bounds_of_versions() {
     CountingBounds bounds(versions_.size());
     for (const Read& r : reads_)
@@ -209,7 +209,7 @@ class Line {
     return bounds;
   }
 
-  // Rules 1 and 2.
+  // Applies rules 1 and 2.
   void sweep(const CountingBounds& bounds, bool from_end) {
     const std::size_t chains = chains_.size();
     std::vector<std::vector<std::size_t>> gives(events_.size());
@@ -243,7 +243,7 @@ class Line {
           return from_end ? comes_first(b, a) : comes_first(a, b);
         });
     std::vector<std::vector<std::pair<std::size_t, bool>>> counts(
-        events_.size());  // group, and whether one comes
+        events_.size());  // (group, whether a version comes) of each change
     for (std::size_t g = 0; g < bounds.count(); ++g)
       for (const CountingBounds::Change& c : bounds.changes(g))
         counts[c.event].emplace_back(g, c.by > 0);
@@ -300,7 +300,7 @@ class Line {
     }
   }
 
-  // Rule 3.
+  // Applies rule 3.
   void compare() {
     for (Read& r : reads_) {
       budget_.poll();
@@ -328,12 +328,12 @@ class Line {
     }
   }
 
-  // Rule 4: for the overwriting reads of one key that share sources, and for single sources.
+  // Applies rule 4 to the overwriting reads of one key that share sources, and to reads with a single source.
   void overwrite_once() {
     for (const auto& versions : by_key_) {
       std::vector<std::pair<std::set<std::size_t>, std::vector<std::size_t>>>
           groups;                                // sources, reads
-      std::map<std::size_t, std::size_t> taken;  // a version, and who overwrites it
+      std::map<std::size_t, std::size_t> taken;  // version -> the read whose transaction overwrites it
       for (const std::size_t v : versions) {
         const std::size_t r = versions_[v].read;
         if (r == kNone) continue;
@@ -379,12 +379,12 @@ class Line {
   const std::int32_t n_;
   bool small_ = false, changed_ = false;
   std::vector<Event> events_;
-  std::vector<std::vector<std::size_t>> chains_;  // events
-  std::vector<std::size_t> event_of_;             // per transaction: its first event
+  std::vector<std::vector<std::size_t>> chains_;  // the events of each chain
+  std::vector<std::size_t> event_of_;             // for each transaction, its first event
   std::vector<std::vector<std::size_t>>
-      before_;  // per event and chain: this many events of that chain come first
+      before_;  // before_[event][chain]: how many events of the chain precede the event
   std::vector<Version> versions_;
-  std::vector<std::vector<std::size_t>> by_key_;  // versions, the initial one first
+  std::vector<std::vector<std::size_t>> by_key_;  // the versions of each key, the initial one first
   std::vector<Read> reads_;
 };
 

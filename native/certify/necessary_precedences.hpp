@@ -1,5 +1,5 @@
-// Refutations without steps: that no line of the transactions can exist, by what must come before
-// what.
+// Refutations without steps: the checker itself shows that no total order of the transactions can exist, from what must
+// precede what.
 #pragma once
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace isolang::certify {
 
-// Whether some check's models are total orders of events (below), and a fixpoint of the rules on it
-// is a contradiction. False says nothing. Throws OutOfTime.
+// Returns true if the models of some check are total orders of events (see the .cpp file) and the fixpoint of the rules
+// on these events is a contradiction. A result of false proves nothing. Throws OutOfTime.
 bool no_total_order(const History& history, const std::vector<ReadCheck>& checks,
                     Evidence& evidence, Budget& budget);
 

@@ -10,7 +10,8 @@
 namespace isolang::certify {
 namespace {
 
-// The places of times among all that a history has, so that those of a key can be moved.
+// The ranks of all times of a history, with which the times of each key can be moved behind those of the keys before
+// it.
 class Times {
  public:
   explicit Times(const History& h) {

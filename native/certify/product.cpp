@@ -1,11 +1,10 @@
-// Nodes are (transaction, state), and for checks by statement (statement, state), too. T0 is left out: no edge of any relation leads to it, so no cycle
-// passes through it.
+// Nodes are pairs (transaction, state) and, for checks by statement, also (statement, state). T0 is left out: no edge
+// of any relation leads to it, so no cycle passes through it.
 //
-// A relation's pairs are all its pairs, not only immediate ones. Where the machine can repeat a
-// step in place, the immediate pairs reach the same nodes and are taken instead. Elsewhere "T to
-// every later S of a sequence" is one edge into a tail chain, whose i-th node leads to the i-th
-// member and to the next chain node; "all but the reader's own write" is two ranges of a segment
-// tree.
+// A relation has all its pairs, not only the immediate ones. Where the machine can repeat a step in place, the
+// immediate pairs reach the same nodes and are used instead. Elsewhere, "T to every later S of a sequence" is one edge
+// into a tail chain, whose i-th node leads to the i-th member and to the next node of the chain. "All but the reader's
+// own write" is two ranges of a segment tree.
 #include "certify/product.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ using Node = std::int32_t;
 using Step = std::pair<int, int>;
 constexpr Relation kReadsFrom[] = {Relation::wr, Relation::iwr, Relation::pwr};
 constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw};
-constexpr double kVisitLimit = 4e8;  // edge visits, when every transaction is a start of its own
+constexpr double kVisitLimit = 4e8;  // visits of edges, if every transaction starts a search of its own
 
 class Product {
  public:
@@ -47,26 +46,26 @@ class Product {
   const Choice& c_;
   const Statements& apart_;
   Machine m_;
-  std::vector<Step> inside_;  // of each statement, from one state to another
+  std::vector<Step> inside_;  // at each statement, an edge from the first state to the second
   Budget& budget_;
   const Snapshots* const snapshots_;
-  // Of each step of wr or pwr, and of rw or prw, its chain over the commits.
+  // For each step of wr or pwr, and for each step of rw or prw: its chain over the commit order.
   std::vector<std::pair<Step, Node>> into_snapshots_, out_of_snapshots_;
-  std::vector<std::int32_t> by_session_;  // included transactions, session by session
-  std::vector<std::int32_t> by_begin_;    // included transactions
-  std::vector<std::int64_t> begins_;      // their begins, ascending
-  // Included transactions by the sending of COMMIT: all, and then the writers of each key.
+  std::vector<std::int32_t> by_session_;  // the included transactions, session by session
+  std::vector<std::int32_t> by_begin_;    // the included transactions, by their begin
+  std::vector<std::int64_t> begins_;      // the begins of by_begin_, ascending
+  // Included transactions by the time when COMMIT was sent: first all, then the writers of each key.
   struct Sent {
     std::int64_t time;
     std::int32_t txn;
   };
   std::vector<Sent> sent_, sent_of_key_;
-  std::vector<std::int64_t> commit_sent_;     // per transaction; empty where unused
-  std::vector<std::int64_t> write_answered_;  // per place in the orders of the keys; empty where unused
-  std::vector<Sent> asked_;  // statements by their sending
-  std::vector<std::int64_t> sent_start_;  // per key
-  // Per step between transactions that access one key: those where it ends, by key, and for so by
-  // session, and then by what the relation compares; and their chain.
+  std::vector<std::int64_t> commit_sent_;     // for each transaction; empty if unused
+  std::vector<std::int64_t> write_answered_;  // for each place in the version orders; empty if unused
+  std::vector<Sent> asked_;  // statements by the time when they were sent
+  std::vector<std::int64_t> sent_start_;  // for each key, the start of its writers
+  // For each step between transactions that access one key: the transactions where the step may end, and their chain.
+  // They are sorted by key, for so by session, and then by the time that the relation compares.
   struct Head {
     std::int32_t key, session;
     std::int64_t time;
@@ -80,9 +79,9 @@ class Product {
     Node chain = -1;
   };
   std::vector<OfKey> of_key_;
-  // What a step says of two moments where it compares those of one group alone, by its key and its
-  // session: a chain for each. Where clocks may be wrong, that is also what it says of one session by
-  // its own clock. Where `before_own`, what comes before the own COMMIT is not a pair with it.
+  // The pairs of a step that compares the times of transactions within one group: one chain for each group. If clocks
+  // may be wrong, the same structure has the pairs within one session by its own clock. If `before_own`, a transaction
+  // may precede its own COMMIT, which is not a pair.
   struct Timeline {
     Step step;
     bool before_own;
@@ -91,7 +90,7 @@ class Product {
   };
   std::vector<Timeline> timelines_;
   std::vector<Node> session_tail_, time_tail_, key_tail_, sent_tail_, lock_tail_,
-      asked_tail_, next_tail_, write_tail_, key_tree_;  // per state: first auxiliary node, or -1
+      asked_tail_, next_tail_, write_tail_, key_tree_;  // for each state: the first auxiliary node, or -1
   std::int64_t nodes_ = 0;
   std::vector<std::int64_t> edge_start_;
   std::vector<Node> edge_to_;
@@ -104,8 +103,8 @@ class Product {
   }
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
-  // Where all that leads from a statement in one state leads from it in another, too, the other moves
-  // on to the one, and has only the rest of its steps. What leads to writes is left by them as well.
+  // If every step that leaves a statement in one state also leaves it in another state, then the second state gets an
+  // edge to the first and keeps only its remaining steps. This is not done if steps lead to writes.
   void share_steps_of_statements() {
     if (apart_.count() == 0 || !m_.of(Relation::to_write).empty()) return;
     constexpr Relation kLeaving[] = {Relation::rw, Relation::irw, Relation::prw, Relation::own_commit,
@@ -137,7 +136,7 @@ class Product {
     }
   }
 
-  // Whether a step leads to a transaction in that state.
+  // Returns whether a step leads to a transaction in that state.
   bool is_entered(int q) const {
     constexpr Relation kToStatements[] = {Relation::wr, Relation::iwr, Relation::pwr, Relation::committed_before,
                                           Relation::answered_before, Relation::po, Relation::to_write};
@@ -154,7 +153,7 @@ class Product {
     return !of_key_.empty();
   }
 
-  // Whether a name has the key; it is none, or one of keys.
+  // Returns whether the name selects the key. `name` is a name of keys, or negative for no name.
   bool has(int name, std::int64_t key) const {
     // mutant: checker-step-of-all-keys
     return name < 0 || m_.selections->key(idx(name), key);
@@ -403,11 +402,10 @@ class Product {
     });
   }
 
-  // Whether the pairs (i, i+1) of a sequence reach, through further steps, what all its pairs (i,
-  // j) reach.
-  bool repeats(const Step& s) const { return m_.silently(s.second, s.first); }
-  // Whether, after one anti-dependency, version order leads on to what later anti-dependencies
+  // Returns whether the pairs (i, i+1) of a sequence reach, through further steps, all nodes that its pairs (i, j)
   // reach.
+  bool repeats(const Step& s) const { return m_.silently(s.second, s.first); }
+  // Returns whether, after one anti-dependency, version order leads on to all nodes that later anti-dependencies reach.
   bool continues_by_ww(const Step& s, int name) const {
     for (std::size_t i = 0; i < m_.of(Relation::ww).size(); ++i) {
       const Step& w = m_.of(Relation::ww)[i];
@@ -469,8 +467,9 @@ class Product {
     chains({Relation::rw, Relation::prw}, out_of_snapshots_);
   }
 
-  // The i-th node of a chain stands for what is seen of the first i that commit, by wr; or for what is
-  // not, by rw. A reader comes first of those that it does not see, or precedes itself.
+  // In the chain of wr, the i-th node stands for "sees the first i transactions that commit"; in the chain of rw, it
+  // stands for "does not see the transactions from the i-th on". If the first transaction that a reader does not see is
+  // the reader itself, its edge starts behind the reader.
   template <typename F>
   void snapshots(F&& edge) {
     if (snapshots_ == nullptr) return;
@@ -557,7 +556,8 @@ class Product {
     for (std::size_t i = 0; i < m_.of(relation).size(); ++i) visit(m_.of(relation)[i], m_.name(relation, i));
   }
 
-  // In a large history their sources lie anywhere: their places in the orders are prefetched.
+  // Visits the reads. In a large history, their sources lie anywhere in memory, so their places in the version orders
+  // are prefetched.
   template <typename F>
   void each_read(Relation relation, F&& visit) {
     constexpr std::size_t kAhead = 16;
@@ -590,7 +590,7 @@ class Product {
 
   template <typename F>
   void session_order(const Step& s, F&& edge) {
-    // A indeterminate transaction precedes nothing: its predecessor in the session leads past it.
+    // An indeterminate transaction precedes nothing, so the edges from its predecessor in the session lead past it.
     const bool immediate = repeats(s);
     for (std::size_t i = 0; i < by_session_.size(); ++i) {
       budget_.poll();
@@ -622,9 +622,9 @@ class Product {
     }
   }
 
-  // From each transaction to those of a stretch of `sent` that sent COMMIT later: edges of their own
-  // up to its own place, which is not a pair, the chain behind it. Without a chain: `done` leads to those
-  // that sent it after the answer.
+  // Adds edges from the transaction to those in a range of `sent` that sent COMMIT after `answered`. Up to its own
+  // place, which is not a pair, each has an edge of its own; behind that place, one edge leads into the chain. If there
+  // is no chain, `done` leads to those that sent COMMIT after the transaction's own COMMIT was answered.
   template <typename F>
   void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
                 std::size_t first, std::size_t last, Node chain, F&& edge) {
@@ -642,10 +642,10 @@ class Product {
     return std::ranges::find(m_.of(Relation::done), s) != m_.of(Relation::done).end();
   }
 
-  // The first that was sent later. The search starts near the place of another one: what follows in
-  // the history follows soon in time.
+  // Returns the first entry that was sent after `time`. The search starts near the result of the previous search,
+  // because what is next in the history is usually near in time.
   static std::size_t first_later(const std::vector<Sent>& sent, std::int64_t time, std::size_t near) {
-    std::size_t low = near, high = near;  // all before low are not later, those from high on are
+    std::size_t low = near, high = near;  // the entries before low are not later; those from high on are later
     for (std::size_t step = 1; low > 0 && sent[low - 1].time > time; step *= 2)
       high = low - 1, low -= std::min(low, step);
     for (std::size_t step = 1; high < sent.size() && sent[high].time <= time; step *= 2)
@@ -654,8 +654,8 @@ class Product {
     return idx(std::ranges::upper_bound(at(low), at(high), time, {}, &Sent::time) - sent.begin());
   }
 
-  // From COMMIT, and from a statement, to each statement that was sent later; from a statement to each
-  // COMMIT that was sent after its answer, and to its own.
+  // Adds the edges of statements: from COMMIT, and from a statement, to each statement that was sent later; from a
+  // statement to each COMMIT that was sent after the statement was answered, and to its own COMMIT.
   template <typename F>
   void statements(F&& edge) {
     if (m_.of(Relation::own_commit).empty() && m_.of(Relation::po).empty()) return;
@@ -695,7 +695,7 @@ class Product {
       }
       for (const Step& s : m_.of(Relation::committed_after))
         lead(s, place, apart_.answered[i], sent_, sent_tail_, near_commits);
-      // What leads to a transaction as one that reads leads to each of its statements.
+      // An edge to a transaction as a reader leads on to each of its statements.
       // mutant: checker-no-statement-of-reader
       for (const int q : entered) edge(node(owner, q), node(place, q));
       // mutant: checker-shares-nothing
@@ -705,7 +705,7 @@ class Product {
     }
   }
 
-  // To each later writer of a key, and by po on to what it reads behind its write.
+  // Adds edges to each later writer of a key, and from there by po to what the writer reads behind its write.
   template <typename F>
   void to_writes(const Step& s, F&& edge) {
     const Node chain = write_tail_[s.second];
@@ -764,7 +764,8 @@ class Product {
         return std::pair(group(a), a.time) < std::pair(group(b), b.time);
       });
       const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
-      // A transaction precedes the sending of its own COMMIT, which is not a pair: edges up to there.
+      // A transaction precedes the sending of its own COMMIT, which is not a pair. Up to that place, each transaction
+      // has an edge of its own.
       if (relation == Relation::late)
         for (const std::int64_t own = commit_sent_[t]; same() && at->time <= own; ++at)
           if (at->txn != t) edge(node(t, one.step.first), node(at->txn, one.step.second));
@@ -815,8 +816,8 @@ class Product {
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;
       if (immediate) {
-        // rw leaves out the identity: after the source comes either another writer, whose ww
-        // leads on, or the reader.
+        // rw leaves out the identity: the next version after the source is by another writer, from which ww leads on,
+        // or by the reader itself.
         const std::int64_t next = later == r.own ? later + 1 : later;
         if (next < size) edge(node(r.reader, s.first), node(c_.order[start + next], s.second));
         return;
@@ -837,8 +838,8 @@ class Product {
     });
   }
 
-  // Per key: the tail chain of ww, and the segment tree of rw (node 1 the root, leaves at `size`
-  // and after).
+  // For each key: the tail chain of ww, and the segment tree of rw (node 1 is the root, the leaves are at `size` and
+  // after).
   template <typename F>
   void key_structures(F&& edge) {
     for (int q = 0; q < m_.states; ++q) {
@@ -887,8 +888,7 @@ class Product {
     return left > 0 && start_in_component(incoming);
   }
 
-  // Strongly connected components (Tarjan 1972) of the remaining nodes; is a start in one with
-  // a cycle?
+  // Returns whether a start is in a strongly connected component (Tarjan 1972) of the remaining nodes that has a cycle.
   bool start_in_component(const std::vector<std::int32_t>& left) {
     constexpr Node kUnseen = -1, kClosed = std::numeric_limits<Node>::max();
     std::vector<Node> number(idx(nodes_), kUnseen), low(idx(nodes_), 0), stack;
@@ -937,7 +937,7 @@ class Product {
     return v < static_cast<std::int64_t>(c_.places()) * m_.states && v % m_.states == 0;
   }
 
-  // Words may not be repeated: does some transaction reach itself by one word?
+  // Words may not be repeated: returns whether some transaction reaches itself by one word.
   bool returns() {
     if (static_cast<double>(edge_to_.size()) * static_cast<double>(by_session_.size()) >
         kVisitLimit)

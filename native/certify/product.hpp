@@ -1,4 +1,4 @@
-// The product of a check's machine with a history and a choice: does it break the check?
+// The product of a check's machine with a history and a choice, which shows whether they violate the check.
 #pragma once
 #include "certify/choice.hpp"
 #include "certify/expression.hpp"
@@ -6,7 +6,7 @@
 
 namespace isolang::certify {
 
-// Nodes 0 … transactions · states - 1 are (transaction, state), in that order; then auxiliary ones.
+// Nodes 0 … transactions · states - 1 are pairs (transaction, state), in that order. Auxiliary nodes follow.
 struct ProductGraph {
   std::int64_t nodes = 0;
   std::vector<std::int64_t> edge_start;
@@ -15,8 +15,8 @@ struct ProductGraph {
 ProductGraph product(const History& history, const Choice& choice, const Machine& machine,
                      Budget& budget);
 
-// Throws NotCertified when the graph is too large to decide.
-// With the pairs that implicit set-reads may have, if there are snapshots.
+// Returns whether the choice violates the check. With `snapshots`, the graph also has the pairs that implicit set-reads
+// may have. Throws NotCertified if the graph is too large to decide.
 bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget,
             const Snapshots* snapshots = nullptr);
 

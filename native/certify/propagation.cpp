@@ -11,7 +11,7 @@ Lit Propagation::variable(std::int32_t group) {
   group_.push_back(group);
   if (group != kNoGroup) {
     auto& members = groups_[group];
-    // Nothing watches the fresh variable yet, so nothing follows from this.
+    // No clause watches the new variable yet, so nothing follows from this assignment.
     if (std::any_of(members.begin(), members.end(), [&](Lit other) { return holds(other); }))
       assign(literal + 1);
     members.push_back(literal);

@@ -17,20 +17,20 @@ class Propagation {
  public:
   explicit Propagation(Budget& budget) : budget_(budget) {}
 
-  // A fresh variable, as its positive literal. At most one variable of a group holds.
+  // Returns the positive literal of a new variable. At most one variable of a group is true.
   Lit variable(std::int32_t group = kNoGroup);
   std::int32_t new_group() {
     groups_.emplace_back();
     return static_cast<std::int32_t>(groups_.size()) - 1;
   }
   void add(std::vector<Lit> clause);
-  // Whether assuming the opposite of every literal leads to a conflict.
+  // Returns whether assuming the opposite of every literal of the clause leads to a conflict.
   bool implies(const std::vector<Lit>& clause);
 
  private:
   struct Watch {
     std::uint32_t clause;
-    Lit other;  // some other literal of the clause: if it holds, the clause need not be looked at
+    Lit other;  // another literal of the clause; if it is true, the clause need not be visited
   };
   bool holds(Lit l) const { return holds_[l] != 0; }
   void assign(Lit l) {

@@ -1,10 +1,8 @@
-// Checks a refutation step by step: each clause follows from the history, the axioms or earlier
-// clauses.
+// Checks a refutation step by step: each clause must follow from the history, the axioms or earlier clauses.
 //
-// The convention about excluded indeterminate transactions makes every clause a plain one:
-// they are last in every order, in the order of their numbers, and their reads have no source. An
-// edge out of one is then false, or leads to another excluded one further back; so no
-// closed walk passes through one.
+// A convention about excluded indeterminate transactions makes every clause a plain one: they are last in every order,
+// in the order of their numbers, and their reads have no source. An edge out of such a transaction is then false, or
+// leads to another excluded transaction further back. So no closed walk passes through one.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -69,7 +67,7 @@ class Checker {
         for (const Literal& l : step.literals) clause.push_back(literal(l) ^ (l.positive ? 0 : 1));
         if (!clauses_.implies(clause)) throw Rejected{"rup: unit propagation reaches no conflict"};
         break;
-      case StepKind::exhaustion:  // a claim; the clause is empty
+      case StepKind::exhaustion:  // the claim itself is checked; its clause is empty
         if (!no_total_order(history_, all_, evidence_, budget_))
           throw NotCertified{
               "not certified: an exhaustive search found no order of the transactions, which "
@@ -110,11 +108,11 @@ class Checker {
     }
     std::vector<std::int64_t> readers{txn};
     if (kind == static_cast<std::int64_t>(Kind::contradicting_versions)) {
-      // What the history states is wrong whatever the spec judges.
+      // Versions that contradict each other are wrong whether or not the specification judges reads.
       if (!contradict(history_, op, other_op))
         throw Rejected{"anomaly: the versions stated do not contradict each other"};
     } else if (!judges_reads_) {
-      // Without rf only a contradiction in vo, which every ww contains, is a violation.
+      // If the specification does not judge reads, only a contradiction in vo, which every ww contains, is a violation.
       const std::int64_t other = other_op == kUnused ? op : other_op;
       if (!evidence_.contradicts_order(op, other))
         throw Rejected{"anomaly: the spec judges no reads, and vo is an order"};
@@ -194,7 +192,7 @@ class Checker {
       const auto has = [&](std::int64_t one) {
         return name < 0 || (one >= 0 && positions.selections->key(idx(name), one));
       };
-      if (!is_test(letter)) {  // of a step with a name
+      if (!is_test(letter)) {  // a letter with a name
         if (const auto part = filtered(relation)) return evidence_.share_key(t, edge.b, *part, has);
         return has(edge.key);
       }
@@ -219,7 +217,7 @@ class Checker {
       }
       return found->second.positions.reads(word, found->second.acyclic(), passes);
     };
-    // A loop is one wherever its walk begins.
+    // A loop is a loop wherever the walk begins.
     const auto fits_from_somewhere = [&] {
       for (std::size_t turn = 0; turn < walk.size(); ++turn) {
         if (fits()) return true;
@@ -249,7 +247,7 @@ class Checker {
 
   // --- edges ---
 
-  // In a check by statement.
+  // These classify the edges of a check by statement.
   static bool leads_to_statement(const Edge& e) {
     return e.relation == static_cast<int>(Relation::wr) ||
            e.relation == static_cast<int>(Relation::committed_before) || is_between(e);
@@ -263,17 +261,18 @@ class Checker {
     return e.relation == static_cast<int>(Relation::so) ||
            e.relation == static_cast<int>(Relation::init);
   }
-  // A step of the version order that goes on inside the transaction that overwrites.
+  // Returns whether the edge is a step of the version order that goes on inside the transaction that overwrites.
   static bool leads_to_write(const Edge& e, const Edge& next) {
     return e.relation == static_cast<int>(Relation::ww) &&
            next.relation == static_cast<int>(Relation::po);
   }
-  // Its op is of the statement that it leads to; it is answered for with the edge before it.
+  // Returns whether the edge leads from one statement to another. Its op is of the statement that it leads to, and the
+  // edge before it determines where it begins.
   static bool is_between(const Edge& e) {
     return e.relation == static_cast<int>(Relation::answered_before) ||
            e.relation == static_cast<int>(Relation::po);
   }
-  // From the statement of `op`.
+  // Returns whether the next edge may begin at the statement of `op`.
   bool meets(std::int64_t op, const Edge& next) {
     if (next.relation == static_cast<int>(Relation::answered_before))
       // mutant: checker-answered-before
@@ -283,7 +282,7 @@ class Checker {
     return evidence_.one_statement(op, next.op);
   }
 
-  // The literals under which the edge is there; throws when it is never there.
+  // Adds the literals under which the edge exists. Throws if it never exists.
   void need(const Edge& e, std::vector<Lit>& clause) {
     const bool keyed = e.relation == static_cast<int>(Relation::wr) ||
                        e.relation == static_cast<int>(Relation::ww) ||
@@ -337,8 +336,7 @@ class Checker {
       throw Rejected{"edge " + text(e) + ": the history does not say so"};
   }
 
-  // Of all edges that have one.
-  // The same walk with one step of the version order for several in a row. Sound because the versions
+  // Returns the same walk with one step of the version order in place of several in a row. Sound because the versions
   // of one key are in a total order.
   static std::vector<Edge> with_joined_versions(const std::vector<Edge>& edges) {
     std::vector<Edge> found;
@@ -352,6 +350,7 @@ class Checker {
     return found;
   }
 
+  // Returns the key of all edges that have one. Throws Rejected if they have several keys, or none.
   static std::int64_t the_key(const std::vector<Edge>& edges) {
     std::int64_t key = kUnused;
     for (const Edge& e : edges) {
@@ -407,7 +406,7 @@ class Checker {
       const auto [group, fresh] = groups_.try_emplace(op, 0);
       if (fresh) group->second = clauses_.new_group();
       variable = clauses_.variable(group->second);
-      // A read by an excluded transaction has no source, and a source is included.
+      // If the reader is excluded, the read has no source; and the source of a read is included.
       clauses_.add({variable ^ 1, included(reader)});
       clauses_.add({variable ^ 1, included(u)});
     }
@@ -447,11 +446,11 @@ class Checker {
     return value;
   }
 
-  // What `holds`, the literal of a before b, is if indeterminate transactions are included, or are
-  // not.
+  // Adds what the literal `holds` (a before b) means if indeterminate transactions are included, and if they are
+  // excluded.
   void conditional_order(Lit holds, std::int32_t key, std::int32_t a, std::int32_t b) {
     clauses_.add({holds ^ 1, included(a),
-                  included(b) ^ 1});  // an excluded one is last in every order
+                  included(b) ^ 1});  // an excluded transaction is last in every order
     for (const std::int64_t op : evidence_.indeterminate_list_reads(key))
       if (evidence_.shows(op, a, b)) clauses_.add({included(evidence_.txn_of(op)) ^ 1, holds});
   }

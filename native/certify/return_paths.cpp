@@ -1,16 +1,15 @@
-// Three ways to find a return path, by what U is.
+// There are three ways to find a return path; which one applies depends on U.
 //
-// Single pairs (so, wr, rt, ww): the check visits the reads of the transaction and the writers before
-// it in its session, in time, or in the version order of a key that both write.
+// If U has single pairs (so, wr, rt, ww): the check visits the reads of the transaction and the writers before it in
+// its session, in time, or in the version order of a key that both write.
 //
-// Walks that lead from one start to another: one clock row per node of the product, over a greedy
-// cover of transactions by chains: the latest member of each chain whose start reaches the node; or,
-// where there are fewer keys than chains, the latest writer of each key. A row lives until its last
-// reader.
-// What leads to no read has no row, and what nothing leads to neither: in a history of many short
-// sessions that is most.
+// If walks lead from one start to another: each node of the product has one clock row, over a greedy cover of
+// transactions by chains. The row has the latest member of each chain whose start reaches the node or, if there are
+// fewer keys than chains, the latest writer of each key. A row lives until its last reader.
+// A node that leads to no read has no row, and neither has one that nothing leads to. In a history of many short
+// sessions, these are most nodes.
 //
-// Anything else: a search from every writer.
+// Otherwise: a search from every writer.
 #include "certify/return_paths.hpp"
 
 #include <algorithm>
@@ -27,10 +26,11 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::int64_t kWritesPerRead = 4;  // writes for each read
+// writes of a source for each read of the reader, beyond which the search is by the keys of the reads
+constexpr std::int64_t kWritesPerRead = 4;
 constexpr std::int64_t kVisitLimit =
-    400'000'000;  // edge visits, when every writer is a start of its own
-constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // of keys that a transaction writes
+    400'000'000;  // visits of edges, if every writer starts a search of its own
+constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that one transaction writes
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 constexpr std::int32_t kDenseColumns = 1024;
 constexpr std::int32_t kManyChains = 64;
@@ -59,7 +59,7 @@ ByReader by_reader(const Choice& choice) {
   return result;
 }
 
-// The same of the reads from each transaction.
+// Returns the reads grouped by their source instead.
 ByReader by_source(const Choice& choice) {
   ByReader result;
   result.start.assign(idx(choice.places()) + 1, 0);
@@ -77,8 +77,7 @@ ByReader by_source(const Choice& choice) {
   return result;
 }
 
-// The place of each transaction in the order of each key that it writes: (key, place), by
-// transaction.
+// For each transaction, its (key, place) in the version order of each key that it writes.
 struct Places {
   std::vector<std::int64_t> start;
   std::vector<std::pair<std::int32_t, std::int32_t>> item;
@@ -96,13 +95,13 @@ struct Places {
   }
 };
 
-// Whether what a read saw was written together with something later than what a read of the same
-// transaction saw: any other one, or one after it (`earlier_only`).
+// Returns whether a transaction read a version whose writer also wrote a later version of another key than some read of
+// the same transaction saw. With `earlier_only`, only reads after the first one count.
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
   const ByReader reads = by_reader(choice);
   const Places places(choice);
-  // Of the reads of the current transaction, or those after the current one: per key the least that
-  // one saw.
+  // For each key: the earliest version that a read of the current transaction saw. With `earlier_only`, only the reads
+  // after the current one count.
   std::vector<std::int32_t> least(choice.key_start.size(), -1),
       reader_of(choice.key_start.size(), -1);
   const auto note = [&](const ExternalRead& r) {
@@ -127,7 +126,7 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
         };
         if (to - from <= kWritesPerRead * (last - first)) {
           if (std::any_of(from, to, later)) return true;
-        } else {  // such as one that fills a table: search for the keys of the reads
+        } else {  // for example, a writer that fills a table: search for the keys of the reads
           for (std::int64_t j = first; j < last; ++j) {
             const auto at = std::lower_bound(from, to, std::pair(read(j).key, -1));
             if (at != to && at->first == read(j).key && later(*at)) return true;
@@ -165,7 +164,7 @@ bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
         if (session_of[r.key] == session && latest[r.key] > r.source) return true;
       }
       if (history.txn_status[t] != static_cast<std::uint8_t>(Status::committed))
-        continue;  // it precedes nothing
+        continue;  // an indeterminate transaction precedes nothing
       for (std::int64_t i = places.start[t]; i < places.start[t + 1]; ++i) {
         const auto [key, place] = places.item[i];
         latest[key] = session_of[key] == session ? std::max(latest[key], place) : place;
@@ -175,11 +174,11 @@ bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
   return false;
 }
 
-// Whether a transaction missed a write by one that had ended before it began.
+// Returns whether a transaction missed a write by a transaction that had ended before it began.
 bool by_real_time(const History& history, const Choice& choice, Budget& budget) {
   struct Ended {
     std::int64_t end;
-    std::int32_t latest;  // place of a version among those that ended by then
+    std::int32_t latest;  // the latest place of a version among those whose writers had ended by then
   };
   std::vector<Ended> ended(choice.order.size());
   std::vector<std::int64_t> last(choice.key_start.begin(), choice.key_start.end());
@@ -206,11 +205,12 @@ bool by_real_time(const History& history, const Choice& choice, Budget& budget) 
   });
 }
 
-// Whether a transaction missed a write by one that precedes it in the version order of a key that
-// both write. Nothing: too many keys are written together.
+// Returns whether a transaction missed a write by a transaction that precedes it in the version order of a key that
+// both write. Returns nothing if too many keys are written together.
 std::optional<bool> by_versions(const History& history, const Choice& choice, Budget& budget) {
   const Places places(choice);
-  // A transaction writes the keys x and y; the least place in y of those from here on in x.
+  // A transaction writes keys x and y, at place in_x of x. in_y becomes the least place in y of the writers from here
+  // on in x.
   struct Both {
     std::int32_t x, y, in_x, in_y;
   };
@@ -247,8 +247,8 @@ std::optional<bool> by_versions(const History& history, const Choice& choice, Bu
   return false;
 }
 
-// Per node how far along each column something reaches it, -1 if not at all. Of many columns a node
-// knows few: then a row lists those.
+// For each node, how far along each column something reaches the node, or -1 if nothing does. If there are many
+// columns, each row lists only the ones that reach its node.
 class Rows {
  public:
   explicit Rows(std::int32_t columns) : columns_(columns), sparse_(columns > kDenseColumns) {}
@@ -297,7 +297,7 @@ class Rows {
   }
 
  private:
-  using Entry = std::pair<std::int32_t, std::int32_t>;  // column, how far
+  using Entry = std::pair<std::int32_t, std::int32_t>;  // (column, how far)
 
   static std::size_t grown(std::size_t size, std::size_t by) {
     if (size + by > kRowLimit)
@@ -328,7 +328,7 @@ class Rows {
   std::vector<std::int64_t> free_;
 };
 
-// Whether a walk from a start is a return path.
+// Finds return paths among the walks that lead from one start to another.
 class Clocks {
  public:
   Clocks(const History& history, const Choice& choice, Relation closing, Machine machine,
@@ -340,12 +340,12 @@ class Clocks {
         budget_(budget),
         graph_(product(history, choice, m_, budget)) {}
 
-  // Kahn 1962. False: there is a cycle.
+  // Sorts the nodes topologically (Kahn 1962). Returns false if there is a cycle.
   bool sort() {
     std::vector<std::int32_t> incoming(idx(graph_.nodes), 0);
     for (const std::int32_t v : graph_.edge_to) ++incoming[v];
     order_.reserve(idx(graph_.nodes));
-    // Depth first, so that few rows live at a time.
+    // The order is depth first, because then few rows live at a time.
     std::vector<std::int32_t> ready;
     for (std::int64_t v = graph_.nodes - 1; v >= 0; --v)
       if (incoming[v] == 0) ready.push_back(static_cast<std::int32_t>(v));
@@ -360,13 +360,13 @@ class Clocks {
     return static_cast<std::int64_t>(order_.size()) == graph_.nodes;
   }
 
-  bool close() {  // after sort()
+  bool close() {  // call after sort()
     const bool of_source = closing_ == Relation::wr;
     const ByReader reads = of_source ? by_source(c_) : by_reader(c_);
     const Places places(c_);
     find_leading(reads);
     cover();
-    // Sessions that end with an unknown outcome leave a short chain each.
+    // Sessions that end with an unknown outcome each leave a short chain, so try covers with few chains.
     for (std::int32_t most = kManyChains; most <= kDenseColumns && most < chains_ / 2; most *= 4)
       if (cover_with(most)) break;
     const auto keys = static_cast<std::int32_t>(c_.key_start.size()) - 1;
@@ -402,7 +402,7 @@ class Clocks {
                : -1;
   }
 
-  // The transaction at which a word may end here.
+  // Returns the transaction at which a word may end at this node, or -1.
   std::int32_t end_of(std::int32_t v) const {
     if (m_.looped || v >= static_cast<std::int64_t>(c_.places()) * m_.states)
       return start_of(v);
@@ -426,8 +426,8 @@ class Clocks {
     }
   }
 
-  // Each node hands on the chain whose last member reaches it, to one successor; a start that leads
-  // to a read joins it. That needs no rows.
+  // Covers the transactions by chains without using rows: each node passes the chain whose last member reaches it to
+  // one successor, and a start that leads to a read joins that chain.
   void cover() {
     chain_.assign(idx(c_.places()), -1);
     position_.assign(idx(c_.places()), 0);
@@ -452,8 +452,8 @@ class Clocks {
     chains_ = std::max<std::int32_t>(1, static_cast<std::int32_t>(length.size()));
   }
 
-  // A start that leads to a read joins a chain whose last member reaches it, wherever that stands.
-  // False: so many chains are too few, and the cover is the one before.
+  // Covers the transactions by at most `most` chains: a start that leads to a read joins any chain whose last member
+  // reaches it. Returns false and keeps the previous cover if that needs more chains.
   bool cover_with(std::int32_t most) {
     std::vector<std::int32_t> chain(idx(c_.places()), -1), position(idx(c_.places()), 0), length;
     Rows rows(most);
@@ -484,7 +484,7 @@ class Clocks {
     return true;
   }
 
-  // What reaches a node reaches its successors; its row is then done with.
+  // Passes what reaches a node to its successors, and then drops its row.
   void hand_on(std::int32_t v, Rows& rows, std::vector<std::int64_t>& row) const {
     for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
       const std::int32_t w = graph_.edge_to[e];
@@ -492,11 +492,11 @@ class Clocks {
       if (row[w] < 0) row[w] = rows.fresh();
       rows.raise(row[w], row[v]);
     }
-    // SOUND BECAUSE in this order all that lead to v have been here, and v has told its own.
+    // SOUND BECAUSE in this order all nodes that lead to v have been visited, and v has passed on its own row.
     rows.drop(row[v]);
   }
 
-  // Of each key the writers on each chain, along it, with the latest in version order so far.
+  // Lists for each key its writers on each chain, in chain order, with the latest place in the version order so far.
   void list_members() {
     member_start_.assign(1, 0);
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
@@ -557,14 +557,15 @@ class Clocks {
   const bool by_next_;
   Budget& budget_;
   const ProductGraph graph_;
-  std::vector<std::uint8_t> leads_, reads_;             // per node: to one that reads; itself
-  std::vector<std::int32_t> order_, chain_, position_;  // chain_: per transaction, or -1
+  // leads_: the node leads to one that reads; reads_: the node itself reads
+  std::vector<std::uint8_t> leads_, reads_;
+  std::vector<std::int32_t> order_, chain_, position_;  // chain_: of each transaction, or -1
   std::int32_t chains_ = 1;
-  bool by_key_ = false;  // the columns are keys, and tell the latest writer; else chains
+  bool by_key_ = false;  // the columns are keys and hold the latest writer; otherwise they are chains
   struct Member {
     std::int32_t chain, position, latest;
   };
-  std::vector<Member> members_;  // by key
+  std::vector<Member> members_;  // grouped by key
   std::vector<std::int64_t> member_start_;
 };
 
@@ -663,7 +664,7 @@ std::optional<SingleRw> single_rw(const Positions& p) {
 
 namespace {
 
-// The words of return paths with the step that closes them behind, and without.
+// Returns the words of return paths with the closing step at the end; without_last() removes that step again.
 Positions with_last(Positions way, Relation closing) {
   const int last = static_cast<int>(way.label.size());
   for (std::size_t i = 1; i < way.label.size(); ++i)
@@ -696,7 +697,7 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
                   [&](int p) { return single_pair(before.label[p]) && before.follow[p].empty(); });
   if (single) {
     const auto reads = [&](Relation r) { return before.reads(static_cast<int>(r)); };
-    // init leads from T0 alone, which no rw leads to.
+    // init leads from T0 only, and no rw leads to T0.
     const auto versions = reads(Relation::ww) ? by_versions(history, choice, budget) : false;
     const bool own_clocks = !history.slack.empty() || !history.txn_own_end.empty();
     if (versions && !(own_clocks && reads(Relation::rt)))
@@ -704,8 +705,8 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
              (reads(Relation::so) && by_sessions(history, choice, budget)) ||
              (reads(Relation::rt) && by_real_time(history, choice, budget));
   }
-  // Without session order there are many chains. With it few, and more return paths: if it has none
-  // of those, all is well.
+  // Without session order there are many chains. With session order there are few chains but more return paths; if none
+  // of these closes, no return path closes.
   const auto with_sessions = [&](Machine more, const std::vector<std::pair<int, int>>& steps,
                                  bool by_next) {
     more.steps[idx(Relation::so)] = steps;
@@ -723,8 +724,8 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
   }
   const bool tests = before.tests() || before.names();
   if ((!repeatable || tests) && !by_statement) {
-    // Its steps in any order, with those of sessions, make more return paths, and fewer chains: if
-    // none of those closes, all is well.
+    // Steps in any order, together with those of sessions, make more return paths and fewer chains. If none of these
+    // closes, no return path closes.
     Machine any;
     any.looped = true;
     for (const std::vector<int>& next : before.follow)
@@ -738,7 +739,7 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     const auto leads_to_start = [](const auto& steps) {
       return std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.second == 0; });
     };
-    // Where walks lead from start to start, starts form chains.
+    // Where walks lead from start to start, the starts form chains.
     if (std::any_of(once.steps.begin(), once.steps.end(), leads_to_start)) {
       const auto& ww = once.of(Relation::ww);
       const bool by_next = std::find(ww.begin(), ww.end(), std::pair(0, 0)) != ww.end();

@@ -1,5 +1,5 @@
-// irreflexive e, where words of e end in an rw that nothing can follow: for an rw pair s -> b, no
-// walk from b to s spells a word of U, the words that may precede that rw.
+// Decides `irreflexive e` where words of e end in an rw that no step can follow: for an rw pair s -> b, no walk from b
+// to s may spell a word of U, where U is the set of words that may precede that rw.
 #pragma once
 #include <optional>
 #include <utility>
@@ -11,24 +11,25 @@
 namespace isolang::certify {
 
 struct SingleRw {
-  Positions without;  // the words of e that do not end so
-  // U, for each of rw, irw and prw that such words end in.
+  Positions without;  // the words of e that do not end in such an rw
+  // U, for each of rw, irw and prw in which such words end.
   std::vector<std::pair<Relation, Positions>> before;
 };
-// Empty if there is no such rw.
+// Returns nothing if e has no such rw.
 std::optional<SingleRw> single_rw(const Positions& positions);
 
-// Does some rw pair of the choice close a return path? Throws NotCertified when that is too large
-// to decide, or when the return paths run in cycles, which another check should have forbidden.
-// `by_statement`: reads are at the places of their statements.
+// Returns whether some rw pair of the choice closes a return path. With `by_statement`, reads are at the places of
+// their statements. Throws NotCertified if that is too large to decide, or if the return paths contain cycles, which
+// another check should have forbidden.
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
                         const Positions& before, bool by_statement, Budget& budget);
-// For irreflexive e, where words of e end in their only wr: what may precede it. Empty if not.
+// Returns the words that may precede the wr, for `irreflexive e` where words of e end in their only wr. Returns nothing
+// if e is not of this form.
 std::optional<Positions> before_source(const Positions& positions);
-// Does a walk of these words lead from a reader to what it read from?
+// Returns whether a walk of these words leads from a reader to the source of its read.
 bool leads_back_to_source(const History& history, const Choice& choice, const Positions& before,
                           Budget& budget);
-// The same where the only return path is a wr pair whose read precedes the one of the rw pair.
+// Returns whether an rw pair closes a return path that is one wr pair whose read precedes the read of the rw pair.
 bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget);
 
 }  // namespace isolang::certify

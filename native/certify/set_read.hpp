@@ -1,4 +1,4 @@
-// What a set-read says of the version that its transaction saw: the checker's own reading of it.
+// What a set-read says about the version that its transaction saw, computed by the checker's own code.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,11 +11,11 @@ class SetRead {
  public:
   SetRead(const History& history, std::int64_t op)
       : h_(history), op_(op), statement_(history.in_statement(op)) {}
-  // Whether the version may hold the value.
+  // Returns whether the version may hold the value.
   bool allows(std::int32_t value) const;
-  // Whether the version may be T0's: what the history declares that it wrote, or nil. An item read
-  // may see a declared value as nil, and so may a read of one of several. What no predicate read
-  // returns is a row that was never there.
+  // Returns whether the version may be the initial one: what the history declares that T0 wrote, or nil. An item read
+  // may see a declared value as nil, and so may a read of one of several values. For a predicate read, an initial nil
+  // is a row that was never there, which no predicate read returns.
   bool allows_initial() const;
 
  private:
@@ -23,7 +23,7 @@ class SetRead {
 
   const History& h_;
   std::int64_t op_;
-  bool statement_;  // of a predicate read
+  bool statement_;  // whether the set-read is part of a predicate read
 };
 
 }  // namespace isolang::certify

@@ -47,9 +47,9 @@ Snapshots read_snapshots(const History& h, const Choice& choice, std::span<const
 
 namespace {
 
-// SOUND BECAUSE a closed walk of the check, read from behind one of its rw pairs, is made of pairs that
-// are none, each followed by one rw at most: no two of these follow on each other, also not the last
-// and the first. A walk of one rw pair alone would lead from a transaction to itself.
+// SOUND BECAUSE a closed walk of the check, read from behind one of its rw pairs, consists of pairs that are not rw,
+// each followed by at most one rw. So no two rw pairs follow each other, not even the last and the first. A walk of one
+// rw pair alone would lead from a transaction to itself.
 bool keeps_apart(const Positions& p) {
   bool begins = false, ends = false;
   for (const int i : p.follow[0]) begins |= overwrites(p.label[idx(i)]);
@@ -62,8 +62,8 @@ bool keeps_apart(const Positions& p) {
   return !begins || !ends;
 }
 
-// The same words without what only says which pairs count: names, tests, ends that access one key, and
-// statements. Every walk of the check is one of these.
+// Returns the same words without the parts that only restrict which pairs count: names, tests, ends that access one
+// key, and statements. Every walk of the check is also a walk of these words.
 Positions of_whole_transactions(const ReadCheck& check) {
   const auto beyond = [&](const char* why) {
     throw NotCertified{"not certified: check " + check.name + " " + why + ", and set-reads are implicit"};
@@ -91,7 +91,7 @@ Positions of_whole_transactions(const ReadCheck& check) {
   }
   for (std::size_t i = 0; i < given.label.size(); ++i) {
     if (i > 0 && stays(given.label[i])) continue;
-    // What follows, through what stays where it is.
+    // Collect the letters that follow, through letters that stay at the same transaction.
     std::vector<char> met(given.label.size(), 0);
     std::vector<std::size_t> work{i};
     std::set<int> follow;
@@ -146,9 +146,9 @@ bool misses_what_was_read(const History& h, const Choice& choice, const Snapshot
     const std::int32_t t = h.statement_txn[first];
     while (last < s.seen.size() && h.statement_txn[last] == t) ++last;
     while (read != reads.end() && choice.reads[*read].reader < t) ++read;
-    // Of the reads so far: how many COMMITs the next ones must see, and how many they saw.
+    // From the reads so far: how many COMMITs later reads must see, and the most that a read saw.
     std::int64_t needed = 0, seen = 0, own_needed = 0;
-    const auto misses = [&](std::int64_t end, std::int64_t& to) {  // the reads before `end`
+    const auto misses = [&](std::int64_t end, std::int64_t& to) {  // reads the operations before `end`
       for (; read != reads.end() && choice.reads[*read].reader == t && choice.op[*read] < end; ++read) {
         const ExternalRead& r = choice.reads[*read];
         const std::int64_t start = choice.key_start[r.key], size = choice.key_start[idx(r.key) + 1] - start;

@@ -22,7 +22,7 @@ class Stated {
   bool committed(std::int32_t t) const {
     return h_.txn_status[t] == static_cast<std::uint8_t>(Status::committed);
   }
-  // It states a version, and its transaction has taken effect.
+  // Returns whether the operation states a version and its transaction committed.
   bool counts(std::int64_t op) const {
     return op >= 0 && op < h_.operations() && h_.op_ok[op] != 0 && h_.version(op) != kNoVersion &&
            committed(txn(op));
@@ -38,7 +38,7 @@ class Stated {
   bool same_value(std::int64_t a, std::int64_t b) const {
     return h_.as_read(h_.op_value[a]) == h_.as_read(h_.op_value[b]);
   }
-  // The write of the version is none that the history holds: it is T0's.
+  // Returns whether the read saw the initial version, because no write in the history states the version that it names.
   bool of_initial(std::int64_t op) const { return reads(op) && h_.op_source[op] == kSourceInitial; }
 
  private:
@@ -57,7 +57,7 @@ bool contradict(const History& h, std::int64_t op, std::int64_t other) {
   if (!s.counts(op)) return false;
   if (other < 0) return s.reads(op) && h.op_source[op] == kSourceMissing;
   if (other >= h.operations() || other == op || h.op_key[op] != h.op_key[other]) return false;
-  // A version has one value, whatever became of its writer.
+  // A version has one value, whatever the outcome of its writer.
   if (s.reads(op) && h.op_source[op] == other && h.version(other) == h.version(op))
     return !s.same_value(op, other);
   if (!s.counts(other)) return false;
@@ -96,7 +96,7 @@ bool stated_before(const History& h, std::int32_t key, std::int32_t a, std::int3
 void check_versions(const History& h, Budget& budget) {
   if (!h.has_versions()) return;
   const Stated s(h);
-  // Neighbours of one version first; then what concerns a key as a whole.
+  // Compare neighbours of one version first, then what concerns a key as a whole.
   std::vector<std::tuple<std::int32_t, std::int32_t, std::int64_t>> by_version;
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     if (!s.committed(t)) continue;
@@ -112,7 +112,7 @@ void check_versions(const History& h, Budget& budget) {
   }
   std::ranges::sort(by_version);
   std::vector<std::int64_t> initial(idx(h.n_keys()), -1), least(idx(h.n_keys()), -1);
-  std::int64_t write = -1, read = -1;  // the first of this version
+  std::int64_t write = -1, read = -1;  // the first write and the first read of this version
   for (std::size_t i = 0; i < by_version.size(); ++i) {
     budget.poll();
     const auto [key, version, op] = by_version[i];
@@ -133,7 +133,7 @@ void check_versions(const History& h, Budget& budget) {
     if (initial[key] >= 0 && least[key] >= 0 && contradict(h, initial[key], least[key]))
       reject(initial[key], least[key]);
   if (!h.versions_ordered) return;
-  // Of each key, the writes of one transaction in their order.
+  // Compare, for each key, the writes of one transaction in their order.
   std::ranges::sort(by_version, {}, [](const auto& one) {
     return std::pair(std::get<0>(one), std::get<2>(one));
   });

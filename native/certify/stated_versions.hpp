@@ -1,4 +1,4 @@
-// What a history states of versions, and where it contradicts itself (docs/versions.md).
+// What a history states about versions, and where these statements contradict each other (docs/versions.md).
 #pragma once
 #include <cstdint>
 
@@ -7,14 +7,14 @@
 
 namespace isolang::certify {
 
-// Whether operations of committed transactions contradict each other, or the first by itself
-// (`other` is -1), by the versions that they state.
+// Returns whether two operations of committed transactions contradict each other by the versions that they state. If
+// `other` is -1, returns whether the first operation alone is a contradiction.
 bool contradict(const History& history, std::int64_t op, std::int64_t other);
 
-// Whether a read and its transaction's last write before it state two versions.
+// Returns whether a read and the last write of its own transaction before it state different versions.
 bool states_another(const History& history, std::int64_t read, std::int64_t write);
 
-// Whether the versions say that a's last write of the key precedes b's. Both are committed.
+// Returns whether the stated versions order a's last write of the key before b's. Both transactions are committed.
 bool stated_before(const History& history, std::int32_t key, std::int32_t a, std::int32_t b);
 
 // Throws Rejected if any two operations contradict each other.

@@ -21,7 +21,7 @@ namespace {
 
 // --- forms ---
 
-// A form as a tree: a vector or a map has parts, everything else is its text.
+// A form as a tree: a vector or a map has parts; every other form has only its text.
 struct Form {
   std::string text;
   char open = '\0';  // '[' or '{'
@@ -56,7 +56,7 @@ class FormReader {
     form.text = text_.substr(first, at_ - first);
     return form;
   }
-  // Also what has a tag, and sets: their texts are compared, no more.
+  // Reads any other form, including one with a tag and a set. The texts of such forms are only compared.
   void scalar() {
     int depth = 0;
     bool tag = at_ + 1 < text_.size() && text_[at_] == '#' && text_[at_ + 1] != '{' && text_[at_ + 1] != '"';
@@ -89,11 +89,11 @@ std::string name(const Form& form) {
 
 // --- values ---
 
-// A number is a float, or an integer of 64 bits; what has digits and is neither is odd.
+// A number is a float, or an integer of 64 bits. Any other text that begins like a number is `odd`.
 struct Value {
   bool null = false, number = false, floating = false, odd = false;
-  __int128 integer = 0;  // of no float
-  double real = 0;       // of an integer the nearest float
+  __int128 integer = 0;  // not used for a float
+  double real = 0;       // for an integer, the nearest float
   std::string text;
 };
 
@@ -119,7 +119,7 @@ Value value_of(const std::string& text) {
   return v;
 }
 
-// The integer of 64 bits that a number is; false if it is none.
+// Sets `integer` to the 64-bit integer that the number equals. Returns false if it equals none.
 bool integral(const Value& v, __int128& integer) {
   if (!v.number) return false;
   integer = v.integer;
@@ -129,11 +129,11 @@ bool integral(const Value& v, __int128& integer) {
   return static_cast<double>(integer) == v.real;
 }
 
-// -1, 0, 1 for less, equal, greater, once both are floats.
+// Returns -1, 0 or 1 for less, equal or greater, with both numbers rounded to floats.
 int compare(const Value& a, const Value& b) { return a.real < b.real ? -1 : a.real > b.real ? 1 : 0; }
 
-// The same, exactly. False if the float nearest to an integer equals a float that the integer does
-// not: databases differ whether they are equal.
+// Compares exactly. Returns false if the float nearest to an integer equals a float that the integer itself does not
+// equal, because databases differ on whether these are equal.
 bool compare(const Value& a, const Value& b, int& c) {
   c = compare(a, b);
   if (a.floating && b.floating) return true;
@@ -142,13 +142,13 @@ bool compare(const Value& a, const Value& b, int& c) {
   return a.floating == b.floating || c != 0 || (integral(a, one) && integral(b, other) && one == other);
 }
 
-using Columns = std::vector<std::pair<std::string, Value>>;  // few
+using Columns = std::vector<std::pair<std::string, Value>>;  // a row has few columns
 
 // --- predicates ---
 
 enum Truth : int { kFalse, kUnknown, kTrue };
-// Two truths between which the one of a predicate lies. Where a part cannot be evaluated, these are
-// false and true, and the rest of the predicate may leave one of them.
+// Bounds for the truth of a predicate on a row. If a part cannot be evaluated, its bounds are false and true; the other
+// parts may still decide the predicate.
 struct Between {
   int low, high;
 };
@@ -247,7 +247,7 @@ Test test_of(const Form& form) {
   refuse("the predicate " + form.text + " is none");
 }
 
-// The least interval of one column outside which no row matches; without a column: none is known.
+// An interval of one column outside which no row matches. Without a column, no interval is known.
 struct Interval {
   std::string column;
   bool has_low = false, has_high = false;
@@ -307,7 +307,8 @@ class StatementChecker {
       }
   }
 
-  // The rows at each moment, one table and one column of numbers at a time.
+  // Replays the rows through all commits, for one table and one column of numbers at a time, and checks each predicate
+  // read at its snapshot.
   void replay(const Snapshots& snapshots) {
     std::map<std::pair<Table*, std::string>, std::vector<std::size_t>> asked;
     for (std::size_t s = 0; s < snapshots.seen.size(); ++s)
@@ -338,8 +339,8 @@ class StatementChecker {
   struct Table {
     std::unordered_map<std::int32_t, Value> keys;
     std::vector<Version> versions;
-    std::map<std::string, std::vector<InColumn>> by_column;  // ascending
-    std::map<std::string, std::vector<const Version*>> beside;  // no numbers there
+    std::map<std::string, std::vector<InColumn>> by_column;  // ascending by the column
+    std::map<std::string, std::vector<const Version*>> beside;  // versions without a number in the column
   };
   struct Predicate {
     Table* table;
@@ -425,7 +426,7 @@ class StatementChecker {
     return t.low == kTrue;
   }
 
-  // Calls visit(held) for each row that ever was in the table and matches.
+  // Calls visit(held) for each row that the table ever held and that matches.
   template <typename Visit>
   void each_match(const Predicate& p, const Visit& visit) {
     Table& of = *p.table;
@@ -458,14 +459,14 @@ class StatementChecker {
     for (const Version* other : beside) judge(*other);
   }
 
-  // Rows in the order of one column, each with its key; those without a number there come first.
+  // Rows ordered by one column, each with its key. Rows without a number in the column come first.
   using Standing = std::map<std::pair<double, std::int32_t>, std::int32_t>;
 
   void replay(const Table& table, const std::string& of, const std::vector<std::size_t>& statements,
               const Snapshots& snapshots) {
     constexpr double kNoNumber = -std::numeric_limits<double>::infinity();
     Standing rows;
-    std::unordered_map<std::int32_t, double> at;  // where the row of a key stands
+    std::unordered_map<std::int32_t, double> at;  // the place of each key's row in the order
     const auto write = [&](std::int32_t key, std::int32_t value, bool gone) {
       const auto known = table.keys.find(key);
       if (known == table.keys.end()) return;
@@ -509,7 +510,8 @@ class StatementChecker {
     }
   }
 
-  // By an operation of the predicate read, or by what its transaction wrote before.
+  // Returns whether an operation of the predicate read, or an earlier write of its transaction, says what the predicate
+  // read saw of the key.
   bool is_told(std::size_t s, std::int32_t key) const {
     for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_end[s]; ++op)
       if (h_.op_key[op] == key && (op >= h_.statement_start[s] || (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)))
@@ -525,7 +527,7 @@ class StatementChecker {
     };
     Predicate& p = predicate(h_.statement_predicate[s]);
     std::vector<std::int32_t> returned;
-    std::vector<Held> missed;  // what the set-reads say was not there
+    std::vector<Held> missed;  // the versions that the set-reads say were not there
     std::ptrdiff_t set_reads = 0;
     for (std::int64_t op = start; op < end; ++op) {
       const std::int32_t key = h_.op_key[op];
@@ -560,7 +562,7 @@ class StatementChecker {
       if (mine == own.end() || mine->second == held.value) expected.push_back(held);
     };
     if (h_.statement_known[s] == kImplicit) {
-      // Of the keys that it tells of, or its transaction wrote.
+      // The keys of its set-reads, and the keys that its transaction wrote before.
       std::vector<std::int32_t> told;
       for (const Held& held : missed) told.push_back(held.key);
       for (const auto& [key, value] : own) told.push_back(key);
@@ -583,7 +585,7 @@ class StatementChecker {
   const History& h_;
   Budget& budget_;
   std::vector<Held> held_;     // ascending
-  std::vector<Columns> rows_;  // per value; empty: not asked for yet
+  std::vector<Columns> rows_;  // for each value; empty until first needed
   std::map<std::string, Table> tables_;
   std::unordered_map<std::int32_t, Predicate> predicates_;
 };

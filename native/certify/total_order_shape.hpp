@@ -15,9 +15,9 @@
 
 namespace isolang::certify {
 
-// What a check makes of the relations: `two` if reading and writing are events of their own,
-// `locks` if between them nobody writes a key that the transaction writes; so and rt, if they lead
-// to the reading of a transaction.
+// The shape that a check gives the relations. `two`: reading and writing are separate events. `locks`: between the two
+// events, no other transaction writes a key that the transaction writes. `so` and `rt`: the relation leads to the
+// reading of a transaction.
 struct TotalOrderShape {
   bool fits = false, two = false, locks = false, so = false, rt = false;
 };

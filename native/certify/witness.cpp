@@ -35,7 +35,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
     if (!one_by_one) one_by_one = by_statement(history, choice, writes, false);
     return *one_by_one;
   };
-  // return paths last: they may need other checks to have no cycles.
+  // Decide return paths last, because they may need other checks to have no cycles.
   for (const bool return_paths : {false, true})
     for (const ReadCheck& check : checks) {
       const History& whole = check.of_one_key() ? parts.history : history;

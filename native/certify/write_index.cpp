@@ -41,7 +41,7 @@ WriteIndex::WriteIndex(const History& history, Budget& budget)
     if (status(t) == Status::initial) {
       any_initial = true;
       last_.erase(begin,
-                  last_.end());  // T0 is not a writer in the orders; what it wrote last is found below
+                  last_.end());  // T0 is not a writer in the orders; its last writes are found below
     }
   }
   last_start_[n_] = static_cast<std::int64_t>(last_.size());
@@ -51,7 +51,7 @@ WriteIndex::WriteIndex(const History& history, Budget& budget)
   if (std::find(appended_.begin(), appended_.end(), 1) != appended_.end()) index_appends();
 }
 
-// Declared initial transactions are one writer: of each key only their last write together.
+// Indexes declared initial transactions as one writer: for each key, only the last write of all of them.
 void WriteIndex::index_initial() {
   std::vector<std::int64_t> last(idx(h_.n_keys()), -1);
   for (std::int32_t t = 0; t < n_; ++t)

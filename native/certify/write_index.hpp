@@ -1,8 +1,8 @@
-// What the transactions of a history wrote, indexed for reading a witness: last writes, T0's,
-// appends by their value.
+// What the transactions of a history wrote, indexed for reading a witness: the last writes, the writes of T0, and the
+// appends by value.
 //
-// Each read of a witness names its source, so of a transaction only its last write of a key is
-// asked; of a list read, who appended an element.
+// Each read of a witness names its source. So the index needs only the last write of a transaction to a key and, for
+// list reads, who appended an element.
 #pragma once
 #include <algorithm>
 #include <compare>
@@ -18,17 +18,17 @@
 
 namespace isolang::certify {
 
-// A transaction's last write of a key, with all that queries of it need, in one place.
+// A transaction's last write of a key, with everything that queries about it need, in one place.
 struct LastWrite {
   std::int32_t key;
-  std::int32_t position;  // in the key's order, once that is read
+  std::int32_t position;  // in the version order of the key, once the order has been read
   std::int32_t value;
-  std::int32_t at;  // which operation of its transaction
+  std::int32_t at;  // the index of the operation in its transaction
 };
 
 class WriteIndex {
  public:
-  using InitialWrite = std::tuple<std::int32_t, std::int32_t, std::int64_t>;  // key, value, op
+  using InitialWrite = std::tuple<std::int32_t, std::int32_t, std::int64_t>;  // key, value, operation
 
   // Throws NotCertified.
   WriteIndex(const History& history, Budget& budget);
@@ -42,17 +42,17 @@ class WriteIndex {
     return kind(op) == OpKind::write || kind(op) == OpKind::append;
   }
 
-  // Whether some transaction that may be included writes the key, or appends to it.
+  // Return whether some transaction that may be included writes the key, or appends to it.
   bool written(std::int32_t key) const { return written_[key] != 0; }
   bool appended(std::int32_t key) const { return appended_[key] != 0; }
   bool any_appended() const { return !append_start_.empty(); }
 
-  // The last writes of `t`, by key, as places for last().
+  // The last writes of `t`, sorted by key, are last(begin_of(t)) … last(end_of(t) - 1).
   std::int64_t begin_of(std::int32_t t) const { return last_start_[t]; }
   std::int64_t end_of(std::int32_t t) const { return last_start_[t + 1]; }
   const LastWrite& last(std::int64_t place) const { return last_[place]; }
   LastWrite& last(std::int64_t place) { return last_[place]; }
-  std::int32_t find_last(std::int32_t t, std::int32_t key) const {  // its place, or -1
+  std::int32_t find_last(std::int32_t t, std::int32_t key) const {  // the place for last(), or -1
     const auto begin = last_.begin() + begin_of(t), end = last_.begin() + end_of(t);
     const auto found = std::lower_bound(
         begin, end, key, [](const LastWrite& w, std::int32_t k) { return w.key < k; });
@@ -62,21 +62,21 @@ class WriteIndex {
 
   void prefetch_last(std::int32_t t) const { prefetch(last_.data() + begin_of(t)); }
 
-  // The last write of the key by a declared initial transaction, or nullptr.
+  // Returns the last write of the key by a declared initial transaction, or nullptr.
   const InitialWrite* initial_write(std::int32_t key) const {
     const auto found =
         std::lower_bound(initial_.begin(), initial_.end(), InitialWrite(key, -1, -1));
     return found != initial_.end() && std::get<0>(*found) == key ? &*found : nullptr;
   }
 
-  // Whether nil does not name the key's initial version: it holds something instead, or its row was
-  // there and some transaction deleted it.
+  // Returns whether nil does not name the initial version of the key. This is the case if the version holds something
+  // else, or if the row was there and some transaction deleted it.
   bool vanishes(std::int32_t key) {
     if (!h_.nil_is_initial(key)) return true;
     return h_.deleted != kNoAtom && h_.initial_value[key] != kNil &&
            any_written(key, n_, [&](std::int32_t v) { return v == h_.deleted; });
   }
-  // Whether the last write of the key by some transaction other than `t` wrote such a value.
+  // Returns whether such(value) is true of the last write of the key by some transaction other than `t`.
   template <typename Such>
   bool any_written(std::int32_t key, std::int32_t t, const Such& such) {
     if (by_key_.empty()) index_by_key();
@@ -86,11 +86,12 @@ class WriteIndex {
     return false;
   }
 
-  // The one transaction that may be included and appended the value; -1 if there is none. Throws
-  // NotCertified.
+  // Returns the only transaction that may be included and appended the value, or -1 if there is none. Throws
+  // NotCertified if there are several.
   std::int32_t element_writer(std::int32_t key, std::int32_t value) const;
-  // The operations with which `writer` appended to `key`, in order; the last answer is kept: blocks
-  // are asked in turn.
+  // Returns the operations with which `writer` appended to `key`, in program order. Only the last result is cached,
+  // because a list read asks about the elements of one writer in a row. The reference is valid until the next call for
+  // another key or writer.
   const std::vector<std::int64_t>& appends_of(std::int32_t key, std::int32_t writer);
 
  private:
@@ -107,12 +108,13 @@ class WriteIndex {
   const std::int32_t n_;
   std::vector<std::int64_t> last_start_;
   std::vector<LastWrite> last_;
-  std::vector<InitialWrite> initial_;       // T0's own writes
-  std::vector<char> written_, appended_;    // per key, by those who may be included
-  std::vector<std::int64_t> append_start_;  // per key, into append_, sorted by value
+  std::vector<InitialWrite> initial_;       // the writes of T0 itself
+  std::vector<char> written_, appended_;    // for each key, by transactions that may be included
+  // for each key, the start of its appends in append_, which are sorted by value
+  std::vector<std::int64_t> append_start_;
   std::vector<Append> append_;
   std::vector<std::tuple<std::int32_t, std::int32_t, std::int32_t>>
-      by_key_;  // (key, value, txn), if needed
+      by_key_;  // (key, value, txn); filled when first needed
   std::int32_t cached_key_ = -1, cached_writer_ = -1;
   std::vector<std::int64_t> cached_;
 };
