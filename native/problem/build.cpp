@@ -1,4 +1,4 @@
-// The neutral problem, put together from the stages of the pre-pass.
+// Puts the neutral problem together from the stages of the pre-pass.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -25,34 +25,34 @@ void put_transactions(const History& h, Problem& p) {
   p.begin = h.txn_begin;
   p.begin.push_back(kTimeUnknownBegin);
   p.end = h.txn_end;
-  p.end.push_back(kTimeUnknownBegin);  // T0 ends before anything starts
+  p.end.push_back(kTimeUnknownBegin);  // T0 ends before any transaction begins
   p.unfinished.assign(idx(p.n) + 1, 0);
   for (std::int32_t t = 0; t < p.n; ++t)
     if (h.txn_status[t] == static_cast<std::uint8_t>(Status::indeterminate)) {
       // mutant: indeterminate-finished
       p.unfinished[t] = 1;
       // mutant: indeterminate-ends
-      p.end[t] = kTimeUnknownEnd;  // it may take effect at any later time
+      p.end[t] = kTimeUnknownEnd;  // the transaction may take effect at any later time
     }
 }
 
-// When each operation was sent, at the earliest, and answered, at the latest; empty if none has a time.
+// For each operation, the latest known time before it was sent and the earliest known time by which it was answered.
+// Empty if no operation has a time.
 struct OperationMoments {
   std::vector<std::int64_t> sent, answered;
 };
 
-// Of the transaction `t` and its operations; its predicate reads are those from `statement` on. SOUND
-// BECAUSE operations are done one after the other, in their order, between begin and end, and COMMIT
-// last: what has no time of its own was sent no earlier than anything before it, and answered no later
-// than anything behind it. An indeterminate one precedes nothing: it may be out, and is last in
-// every order then.
+// Sets the times of the transaction `t` and of its operations. Its predicate reads are those from `statement` on. SOUND
+// BECAUSE operations are done one after the other, in their order, between begin and end, and COMMIT is last. So an
+// operation without a time of its own was sent no earlier than anything before it, and answered no later than anything
+// behind it. An indeterminate transaction precedes nothing: it may be out, and then it is last in every order.
 void put_moments_of(const History& h, std::int32_t t, std::size_t& statement, OperationMoments& of, Problem& p) {
   const bool finished = p.unfinished[t] == 0;
   const auto earlier = [&](std::int64_t& answered, std::int64_t time) {
     // mutant: indeterminate-answers
     if (finished) answered = std::min(answered, time);
   };
-  // A predicate read without rows has no operations, and comes before the operations behind it.
+  // A predicate read without rows has no operations; it comes before the operations behind it.
   const auto begins_by = [&](std::size_t s, std::int64_t op) {
     return s < h.statement_txn.size() && h.statement_txn[s] == t && h.statement_start[s] <= op;
   };
@@ -129,7 +129,7 @@ OperationMoments put_moments(const History& h, Problem& p) {
   return of;
 }
 
-// Nothing that a transaction of unknown outcome did precedes anything.
+// Nothing that an indeterminate transaction did precedes anything.
 void put_times_of_reads(const OperationMoments& of, Problem& p) {
   if (p.commit_begin.empty()) return;
   for (std::int32_t r = 0; r < p.reads(); ++r) {
@@ -140,8 +140,8 @@ void put_times_of_reads(const OperationMoments& of, Problem& p) {
   }
 }
 
-// The writers of `c` become the problem's; those that are not included are left out. Returns
-// position in `c` -> writer, or -1; empty if nothing was left out.
+// Makes the writers of `c` the problem's writers, without those of transactions that are not included. Returns for each
+// position in `c` its writer or -1; the result is empty if no writer was left out.
 std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidates& c, Problem& p) {
   std::vector<std::int32_t> writer_of;
   if (s.any_indeterminate) {
@@ -172,7 +172,7 @@ std::int32_t renumbered(const std::vector<std::int32_t>& writer_of, std::int32_t
   return writer_of.empty() ? e : writer_of[e];
 }
 
-// Reads with their candidates; returns those (of register keys) that have none.
+// Adds the reads with their candidates. Returns the reads of register keys that have none.
 std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candidates& c,
                                     const std::vector<std::int32_t>& writer_of, bool each,
                                     Problem& p) {
@@ -211,7 +211,7 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
         p.candidate.push_back(writer);
     }
     if (p.candidate.size() == before) {
-      // What the first one lacks, the others lack, too.
+      // If the first read has no candidate, its repetitions have none either.
       if (!s.is_list(s.read_key[r]) && (range.flags & prepass::kRepeated) == 0)
         unexplained.push_back(static_cast<std::int32_t>(r));
       if (p.inclusion[t] == kIn) continue;
@@ -231,12 +231,12 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
   return unexplained;
 }
 
-// Reads and statements are both in the order of the operations.
+// Finds the statement of each read. Reads and statements are both in the order of the operations.
 void put_statements(const History& h, Problem& p) {
   const std::size_t statements = h.statement_start.size();
   if (statements == 0) return;
   bool any = false;
-  std::size_t next = 0;  // the first that has not ended yet
+  std::size_t next = 0;  // the first statement that has not ended yet
   for (const std::int64_t op : p.read_op) {
     while (next < statements && h.statement_end[next] <= op) ++next;
     const bool inside = next < statements && h.statement_start[next] <= op;
@@ -278,7 +278,7 @@ void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
       if (last >= 0) order(last, writer, shown.op);
       last = writer;
     }
-    // What no read shows was appended after all that the longest one shows.
+    // Writers that no read shows appended after all elements that the longest list shows.
     for (std::int32_t e = c.key_start[shown.key]; e < c.key_start[idx(shown.key) + 1]; ++e)
       if (c.entry[e] >= 0 && is_shown[c.entry[e]] == 0 && renumbered(writer_of, e) >= 0)
         // mutant: unshown-unplaced
@@ -287,7 +287,8 @@ void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
 }
 
 void put_anomalies(std::vector<Anomaly> found, Problem& p) {
-  // That the history contradicts itself says more than what follows from it.
+  // An anomaly that says that the history contradicts itself is more informative than its consequences, so it comes
+  // first.
   const auto rank = [](AnomalyKind kind) {
     return kind == AnomalyKind::contradicting_versions ? -1 : static_cast<int>(kind);
   };

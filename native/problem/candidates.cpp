@@ -1,7 +1,7 @@
-// Writers grouped by key and value, so that the candidates of a read are a range.
+// Groups the writers by key and value, so the candidates of a read are a range.
 //
-// One key at a time: its writers and its reads are brought together by a counting sort, and a small
-// hash table over its values stays in the cache. Linear in the number of operations.
+// It handles one key at a time: a counting sort brings the writers and the reads of the key together, and a small hash
+// table of its values stays in the cache. The time is linear in the number of operations.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -12,8 +12,7 @@
 namespace isolang::prepass {
 namespace {
 
-// The values of one key, numbered by first appearance. Clearing is free: a slot counts only in its
-// own epoch.
+// The values of one key, numbered by first appearance. Clearing is free, because a slot counts only in its own epoch.
 class ValueGroups {
  public:
   void reset(std::size_t expected) {
@@ -42,7 +41,7 @@ class ValueGroups {
     std::int32_t value = 0, group = 0;
   };
   std::size_t hash(std::int32_t value) const {
-    // Fibonacci hashing; the high half mixes best.
+    // Fibonacci hashing: the high half is mixed best.
     return idx((static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)) *
                 0x9e3779b97f4a7c15ULL) >>
                32) &
@@ -65,8 +64,8 @@ class ValueGroups {
   std::uint32_t epoch_ = 0;
 };
 
-// Stable counting sort of `count` items by their key; start gets one entry more than there are
-// keys. `item(i)` is copied with its payload, so that everything after this walks memory in order.
+// Sorts `count` items by their key (stable counting sort). `start` gets one more entry than there are keys. `item(i)`
+// is copied with its data, so everything after this reads memory in order.
 template <typename Item, typename Make>
 std::vector<Item> sort_by_key(const std::vector<std::int32_t>& keys, std::int32_t n_keys,
                               std::vector<std::int32_t>& start, const Make& item) {
@@ -88,11 +87,12 @@ struct Read {
   std::int32_t value, txn, read;
 };
 
-// The first read of what a transaction read last.
+// For one version: the transaction that read it most recently in the scan, and that transaction's first read of it.
 struct FirstRead {
   std::int32_t txn = -1, read = -1;
 };
-// A version is read once by a transaction: a read of what it has seen is kept with the first one.
+// Marks a read as repeated if its transaction has already read the version. A transaction reads each version once;
+// later reads are kept with the first one.
 void merge(FirstRead& first, std::int32_t txn, std::int32_t read, Candidates& c) {
   // mutant: repeated-reads-kept
   if (first.txn == txn) {
@@ -103,7 +103,7 @@ void merge(FirstRead& first, std::int32_t txn, std::int32_t read, Candidates& c)
   }
 }
 
-// The writers low … high-1 of its key that a set-read may have seen.
+// Returns the writers of the key (among low … high-1) that a set-read may have seen.
 Candidates::Range list_writers(const History& h, std::int64_t op, std::int32_t low,
                                std::int32_t high, Candidates& c) {
   const SetRead read(h, op);
@@ -119,7 +119,7 @@ Candidates::Range list_writers(const History& h, std::int64_t op, std::int32_t l
   return range;
 }
 
-// Reads whose source the format names.
+// Sets the candidates of reads whose source the format names.
 void follow_sources(const History& h, const Scan& s, Candidates& c) {
   std::vector<std::int32_t> entry_of_op(idx(h.operations()), -1);
   for (std::size_t e = 0; e < c.entry.size(); ++e)
@@ -137,7 +137,7 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
       from = entry_of_op[source];
       const std::int32_t t = from < 0 ? txn_of_op(h, source) : -1;
       if (t >= 0 && h.txn_status[t] == static_cast<std::uint8_t>(Status::initial)) {
-        bool last = true;  // T0's effect is the last write of the transaction that stands for it
+        bool last = true;  // the effect of T0 is the last write of the transaction that stands for it
         for (std::int64_t op = source + 1; op < h.op_start[t + 1]; ++op)
           last &= h.op_ok[op] == 0 || h.op_key[op] != key ||
                   h.op_kind[op] != static_cast<std::uint8_t>(OpKind::write);
@@ -153,7 +153,7 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
       c.range[r].low = from;
       c.range[r].high = from + 1;
     } else {
-      continue;  // its own later write: no candidate
+      continue;  // a later write of the reading transaction itself, which is no candidate
     }
     merge(first_read[from], s.read_txn[r], static_cast<std::int32_t>(r), c);
   }
@@ -186,7 +186,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.op[position] = w.op;
   };
 
-  // So that the reads of a key, which lie anywhere in the history, need no second look at it.
+  // Without set-reads, the reads of a key, which may lie anywhere in the history, need not be looked up again.
   const bool set_reads = std::ranges::any_of(
       h.op_kind, [](std::uint8_t kind) { return is_set_read(static_cast<OpKind>(kind)); });
   ValueGroups groups;
@@ -198,7 +198,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.key_start[key] = next;
     put(next++, {-1, h.transactions(), h.initial_value[key], -1});
     groups.reset(last - first);
-    // A row that was loaded is nil only after a delete, if there is one.
+    // A row that was loaded is nil only after a delete.
     // mutant: replaced-nil-initial
     const bool vanishes =
         !h.nil_is_initial(key) ||
@@ -215,12 +215,12 @@ Candidates find_candidates(const History& h, const Scan& s) {
       group_of[i - first] = g;
     }
     std::int32_t position = next;
-    for (std::int32_t& end : group_end) {  // counts become starts …
+    for (std::int32_t& end : group_end) {  // the counts become starts …
       const std::int32_t count = end;
       end = position;
       position += count;
     }
-    for (std::size_t i = first; i < last; ++i)  // … and starts become ends
+    for (std::size_t i = first; i < last; ++i)  // … and the starts become ends
       put(group_end[group_of[i - first]]++, writers[i]);
 
     const std::size_t written = group_end.size();

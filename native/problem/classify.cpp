@@ -1,4 +1,4 @@
-// Why a read has no candidate, and how messages name what the file says.
+// Decides why a read has no candidate, and how messages name what the file says.
 #include <algorithm>
 #include <cctype>
 #include <compare>
@@ -38,7 +38,7 @@ std::string atom_text(const Atoms& atoms, std::int32_t i) {
   return text;
 }
 
-// The successful writes of one transaction at a time, by key and value.
+// The successful writes of one transaction at a time, sorted by key and value.
 class OwnWrites {
  public:
   explicit OwnWrites(const History& h) : h_(h) {}
@@ -51,13 +51,13 @@ class OwnWrites {
         writes_.push_back({h_.op_key[op], h_.as_read(h_.op_value[op]), op});
     std::sort(writes_.begin(), writes_.end());
   }
-  // The last one before the read, or -1.
+  // Returns the last write of the value to the key before the read, or -1.
   std::int64_t before(std::int64_t read, std::int32_t key, std::int32_t value) const {
     const auto it = std::lower_bound(writes_.begin(), writes_.end(), Write{key, value, read});
     return it != writes_.begin() && (it - 1)->key == key && (it - 1)->value == value ? (it - 1)->op
                                                                                      : -1;
   }
-  // The first one after the read, or -1.
+  // Returns the first write of the value to the key after the read, or -1.
   std::int64_t after(std::int64_t read, std::int32_t key, std::int32_t value) const {
     const auto it = std::upper_bound(writes_.begin(), writes_.end(), Write{key, value, read});
     return it != writes_.end() && it->key == key && it->value == value ? it->op : -1;
@@ -74,8 +74,8 @@ class OwnWrites {
   std::vector<Write> writes_;
 };
 
-// A read after an own write that did not return it. An own write that is older explains more than
-// one that is yet to come, so it goes first: `w(x,1) w(x,2) r(x,1) w(x,1)` is not_last_own_write.
+// Classifies a read after an own write whose value it did not return. An earlier own write explains more than a later
+// one, so it has priority: `w(x,1) w(x,2) r(x,1) w(x,1)` is not_last_own_write.
 Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWrites& own) {
   if (is_set_read(h, r.op)) return {AnomalyKind::not_own_write, r.txn, r.op, r.txn, r.last_own};
   const std::int64_t source = h.op_source[r.op];
@@ -83,7 +83,7 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   if (source == r.last_own) return {AnomalyKind::two_values, r.txn, r.op, r.txn, r.last_own};
   std::int64_t older = -1, later = -1;
   if (source == kSourceByValue) {
-    // Its value may be that of the last own write, whose version is another one than it states.
+    // The value may be that of the last own write, while the version of that write is not the one that the read states.
     if (r.value != h.as_read(h.op_value[r.last_own])) {
       older = own.before(r.op, key, r.value);
       later = own.after(r.op, key, r.value);
@@ -97,7 +97,7 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   return {AnomalyKind::not_own_write, r.txn, r.op, r.txn, r.last_own};
 }
 
-// A read that names its source, which is not a write that it could have taken.
+// Classifies a read whose named source is not a write that it could have read from.
 Anomaly classify_source(const History& h, std::int32_t reader, std::int64_t read) {
   const std::int64_t source = h.op_source[read];
   if (source < 0) return {AnomalyKind::thin_air_read, reader, read, -1, -1};
@@ -110,7 +110,8 @@ Anomaly classify_source(const History& h, std::int32_t reader, std::int64_t read
   return {AnomalyKind::intermediate_read, reader, read, t, source};
 }
 
-// A set-read that no version of its key satisfies: of the writes that would, the first by kind.
+// Classifies a set-read that no version of its key satisfies. Among the writes whose values would satisfy it, the kinds
+// have this priority: later, overwritten, failed or aborted.
 Anomaly classify_set_read(const History& h, std::int32_t reader, std::int64_t read) {
   const SetRead set(h, read);
   std::int64_t later = -1, overwritten = -1, dead = -1;
@@ -139,7 +140,7 @@ std::int32_t txn_of_op(const History& h, std::int64_t op) {
 std::string key_text(const History& h, std::int32_t key) {
   const std::int32_t atom = h.key_atom[key];
   if (h.key_atoms.kind(atom) ==
-      AtomKind::string) {  // one that reads as a name is printed without quotes
+      AtomKind::string) {  // a string that looks like a name is printed without quotes
     const auto text = h.key_atoms.text(atom);
     const bool name =
         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
@@ -160,10 +161,9 @@ std::string op_text(const History& h, std::int64_t op) {
       .append(")");
 }
 
-// In this order: the transaction's own later write, then a write that was overwritten inside its
-// transaction, then an aborted one, then nobody's. The first is certain to be meant (no other
-// client can have sent the value back through this transaction); between the next two, the
-// transaction that did commit is the likelier source.
+// The sources are tried in this order: a later write of the transaction itself, a write that was overwritten inside its
+// transaction, an aborted write, no write. The first is certainly meant, because no other client can have sent the
+// value back through this transaction. Of the next two, the transaction that did commit is the likelier source.
 std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
                                     const std::vector<std::int32_t>& reads) {
   std::vector<Anomaly> out;

@@ -1,4 +1,5 @@
-// Who appended a list element: an index over (key, element), and the reader's own part of a list.
+// Who appended each list element: an index over (key, element), and the part of a list that the reading transaction
+// itself appended.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -70,8 +71,8 @@ Elements::Elements(const History& h, const Scan& s) {
   }
 }
 
-// If not all of its appends are there: the longest tail that some of them make, from the first one
-// on. It then saw an own append that a later own one had extended.
+// If not all own appends are at the end: finds the longest tail that some of them make, beginning with the first one.
+// The read then saw an own append that a later own append had already extended.
 OwnTail own_tail(const History& h, const Scan& s, const ListRead& l) {
   OwnTail tail;
   if (l.own_last < 0) return tail;

@@ -1,14 +1,14 @@
-// Which indeterminate transactions can be in, and which must be.
+// Decides which indeterminate transactions can be included, and which must be.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
 namespace {
 
-// The transactions that included (or possible) readers reach through candidates, and through the
-// elements of the lists they read. SOUND BECAUSE an indeterminate transaction is in iff an included
-// one reads from it (docs/language.md); a list read takes all its elements that are not the reader's
-// own, whichever of them ends up as the source in `rf`.
+// The transactions that included (or possible) readers reach through candidates, and through the elements of the lists
+// that they read. SOUND BECAUSE an indeterminate transaction is in iff an included one reads from it
+// (docs/language.md). A list read includes the writers of all its elements that are not the reader's own, whichever of
+// them is the source in `rf`.
 class Reach {
  public:
   Reach(const History& h, const Scan& s, const Candidates& c, const Elements& e)
@@ -23,8 +23,8 @@ class Reach {
     }
   }
 
-  // 1 for committed transactions and all that they reach; `sole`: only through reads that have one
-  // candidate.
+  // Returns 1 for committed transactions and for all that they reach. With `sole`, they reach others only through reads
+  // that have one candidate.
   std::vector<std::uint8_t> from_committed(bool sole) const {
     std::vector<std::uint8_t> reached(idx(h_.transactions()), 0);
     std::vector<std::int32_t> open;
@@ -74,7 +74,7 @@ class Reach {
       if (id < 0) continue;
       const Element& element = e_.all[id];
       const std::int32_t a = txn_of(element.append, l.txn), b = txn_of(element.second, l.txn);
-      // Two possible appenders: order_lists refuses such a list; a third one would change nothing.
+      // If an element has two possible appenders, order_lists refuses the list; a third one would change nothing.
       if (a >= 0 && (!sole || (b < 0 && !element.third))) visit(a);
       if (b >= 0 && (!sole || (a < 0 && !element.third))) visit(b);
     }

@@ -1,13 +1,13 @@
-// List reads: the version order that they show, and what contradicts it.
+// Finds the version order that list reads show, and what contradicts it.
 //
-// A list read is an exact prefix of the key's final list (docs/language.md). So the longest list that an
-// included transaction read stands for all of them: every other one has to be a prefix of it. That
-// list is examined element by element; a prefix of its clean part needs no second look.
+// A list read is an exact prefix of the key's final list (docs/language.md). So the longest list that an included
+// transaction read stands for all of them, and every other list has to be a prefix of it. The longest list is examined
+// element by element; a prefix of its clean part need not be examined again.
 //
-// Where reads contradict each other, the longest list may show fewer writers than another: elements
-// that nobody appended, or one element again. A spec that judges no reads still has the order that
-// they show. It is that of the list with the most writers: either it begins with those of every
-// other list, or no order contains both.
+// If reads contradict each other, the longest list may show fewer writers than another list, because it has elements
+// that nobody appended, or an element twice. A specification that judges no reads still uses the order that the lists
+// show. It is the order of the list with the most writers: either this list begins with the writers of every other
+// list, or no order contains both.
 #include <algorithm>
 #include <cstring>
 
@@ -85,8 +85,7 @@ class ListOrders {
       // mutant: orders-compatible
       if (!compatible) add(AnomalyKind::incompatible_order, *l, longest->txn, longest->op);
       const bool prefix = compatible && k <= c;
-      // A prefix up to a block's end, by a reader that appends nothing here itself, was examined
-      // with the longest.
+      // A prefix up to the end of a block was examined with the longest list, if its reader appends nothing to the key.
       // mutant: prefix-anywhere, clean-for-appenders
       if (!(prefix && l->writer < 0 && (k == 0 || boundary_[k] != 0))) examine(*l, false);
       // mutant: indeterminate-shows-order
@@ -108,7 +107,7 @@ class ListOrders {
   void add(AnomalyKind kind, const ListRead& l, std::int32_t other_txn, std::int64_t other_op) {
     out_.anomalies.push_back({kind, l.txn, l.op, other_txn, other_op});
   }
-  // Each kind at most once per read: its first offending element.
+  // Adds an anomaly for the first element that shows it: each kind occurs at most once per read.
   void add_once(AnomalyKind kind, const ListRead& l, std::int32_t other_txn,
                 std::int64_t other_op) {
     const auto bit = std::uint32_t{1} << static_cast<unsigned>(kind);
@@ -120,8 +119,8 @@ class ListOrders {
     add_once(kind, l, txn_of_append(append), s_.append_op[append]);
   }
 
-  // The transaction other than the reader whose append the element is: an append of it, -1 if there
-  // is none, -2 if there are several. Sets `count` to how often that transaction made it.
+  // Returns the append that made the element, by a transaction other than the reader; -1 if there is none, -2 if
+  // several transactions appended it. Sets `count` to how often the transaction appended the element.
   std::int32_t resolve(const Element& e, std::int32_t reader, std::int32_t& count) const {
     const bool first = e.append >= 0 && txn_of_append(e.append) != reader;
     const bool second = e.second >= 0 && txn_of_append(e.second) != reader;
@@ -137,7 +136,7 @@ class ListOrders {
     shown_.push_back(writer);
   }
 
-  std::int32_t occurrences(std::int32_t element) {  // counts one more
+  std::int32_t occurrences(std::int32_t element) {  // counts one more occurrence
     if (seen_epoch_[element] != epoch_) {
       seen_epoch_[element] = epoch_;
       seen_count_[element] = 0;
@@ -145,9 +144,9 @@ class ListOrders {
     return ++seen_count_[element];
   }
 
-  // Walks the list in blocks: all elements of a transaction are adjacent, in its program order,
-  // none missing. Where it is not known whose an element is, the read is refused, but for what its
-  // own transaction's appends decide: other names for it would be guesses.
+  // Checks that the list consists of blocks: all elements of a transaction are adjacent, in its program order, and none
+  // is missing. If it is not known who appended an element, the read is refused, and only the anomalies that its own
+  // transaction's appends prove are kept, because other names would be guesses.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;
@@ -158,7 +157,7 @@ class ListOrders {
     if (!own.complete && tail == 0) add_once(AnomalyKind::not_own_write, l, l.own_last);
     const std::size_t anomalies_before = out_.anomalies.size();
     const std::int32_t* list = values(l);
-    bool clean = longest;  // up to here, and for any reader that appends nothing to the key
+    bool clean = longest;  // no fault up to here, for every reader that appends nothing to the key
     for (std::int64_t i = 0; i < end;) {
       const std::int32_t id = e_.find(l.key, list[i]);
       std::int32_t count = 0;
@@ -169,7 +168,8 @@ class ListOrders {
       }
       if (append < 0) {
         clean = false;
-        if (is_own(id, l)) show(l.writer);  // wrong to be read, but shown all the same
+        // the element should not have been read, but the list shows its writer all the same
+        if (is_own(id, l)) show(l.writer);
         unexplained(l, id, !own.complete);
         ++i;
         continue;
@@ -177,7 +177,7 @@ class ListOrders {
       if (e_.all[id].second >= 0) clean = false;
       const std::int32_t writer = s_.append_writer[append];
       show(writer);
-      if (writer_epoch_[writer] == epoch_) {  // its block has ended
+      if (writer_epoch_[writer] == epoch_) {  // the block of this writer has already ended
         clean = false;
         // mutant: duplicates-split
         if (occurrences(id) > count)
@@ -196,13 +196,13 @@ class ListOrders {
           out_.anomalies.resize(anomalies_before);
           return refuse_ambiguous(l, matched);
         }
-        if (matched.second >= 0) clean = false;  // only this reader can tell whose it is
+        if (matched.second >= 0) clean = false;  // only this reader knows who appended the element
         occurrences(e_.of_append[next]);
         last = next;
         next = s_.append_next[next];
         ++j;
       }
-      if (last < 0) {  // its first append is missing, or is elsewhere
+      if (last < 0) {  // the writer's first append is missing, or is elsewhere
         clean = false;
         occurrences(id);
         add_once(AnomalyKind::split_append, l, next);
@@ -236,20 +236,20 @@ class ListOrders {
            (e.second >= 0 && txn_of_append(e.second) == l.txn);
   }
 
-  // No other transaction that may be included appended this element.
+  // Classifies an element that no other transaction which may be included appended.
   void unexplained(const ListRead& l, std::int32_t id, bool own_broken) {
     const Element* e = id < 0 ? nullptr : &e_.all[id];
     std::int32_t own = -1;
     if (e != nullptr && e->append >= 0)
       own = txn_of_append(e->append) == l.txn ? e->append : e->second;
     if (own >= 0) {
-      std::int32_t later = own;  // the first own append of the value after the read
+      std::int32_t later = own;  // the transaction's first append of the value after the read
       while (later >= 0 && (s_.append_op[later] < l.op || append_value(later) != e->value))
         later = s_.append_next[later];
       if (later >= 0)
         add_once(AnomalyKind::future_read, l, later);
       else if (!own_broken)
-        add_once(AnomalyKind::duplicate_element, l, own);  // the tail shows it already
+        add_once(AnomalyKind::duplicate_element, l, own);  // the element is already in the tail of own appends
     } else if (e != nullptr && e->dead_op >= 0) {
       add_once(AnomalyKind::aborted_read, l, txn_of_op(h_, e->dead_op), e->dead_op);
     } else {
@@ -276,12 +276,12 @@ class ListOrders {
   const Elements& e_;
   const std::vector<std::uint8_t>& inclusion_;
   ListOrder out_;
-  std::vector<const ListRead*> reads_;  // of the current key
-  std::vector<std::int32_t> shown_;     // writers in the list that is examined, in order
-  const ListRead* most_telling_ = nullptr;  // the read of an included transaction that shows most
-  std::vector<std::int32_t> most_shown_;    // writers, those that it shows, in order
+  std::vector<const ListRead*> reads_;  // the list reads of the current key
+  std::vector<std::int32_t> shown_;     // writers in the list that is being examined, in order
+  const ListRead* most_telling_ = nullptr;  // the read of an included transaction that shows most writers
+  std::vector<std::int32_t> most_shown_;    // the writers that it shows, in order
   std::vector<std::uint8_t>
-      boundary_;  // up to here the longest list has no fault, and a transaction's block ends
+      boundary_;  // whether the longest list has no fault up to here and a block ends here
   std::uint32_t epoch_ = 0, reported_ = 0;
   std::vector<std::uint32_t> seen_epoch_, writer_epoch_, shown_epoch_;
   std::vector<std::int32_t> seen_count_;

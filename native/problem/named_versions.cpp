@@ -1,8 +1,8 @@
-// Reads that name the version that they saw, and give it another value than it has.
+// Finds reads that name the version that they saw and give it another value than it has.
 //
-// A version has one value: that of its write, or what T0 is declared to have written. Where nothing
-// says what T0 wrote, the first read that names its version does. nil names the initial version
-// whatever it holds, but where that replaces nil.
+// A version has one value: that of its write or, for the initial version, what T0 is declared to have written. If
+// nothing declares what T0 wrote, the first read that names the initial version determines its value. nil may name the
+// initial version whatever it holds, unless that value replaces nil.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -46,8 +46,8 @@ class NamedReads {
     }
   }
 
-  // The reads of one key that name an initial version of which nothing else is known. The first one
-  // of a transaction that is certainly in tells its value, or else the first of all.
+  // Compares the reads of one key that name an initial version whose value nothing else determines. The first read by a
+  // transaction that is certainly in determines the value or, without one, the first read of all.
   void compare_with_each_other() {
     std::vector<std::int64_t> first(undeclared_.empty() ? 0 : idx(h_.n_keys()), -1);
     for (const bool optional : {false, true})
@@ -56,7 +56,7 @@ class NamedReads {
         std::int64_t& told = first[s_.read_key[r]];
         if (told < 0) told = static_cast<std::int64_t>(r);
       }
-    std::vector<std::int64_t> own(first.size(), -1);  // the transaction's first of the key
+    std::vector<std::int64_t> own(first.size(), -1);  // the transaction's first such read of the key
     for (const std::size_t r : undeclared_) {
       const std::int32_t t = s_.read_txn[r], key = s_.read_key[r];
       if (own[key] < 0 || s_.read_txn[idx(own[key])] != t) own[key] = static_cast<std::int64_t>(r);
@@ -80,7 +80,8 @@ class NamedReads {
                               other_op < 0 ? -1 : txn_of_op(h_, other_op), other_op});
   }
 
-  // Which of the two took place is open, and `Problem` has no place for "not both".
+  // Refuses the history, because it is open which of the two transactions took place, and `Problem` cannot express "not
+  // both".
   void refuse(std::size_t r, std::size_t other) {
     const std::string message =
         "key " + key_text(h_, s_.read_key[r]) + ": " + op_text(h_, s_.read_op[other]) +

@@ -1,6 +1,5 @@
-// Transactions run as soon as they can. SOUND and COMPLETE BECAUSE nothing that has run is ever in
-// the way of another transaction: if some line has all of them, the first of it that never runs
-// here could have.
+// Runs each transaction as soon as possible. SOUND and COMPLETE BECAUSE no transaction that has run ever prevents
+// another one: if some total order has all transactions, the first one in it that never runs here could have run.
 #include "problem/one_total_order.hpp"
 #include "core/index.hpp"
 
@@ -39,8 +38,8 @@ class Run {
       ready_.pop_back();
       ran_[t] = 1;
       feed_readers(t);
-      // What comes next in the session, with the indeterminate transactions between: nothing waits
-      // for those.
+      // Wake the next transactions in the session, up to the next one that is not indeterminate, because nothing waits
+      // for indeterminate ones.
       if (p_.unfinished[t] == 0)
         for (std::int32_t s = next_.empty() ? -1 : next_[t]; s >= 0; s = next_[s]) {
           give(s);
@@ -101,7 +100,7 @@ class Run {
     std::ranges::stable_sort(by_end_, {}, [&](std::int32_t t) { return p_.end[t]; });
   }
 
-  // Lets those begin before which no transaction ended that has not run yet.
+  // Wakes the transactions that begin before the earliest end of a transaction that has not run yet.
   void pass_time() {
     while (ended_ < by_end_.size() && ran_[by_end_[ended_]] != 0) ++ended_;
     for (; begun_ < by_begin_.size(); ++begun_) {
@@ -114,13 +113,13 @@ class Run {
 
   const Problem& p_;
   std::vector<std::uint8_t> part_, ran_;
-  std::vector<std::int32_t> wanting_;  // per transaction: reads, and what else it still waits for
+  std::vector<std::int32_t> wanting_;  // for each transaction: its reads, and what else it still waits for
   std::vector<std::int32_t> ready_;
   std::vector<std::int64_t>
-      reader_start_;  // [n+2] into reader_: the reads that have a candidate by a transaction
+      reader_start_;  // [n+2] starts in reader_: the reads that have a candidate by the transaction
   std::vector<std::int32_t> reader_;
-  std::vector<std::uint8_t> fed_;   // per read: a candidate has run
-  std::vector<std::int32_t> next_;  // in its session; -1 for none; empty without sessions
+  std::vector<std::uint8_t> fed_;   // for each read: whether a candidate has run
+  std::vector<std::int32_t> next_;  // the next transaction in the session, or -1; empty without sessions
   std::vector<std::int32_t> by_begin_, by_end_;
   std::size_t begun_ = 0, ended_ = 0;
 };
@@ -128,7 +127,7 @@ class Run {
 }  // namespace
 
 bool fits_one_total_order(const Problem& problem, bool sessions, bool real_time) {
-  if (real_time && !problem.slack.empty()) return false;  // here a session has no clock of its own
+  if (real_time && !problem.slack.empty()) return false;  // sessions have no clocks of their own here
   return Run(problem, sessions, real_time).all();
 }
 

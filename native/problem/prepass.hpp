@@ -13,45 +13,45 @@ namespace isolang::prepass {
 
 // --- scan.cpp: one walk over the operations ---
 
-// An external read of an empty list (or of nil on a list key): only T0 explains it. Not an atom: a
-// list may end in nil.
+// The value of an external read of an empty list (or of nil on a list key), which only T0 explains. It is not an atom,
+// because a list may end in nil.
 inline constexpr std::int32_t kEmptyList = -1;
 
 struct ListRead {
   std::int32_t txn, key;
-  std::int32_t list;      // number of the list, or -1: empty
-  std::int32_t writer;    // the reader's own writer entry for the key, or -1
-  std::int32_t own_last;  // its last own append before the read (index into append_*), or -1: the
-                          // read is external
+  std::int32_t list;      // number of the list, or -1 if it is empty
+  std::int32_t writer;    // the writer entry of the reading transaction for the key, or -1
+  // index into append_* of the transaction's last own append before the read; -1 if the read is external
+  std::int32_t own_last;
   std::int64_t op;
 };
 
-// Everything here is about transactions that may be included (committed or indeterminate), in the order of
-// the operations.
+// Everything here concerns transactions that may be included (committed or indeterminate), in the order of the
+// operations.
 struct Scan {
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
   bool any_indeterminate = false, any_source = false;
   std::vector<std::uint8_t> key_is_list;  // [keys]; empty if the history has no lists
 
-  // Last writes, one per transaction and key it writes.
+  // The last writes: one for each transaction and key that it writes.
   std::vector<std::int32_t> writer_txn, writer_key, writer_value;
   std::vector<std::int64_t> writer_op;
 
-  // External reads, not merged yet. On list keys the value is the last element, or kEmptyList; of a
-  // set-read it is the number of its list.
+  // The external reads, not merged yet. The value of a read on a list key is the last element or kEmptyList; the value
+  // of a set-read is the number of its list.
   std::vector<std::int32_t> read_txn, read_key, read_value;
   std::vector<std::int64_t> read_op;
 
-  // Lists: all appends, chained per transaction and key, and all list reads with known results.
+  // The lists: all appends, chained by transaction and key, and all list reads with known results.
   std::vector<std::int32_t> first_append,
       last_append;  // [writers] index into append_*; -1 on register keys
   std::vector<std::int32_t> append_writer,
-      append_next;  // index into writer_*; the next own append to the key or -1
+      append_next;  // index into writer_*; index of the transaction's next append to the key, or -1
   std::vector<std::int64_t> append_op;
-  std::vector<std::int64_t> dead_append;  // operations: aborted or failed appends
+  std::vector<std::int64_t> dead_append;  // the aborted or failed appends
   std::vector<ListRead> list_reads;
 
-  // Reads of registers after an own write that did not return it.
+  // Reads of registers after an own write whose value they did not return.
   struct BrokenRead {
     std::int32_t txn, value;
     std::int64_t op, last_own;
@@ -68,7 +68,7 @@ class SetRead {
  public:
   SetRead(const History& h, std::int64_t op);
   bool allows(std::int32_t value) const;
-  bool allows_initial() const;  // the version of T0
+  bool allows_initial() const;  // whether the version of T0 is allowed
 
  private:
   static constexpr std::size_t kFew = 16;
@@ -77,32 +77,31 @@ class SetRead {
   std::int64_t op_;
   bool one_of_;
   std::span<const std::int32_t> values_;
-  std::vector<std::int32_t> sorted_;  // of more than a few
+  std::vector<std::int32_t> sorted_;  // the values, sorted; empty if there are only a few
 };
 inline bool is_set_read(const History& h, std::int64_t op) { return is_set_read(h.kind(op)); }
 
 // --- candidates.cpp: writers by key and value; the range of writers that may explain each read ---
 
 inline constexpr std::uint8_t kFromT0 = 1;    // T0 is a candidate
-inline constexpr std::uint8_t kRepeated = 2;  // an earlier read of the transaction saw the same
-inline constexpr std::uint8_t kOwn = 4;  // one of the writers is the reader itself: not a candidate
-inline constexpr std::uint8_t kListed = 8;  // a set-read: low … high-1 are places in `listed`
+inline constexpr std::uint8_t kRepeated = 2;  // an earlier read of the same transaction saw the same version
+inline constexpr std::uint8_t kOwn = 4;  // one of the writers is the reader itself, which is not a candidate
+inline constexpr std::uint8_t kListed = 8;  // the read is a set-read, and low … high-1 are places in `listed`
 
 struct Candidates {
-  // Writers grouped by key, T0 first, then by value in order of first appearance, then in
-  // transaction order.
-  std::vector<std::int32_t> key_start;   // [keys+1]
+  // The writers, grouped by key with T0 first, then by value in order of first appearance, then in transaction order.
+  std::vector<std::int32_t> key_start;   // [keys+1] the start of each key
   std::vector<std::int32_t> entry;       // index into Scan::writer_*, or -1 for T0
-  std::vector<std::int32_t> txn, value;  // n and the initial value for T0
+  std::vector<std::int32_t> txn, value;  // the number of transactions and the initial value for T0
   std::vector<std::int64_t> op;          // -1 for T0
-  // One per entry of Scan::read_*: the writers low … high-1.
+  // The writers low … high-1 that may explain a read, for each entry of Scan::read_*.
   struct Range {
     std::int32_t low = 0, high = 0;
     std::uint8_t flags = 0;
   };
   std::vector<Range> range;
   std::vector<std::int32_t> listed;  // the writers that set-reads may see
-  // Of reads that are repeated, entries of Scan::read_*: the one, and the transaction's first.
+  // A repeated read and the first read of the same version by its transaction, as entries of Scan::read_*.
   struct Repeated {
     std::int32_t read, first;
   };
@@ -117,11 +116,11 @@ Candidates find_candidates(const History& h, const Scan& s);
 
 struct Element {
   std::int32_t key, value;
-  std::int32_t append = -1;  // the first append of a transaction that may be included
+  std::int32_t append = -1;  // the first append by a transaction that may be included
   std::int32_t second =
-      -1;  // the first one by another such transaction: then readers cannot tell them apart
-  std::int32_t count = 0, second_count = 0;  // how often each of the two appended it
-  bool third = false;                        // and a third transaction did
+      -1;  // the first append by another such transaction; readers cannot tell the two apart
+  std::int32_t count = 0, second_count = 0;  // how often each of the two transactions appended the element
+  bool third = false;                        // whether a third transaction appended it, too
   std::int64_t dead_op = -1;                 // the first aborted or failed append
 };
 
@@ -130,7 +129,7 @@ class Elements {
   Elements(const History& h, const Scan& s);
   std::int32_t find(std::int32_t key, std::int32_t value) const;  // index into `all`, or -1
   std::vector<Element> all;
-  std::vector<std::int32_t> of_append;  // [append_*] -> index into `all`
+  std::vector<std::int32_t> of_append;  // for each append: index into `all`
 
  private:
   std::int32_t find_or_add(std::int32_t key, std::int32_t value);
@@ -139,21 +138,21 @@ class Elements {
 };
 
 struct OwnTail {
-  std::int64_t length = 0;  // how many elements at the end of the list are the reader's own appends
+  std::int64_t length = 0;  // how many elements at the end of the list are appends of the reading transaction
   std::int32_t last = -1;   // the last of these appends
-  bool complete = true;     // they are all that it had made before the read
+  bool complete = true;     // whether these are all appends that the transaction had made before the read
 };
 OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 
 // --- inclusion.cpp ---
 
-// [n+1] Inclusion: the least fixpoint of "some candidate of an included or possible reader" and of
-// "the only candidate of an included reader". With `unread`, an indeterminate transaction that
-// nothing reaches is optional, too, instead of out.
+// Returns the Inclusion of each transaction and T0 ([n+1]): the least fixpoint of "some candidate of an included or
+// possible reader" and of "the only candidate of an included reader". With `unread`, an indeterminate transaction that
+// nothing reaches is optional instead of out.
 std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
                                          const Elements& elements, bool unread);
 
-// What cannot be expressed, unless its (optional) reader turns out to be impossible.
+// Something that cannot be expressed, unless its (optional) reader turns out to be impossible.
 struct Refusal {
   std::int32_t txn;
   bool conditional;  // the order holds only if `txn` is included, which `Problem` cannot express
@@ -171,10 +170,10 @@ NamedVersions compare_named_versions(const History& h, const Scan& s, const Cand
 
 // --- versions.cpp: what the stated versions say besides the sources of reads ---
 
-// Of committed transactions: versions that contradict each other, or the values.
+// Returns where versions that committed transactions state contradict each other, or the values.
 std::vector<Anomaly> contradicting_versions(const History& h);
 
-// Entries of Candidates, the next of those whose order is stated after the one.
+// Two entries of Candidates that are neighbours in the stated order.
 struct StatedOrder {
   std::int32_t before, after;
 };
@@ -183,12 +182,12 @@ std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c
 // --- lists.cpp: the order that list reads show, and what contradicts it ---
 
 struct ListOrder {
-  // The list of a key that shows most writers, of those that included transactions read: its
-  // writers in order, as Scan writer entries.
+  // For a key: the list with the most writers among those that included transactions read. Its writers are in list
+  // order, as Scan writer entries.
   struct Shown {
     std::int32_t key;
     std::int64_t op;
-    std::int64_t start, end;  // range of `writer`
+    std::int64_t start, end;  // its range in `writer`
   };
   std::vector<Shown> shown;
   std::vector<std::int32_t> writer;
@@ -200,7 +199,7 @@ ListOrder order_lists(const History& h, const Scan& s, const Elements& elements,
 
 // --- classify.cpp: why a read has no candidate; words for messages ---
 
-// Of `reads` (entries of Scan::read_*, ascending, without candidates) and of Scan::broken_reads.
+// Returns the anomalies of `reads` (entries of Scan::read_* without candidates, ascending) and of Scan::broken_reads.
 std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
                                     const std::vector<std::int32_t>& reads);
 std::int32_t txn_of_op(const History& h, std::int64_t op);

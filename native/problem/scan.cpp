@@ -1,5 +1,5 @@
-// One walk over the operations: last writes, external reads, and reads that contradict the
-// transaction's own writes.
+// One walk over the operations: the last writes, the external reads, and the reads that contradict their transaction's
+// own writes.
 #include <algorithm>
 #include <stdexcept>
 
@@ -20,19 +20,19 @@ std::int64_t list_length(const History& h, std::int32_t list) {
   return h.list_start[list + 1] - h.list_start[list];
 }
 
-// A scalar that stands for the empty list: what a key without appends holds.
+// Returns whether a scalar stands for the empty list, i.e. whether it is what a key without appends holds.
 bool is_initial(const History& h, std::int32_t key, std::int32_t value) {
   return value == kNil || value == h.initial_value[key];
 }
 
-// Whether a read and a write both state a version, and not the same one.
+// Returns whether a read and a write both state a version, and these versions differ.
 bool states_another(const History& h, std::int64_t read, std::int64_t write) {
   const std::int32_t version = h.version(read);
   return version != kNoVersion && h.version(write) != kNoVersion && version != h.version(write);
 }
 
-// Which keys hold lists. Throws if a key is used both ways: no order of the writes explains such
-// reads.
+// Returns which keys hold lists. Throws if a key is used both as a list and as a register, because no order of the
+// writes explains its reads.
 std::vector<std::uint8_t> find_list_keys(const History& h) {
   std::vector<std::int64_t> register_op(idx(h.n_keys()), -1), list_op(idx(h.n_keys()), -1),
       source_op(idx(h.n_keys()), -1);
@@ -95,7 +95,7 @@ Scan scan(const History& h) {
   for (const std::uint8_t kind : h.op_kind) lists |= is_list_kind(static_cast<OpKind>(kind));
   if (lists) s.key_is_list = find_list_keys(h);
 
-  // Per key: the transaction that wrote it last in this walk, and its writer entry.
+  // For each key: the transaction that wrote it last in this walk, and its writer entry.
   struct Own {
     std::int32_t txn = -1, writer = -1;
   };
@@ -177,7 +177,7 @@ Scan scan(const History& h) {
       }
       s.any_source |= source != kSourceByValue;
       const std::int32_t seen =
-          kind == OpKind::read_list ? kNil : value;  // only an empty list can be here
+          kind == OpKind::read_list ? kNil : value;  // only an empty list can occur here
       if (mine.txn == t) {
         const std::int64_t expected = s.writer_op[mine.writer];
         const bool fits = is_set_read(kind)

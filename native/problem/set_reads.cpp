@@ -1,7 +1,7 @@
-// Which versions of its key a set-read may have seen.
+// Decides which versions of its key a set-read may have seen.
 //
-// In a predicate read, "none of" lists the rows that match: it returned none of them. "One of" names a
-// row that it returned, and that does not match: nothing explains that.
+// In a predicate read, a "none of" lists the rows that match, and the predicate read returned none of them. A "one of"
+// names a row that the predicate read returned although it does not match, which nothing explains.
 #include <algorithm>
 
 #include "problem/prepass.hpp"
@@ -29,8 +29,8 @@ bool SetRead::allows(std::int32_t value) const {
   return lists(h_.as_read(value)) == one_of_;
 }
 
-// A declared initial value is what T0 wrote. A read may also see it as nil, where an item read may.
-// Of a predicate read, nil is a row that was never there: no predicate matches it.
+// A declared initial value is what T0 wrote. An item read may see that version as nil, and a set-read may, too, where
+// an item read may. In a predicate read, nil is a row that was never there, which no predicate matches.
 bool SetRead::allows_initial() const {
   // mutant: unborn-row-matches
   if ((one_of_ || h_.initial_value[h_.op_key[op_]] == kNil) && h_.in_statement(op_))

@@ -1,5 +1,5 @@
-// What the stated versions say of the order of writers, and where they contradict themselves or the
-// values (docs/versions.md).
+// Finds what the stated versions say about the order of writers, and where they contradict each other or the values
+// (docs/versions.md).
 #include <algorithm>
 #include <unordered_map>
 
@@ -77,7 +77,7 @@ class Contradictions {
       initial_reads_.push_back({AnomalyKind::contradicting_versions, t, op, -1, -1});
   }
 
-  // T0 wrote one version of each key, and no write precedes it.
+  // T0 wrote one version of each key, and no write precedes that version.
   void beside_initial(const Anomaly& a) {
     const auto [first, fresh] = initial_.try_emplace(key(a.op), a.op);
     // mutant: two-initial-versions
@@ -91,9 +91,9 @@ class Contradictions {
 
   const History& h_;
   std::vector<Anomaly> out_, initial_reads_;
-  // Of a version: the first committed write and, where no write is its source, read.
+  // For each version: the first committed write and, if no write is its source, the first committed read.
   std::unordered_map<std::uint64_t, std::int64_t> written_, read_;
-  // Of a key: the write of the least version, and the first read of the initial one.
+  // For each key: the write of the least version, and the first read of the initial version.
   std::unordered_map<std::int32_t, std::int64_t> least_, initial_;
 };
 
@@ -117,7 +117,7 @@ std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c
         stated.emplace_back(h.versions.number(h.version(c.op[idx(e)])), e);
     std::ranges::sort(stated);
     for (std::size_t i = 1; i < stated.size(); ++i)
-      // A version that is there twice is a contradiction, and orders nothing.
+      // A version that two writers state is a contradiction, and orders nothing.
       if (stated[i - 1].first < stated[i].first)
         found.push_back({stated[i - 1].second, stated[i].second});
   }

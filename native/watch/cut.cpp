@@ -14,7 +14,7 @@
 namespace isolang::watch {
 namespace {
 
-constexpr std::int64_t kGuessed = 8;  // of the last writers of a key, looked at for a guessed order
+constexpr std::int64_t kGuessed = 8;  // how many of the last writers of a key are examined for a guessed order
 
 void check(const History& window, const Witness& witness) {
   const std::int32_t n = window.transactions();
@@ -43,7 +43,7 @@ class Cutting {
   std::vector<std::int32_t> run() {
     make_edges();
     const auto of = idx(n_);
-    // An unknown outcome that a closed transaction has seen is known.
+    // If a closed transaction has read from a transaction of unknown outcome, that outcome is known.
     std::vector<char> shown(of, 0);
     for (std::int32_t t = 0; t < n_; ++t)
       if (limits_.open[idx(t)] == 0)
@@ -72,7 +72,7 @@ class Cutting {
  private:
   template <typename F>
   void each_edge(F edge) {
-    // For each key, the places of its writers in its order.
+    // The place of each writer in the version order of the current key.
     std::vector<std::int64_t> at(idx(n_), -1);
     std::vector<std::int32_t> last(idx(h_.sessions), -1);
     for (std::int32_t t = 0; t < n_; ++t) {
@@ -119,7 +119,7 @@ class Cutting {
     each_edge([&](std::int32_t from, std::int32_t to) { next_[idx(put[idx(from)]++)] = to; });
   }
 
-  // All that they lead to stays.
+  // Marks these transactions, and all that they lead to, as staying.
   void follow(const std::vector<std::int32_t>& some) {
     std::vector<std::int32_t> work;
     const auto stay = [&](std::int32_t t) {
@@ -142,12 +142,12 @@ class Cutting {
     return false;
   }
 
-  // The last writers of a key whose order no read has shown: a later read may return either.
+  // Adds the last writers of a key whose order no read has shown, because a later read may return the value of either.
   void guessed(const std::vector<char>& stay, std::vector<std::int32_t>& found) const {
     std::vector<std::int32_t> closed;
     for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
       closed.clear();
-      // The last of them, kGuessed or all.
+      // The last closed writers: all of them, or kGuessed.
       for (std::int64_t i = w_.order_start[idx(key) + 1]; i-- > w_.order_start[idx(key)];) {
         const std::int32_t t = w_.order_txn[idx(i)];
         if (stay[idx(t)] == 0) closed.push_back(t);
@@ -161,7 +161,7 @@ class Cutting {
       for (std::size_t i = 1; i < closed.size(); ++i) {
         const std::int32_t t = closed[i];
         if (limits_.young[idx(t)] == 0) break;
-        if (reads(last, t)) continue;  // this key or another
+        if (reads(last, t)) continue;  // the last writer reads from t, in this key or another
         if (!asked) {
           asked = true;
           for (std::int64_t k = key_ops_start_[idx(key)]; k < key_ops_start_[idx(key) + 1]; ++k)
@@ -175,16 +175,16 @@ class Cutting {
     }
   }
 
-  // What began after the end of something that stays does so, too.
+  // Marks what began after the end of a staying transaction as staying, too.
   void follow_real_time() {
     std::vector<std::int32_t> by_begin(idx(n_));
     std::iota(by_begin.begin(), by_begin.end(), 0);
     std::ranges::stable_sort(by_begin, std::ranges::greater{},
                              [&](std::int32_t t) { return h_.txn_begin[t]; });
-    std::size_t at = 0;  // all before it stay
+    std::size_t at = 0;  // all transactions before it stay
     while (least_end_ != kTimeUnknownEnd) {
       std::vector<std::int32_t> more;
-      // By clocks that differ it may have begun later than they say.
+      // If clocks differ, a transaction may have begun later than its time says.
       for (; at < by_begin.size(); ++at) {
         const std::int32_t t = by_begin[at];
         if (plus(h_.txn_begin[t], 2 * limits_.clock_error) <= least_end_) break;
@@ -222,8 +222,8 @@ std::vector<std::int32_t> cut(const History& window, const Witness& witness, con
 
 namespace {
 
-// A part compared with its window: the same operations, but that a predicate read of the part may miss fewer
-// rows, and in another order, as it has fewer versions and its own numbers of keys.
+// Compares a part with its window. The operations are the same, except that a predicate read of the part may miss fewer
+// rows, and in another order, because the part has fewer versions and its own numbers of keys.
 class Alike {
  public:
   Alike(const History& window, const History& part)
@@ -260,7 +260,7 @@ class Alike {
     if (op != w_.op_start[in_window + 1]) throw std::invalid_argument("a part of another window");
   }
 
-  // Of each key of the part that of the window, or -1.
+  // Returns for each key of the part the key of the window, or -1.
   const std::vector<std::int32_t>& keys() const { return key_of_; }
 
  private:
@@ -275,7 +275,7 @@ class Alike {
     return h.kind(op) == OpKind::read_none_of && h.statement_known[s] == 1 &&
            h.statement_predicate[s] != kJudged;
   }
-  // The predicate read of the window that the next one of the part is.
+  // Returns the predicate read of the window that corresponds to the next one of the part.
   std::size_t twin(std::int32_t in_window) {
     if (in_window != twins_of_) {
       twins_of_ = in_window;

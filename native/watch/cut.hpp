@@ -1,5 +1,5 @@
-// Where a window is cut: along the order of its own witness. docs/routes.md, Cuts of a stream,
-// argues why that is sound.
+// Decides where to cut a window: along the order of its own witness. docs/routes.md, Cuts of a stream, argues why that
+// is sound.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,20 +16,20 @@ struct Witness {
 };
 
 struct Limits {
-  std::span<const std::uint8_t> open;      // not all that can overlap it has been seen
+  std::span<const std::uint8_t> open;      // the log has not yet shown every transaction that may overlap this one
   std::span<const std::uint8_t> in_flight;
   std::span<const std::uint8_t> young;     // so new that a later read may still show its order
-  bool timed = false;      // whether the times are those of a clock or of the log
-  bool real_time = false;  // whether real time is an edge
+  bool timed = false;      // whether times are those of a clock; otherwise they are positions in the log
+  bool real_time = false;  // whether the level has real-time edges
   std::int64_t clock_error = 0;
 };
 
-// The transactions that no other one leads to, ascending. Aborted ones are the caller's to drop.
-// Throws std::invalid_argument for a witness that is none of this history.
+// Returns the transactions that no remaining transaction precedes in the witness, ascending. The caller drops aborted
+// transactions. Throws std::invalid_argument if the witness does not belong to this history.
 std::vector<std::int32_t> cut(const History& window, const Witness& witness, const Limits& limits);
 
-// What a witness says of some transactions, as `part` has them: a history of these alone, in the same
-// order.
+// What a witness says about some transactions of the window. `part` is a history of these transactions alone, in the
+// same order.
 struct OwnWitness {
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> order_start;

@@ -129,7 +129,7 @@ bool appends(const History& part, std::int32_t t, std::int32_t key) {
   return false;
 }
 
-// A key that is not an integer, by its kind and number or text.
+// Returns the name of a key that is not an integer: one byte for its kind, then its number or text.
 std::string name_of(AtomKind kind, std::int64_t number, std::string_view text) {
   std::string name(1, static_cast<char>(kind));
   if (is_text(kind)) return name.append(text);
@@ -145,7 +145,8 @@ void write_key(Writer& out, const Atoms& keys, std::int32_t atom) {
   out.atom(kind, keys.number(atom), is_text(kind) ? keys.text(atom) : std::string_view{});
 }
 
-// Whether a predicate is true of a row, or cannot be judged: who judges it says why it cannot be.
+// Returns whether a predicate is true of a row or cannot be judged. The code that judges the row reports why it cannot
+// be.
 bool may_match(const predicates::Predicate& predicate, std::string_view key, const std::string& value) {
   const auto own = predicates::key_in_table(key, predicate.table);
   if (!own) return false;
@@ -164,8 +165,8 @@ struct Name {
   std::string text;
 };
 
-// Calls row(name, last, key, value) for each of these entries that is a row, with its texts, and other()
-// for each that is none: a list, or a key without a value.
+// Calls row(name, last, key, value) with its texts for each of these entries that is a row, and other() for each that
+// is a list or a key without a value.
 template <typename Row, typename Other>
 void each_row_of(std::string_view entries, const Row& row, const Other& other) {
   Reader in(entries);
@@ -347,7 +348,7 @@ std::string LastValues::left_by(const History& part, std::span<const std::int64_
     bool here = false, wrote = false;
     if (find(part.key_atoms, part.key_atom[idx(key)], last)) here = true;
     const bool list = begin < end && appends(part, order_txn[idx(end - 1)], key);
-    // A list grows by all of them; of single values the last one stays.
+    // A list grows by all appends; of single values, the last one remains.
     for (std::int64_t i = list ? begin : std::max(begin, end - 1); i < end; ++i) {
       const std::int32_t t = order_txn[idx(i)];
       if (t < 0 || t >= part.transactions()) throw std::invalid_argument("an order of no transactions");
@@ -468,7 +469,7 @@ std::int64_t LastValues::memory() const {
          text_bytes_ + rows_.memory();
 }
 
-// Keys that were deleted give their place back.
+// Frees the numbers of deleted keys.
 void LastValues::compact() {
   if (keep_removed) return;
   if (std::ssize(keys_) < 2 * live_ + 4096) return;

@@ -1,5 +1,5 @@
-// What the cuts of a stream have left: the last value of each key, or of its list the length and a
-// hash of all elements in their order (docs/routes.md, Cuts of a stream).
+// The last value of each key that the cuts of a stream have left. For a list key, these are the length of the list and
+// a hash of all elements in their order (docs/routes.md, Cuts of a stream).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -18,8 +18,8 @@
 
 namespace isolang::watch {
 
-// A list, by its length and two chains over its elements: each link is the hash of the link before
-// and of one element.
+// A list, represented by its length and two hash chains over its elements: each link is the hash of the previous link
+// and one element.
 struct Prefix {
   std::int64_t length = 0;
   std::uint64_t first = 0, second = 0;
@@ -32,17 +32,17 @@ struct ElementHash {
 ElementHash hash_of(const Atoms& atoms, std::int32_t atom);
 void extend(Prefix& prefix, ElementHash element);
 
-// A key without an entry has no value: no transaction wrote it, or the last writer deleted it.
+// The last value of a key. A key without an entry has no value: no transaction wrote it, or the last writer deleted it.
 struct Last {
   bool list = false;
-  AtomKind kind = AtomKind::nil;  // of a single value; nil: a row that is nil, which reads as none
-  std::int64_t number = 0;        // as Atoms has it, but of texts: see text_of
+  AtomKind kind = AtomKind::nil;  // the kind of a single value; a row whose value is nil reads as none
+  std::int64_t number = 0;        // as in Atoms, except for texts: see `text`
   std::string text;
-  Prefix prefix;  // of a list
+  Prefix prefix;  // the list, if the key has one
 };
 
-// What an index has of a row, by itself: a number, or a text behind a mark; no mark, either, where the
-// column cannot be compared.
+// What an index stores of a row itself: a number, or a text after a mark. If the column cannot be compared, there is no
+// mark either.
 struct Cell {
   bool is_number = false;
   double number = 0;
@@ -55,84 +55,87 @@ class LastValues {
   LastValues(LastValues&&) = default;
   LastValues& operator=(LastValues&&) = default;
   std::int64_t size() const { return live_; }
-  // Whether there is an entry for this key of a history; fills it in.
+  // Sets `found` to the entry of this key. Returns whether there is one.
   bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
 
-  // The keys with a single value of which a predicate is true, or cannot be judged; by numbers that
-  // hold until the next change, ascending. Costs what an index of the column does not exclude.
+  // Returns the keys with a single value for which a predicate is true or cannot be judged, ascending. They are numbers
+  // that are valid until the next change. The cost is that of the rows that an index of the column does not exclude.
   std::vector<std::int32_t> rows_of(const predicates::Predicate& predicate);
-  std::int32_t intern_key(Atoms& into, std::int32_t key) const;  // such a number as an atom of a history
+  std::int32_t intern_key(Atoms& into, std::int32_t key) const;  // interns such a number as an atom of a history
 
-  // The same for entries as bytes, which are elsewhere: takes over those that one of the predicates is
-  // true of, or cannot be judged of, and whose key is new here.
+  // Does the same for entries that are bytes from elsewhere: adds those for which one of the predicates is true or
+  // cannot be judged, and whose key is new here.
   void take_matching(std::string_view entries, const std::vector<predicates::Predicate>& some);
 
-  // What a part leaves, as bytes: the last value that its order has of each key. `part` is a history
-  // of open_window.
+  // Returns as bytes what a part leaves: the last value of each key in its version order. `part` is a history made by
+  // open_window.
   std::string left_by(const History& part, std::span<const std::int64_t> order_start,
                       std::span<const std::int32_t> order_txn) const;
-  // Takes over what those bytes say; returns the bytes that undo it. Throws std::invalid_argument for
-  // bytes that are none of these.
+  // Applies those bytes, and returns the bytes that undo the change. Throws std::invalid_argument if the bytes are not
+  // valid.
   std::string replace(std::string_view change);
 
-  // Keys have numbers below this. Of some of them the entries, as bytes that `replace` takes; where
-  // removed ones are kept, these too.
+  // numbers() is an upper bound of the numbers of keys. entries() returns the entries of some of the keys as bytes that
+  // `replace` takes, including removed keys if they are kept.
   std::int64_t numbers() const { return std::ssize(keys_); }
   std::string entries(std::int64_t first, std::int64_t count) const;
 
-  // For those who keep a part of it on disk: the bytes of each key and those of its entry.
+  // Returns the bytes of each key and of its entry, for a caller that keeps some of them on disk.
   using Records = std::vector<std::pair<std::string, std::string>>;
   Records records(std::int64_t first, std::int64_t count) const;
-  void clear();  // nothing is left
-  std::vector<std::string> missing(const History& history) const;  // of its keys those that are new
-  // As records, also of keys that are not known here, since what is on disk would come back.
+  void clear();  // removes all entries
+  std::vector<std::string> missing(const History& history) const;  // the keys of the history that are new here
+  // Whether records() also returns removed keys. A caller with entries on disk needs them, because the entries would
+  // otherwise come back.
   bool keep_removed = false;
-  std::int64_t memory() const;  // bytes, about
+  std::int64_t memory() const;  // approximate, in bytes
 
  private:
   struct Entry {
     bool here = false, list = false;
     AtomKind kind = AtomKind::nil;
-    std::uint32_t size = 0;  // of the text
+    std::uint32_t size = 0;  // length of the text
     std::int64_t number = 0;
     Prefix prefix;
-    std::unique_ptr<char[]> text;  // if its kind has one
+    std::unique_ptr<char[]> text;  // set if the kind has a text
     std::string_view view() const { return {text.get(), size}; }
   };
   void set(std::int32_t key, Entry&& entry);
   void put(std::int32_t key, const Last& last);
   bool is_row(std::int32_t key) const { return entries_[static_cast<std::size_t>(key)].here && !entries_[static_cast<std::size_t>(key)].list; }
-  std::string key_text(std::int32_t key) const;    // canonical
-  std::string value_text(std::int32_t key) const;  // of a row, canonical
+  std::string key_text(std::int32_t key) const;    // canonical text
+  std::string value_text(std::int32_t key) const;  // canonical text of a row
   void read(std::int32_t key, Last& last) const;
   struct Key {
     AtomKind kind;
     std::int64_t number;
-    const std::string* text;  // into others_: behind one byte, the kind
+    const std::string* text;  // points into others_; the text follows one byte for the kind
   };
   std::int32_t find_key(AtomKind kind, std::int64_t number, std::string_view text) const;
   std::int32_t find_key(const Atoms& from, std::int32_t atom) const;
   std::int32_t key_of(AtomKind kind, std::int64_t number, std::string_view text);
   void compact();
-  // Calls visit(key, whether it has a value, its entry) for some keys, by their numbers.
+  // Calls visit(key, whether it has a value, its entry) for a range of keys, by their numbers.
   template <typename Visit>
   void each(std::int64_t first, std::int64_t count, const Visit& visit) const;
 
   Atoms integers_;
-  std::vector<std::int32_t> of_integer_;  // by atom of integers_
-  std::unordered_map<std::string, std::int32_t> others_;  // kind, and number or text
-  // Of each key; these do not move while they grow, which would need the room of both for a while.
+  std::vector<std::int32_t> of_integer_;  // for each atom of integers_: the number of its key
+  // the key is one byte for the kind, then the number or the text
+  std::unordered_map<std::string, std::int32_t> others_;
+  // The keys and entries by number. A deque does not move them while it grows, which would temporarily need memory for
+  // both copies.
   std::deque<Key> keys_;
   std::deque<Entry> entries_;
-  std::int64_t text_bytes_ = 0;  // of entries and of others_, with the overhead of each
+  std::int64_t text_bytes_ = 0;  // bytes of the texts in entries_ and others_, including overhead
   RowIndex rows_;
   std::int64_t live_ = 0;
 };
 
 std::string marked(std::string_view text);
 
-// Of each of the entries that are these bytes what an index of a column has of it; nothing where it is
-// no row of the table. With no column it only tells rows of the table apart from others.
+// Returns for each entry in these bytes what an index of the column stores of it, or nothing if the entry is no row of
+// the table. Without a column, the result only distinguishes rows of the table from other entries.
 std::vector<std::optional<Cell>> cells_of(std::string_view entries, std::string_view table,
                                           std::string_view column);
 

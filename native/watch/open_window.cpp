@@ -14,7 +14,7 @@
 namespace isolang::watch {
 namespace {
 
-// So many set-reads of one window are made.
+// The most set-reads that are made for one window.
 constexpr std::int64_t kOfAWindow = 100'000;
 constexpr std::string_view kWhole = " cannot be watched; hint: isocheck check judges the whole history";
 
@@ -47,7 +47,7 @@ class Opening {
  private:
   struct Key {
     bool list = false, single = false;
-    std::int32_t txn = 0;  // the first that shows which
+    std::int32_t txn = 0;  // the first transaction that shows whether the key is a list
     Prefix prefix;
   };
 
@@ -56,8 +56,8 @@ class Opening {
     return nothing_;
   }
 
-  // The rows that the last cut left, of which a predicate is true or cannot be judged, and that no
-  // transaction of the window touches. A predicate read does not concern the others.
+  // Adds the rows that the last cut left, that no transaction of the window touches, and for which a predicate is true
+  // or cannot be judged. Predicate reads do not concern other rows.
   void add_rows() {
     History& h = window_.history;
     std::set<std::int32_t> rows;
@@ -76,7 +76,7 @@ class Opening {
   void begin_with(std::int32_t key, const Last& last) {
     History& h = window_.history;
     if (last.kind == AtomKind::nil) {
-      // T0 has no row, or one that holds something.
+      // The initial version of a key is either no row or a row with a value; it cannot be a row that is nil.
       if (!predicates_.empty()) throw NotWatched{key, 0, "a row that is nil, beside predicate reads," + std::string(kWhole)};
       return;
     }
@@ -93,14 +93,14 @@ class Opening {
     } catch (const PredicateError& error) {
       throw NotWatched{-1, static_cast<std::int32_t>(error.txn), error.what};
     }
-    // A witness of a window tells of each of them what it saw.
+    // A witness of a window must say for each set-read what it saw, so none may stay implicit.
     if (is_implicit(window_.history))
       throw NotWatched{-1, 0,
                        "the predicate reads of one window miss rows more than " + std::to_string(kOfAWindow) +
                            " times (expected fewer); hint: a shorter --round"};
   }
 
-  // Which keys hold lists, and what the last cut left of each.
+  // Finds which keys hold lists, and what the last cut left of each key.
   void sort_keys() {
     for (std::int32_t t = 0; t < raw_.transactions(); ++t) {
       for (std::int64_t op = raw_.op_start[t]; op < raw_.op_start[t + 1]; ++op) {
@@ -164,7 +164,8 @@ class Opening {
     }
   }
 
-  // The elements behind those that the last cut has; one that nobody appended if it has others.
+  // Returns the list of the elements behind those that the last cut has. If the list begins otherwise, it has one
+  // element that nobody appended.
   std::int32_t list(std::int32_t t, std::int64_t op, std::int64_t begin, std::int64_t end,
                     const Prefix& prefix) {
     History& h = window_.history;

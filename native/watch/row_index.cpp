@@ -10,7 +10,7 @@ using predicates::Test;
 bool ranges(const predicates::Node& node, std::vector<Range>& found) {
   constexpr double kAll = std::numeric_limits<double>::infinity();
   switch (node.test) {
-    case Test::all: {  // one part that is bounded is enough; one by an equal value is the best
+    case Test::all: {  // one bounded part is enough; a part with an equal value is best
       std::vector<Range> best;
       bool any = false;
       for (const auto& part : node.parts) {
@@ -22,7 +22,7 @@ bool ranges(const predicates::Node& node, std::vector<Range>& found) {
         if (!any || (wide(best) && !wide(one))) best = std::move(one);
         any = true;
       }
-      // A lower and an upper bound of one column.
+      // Combine a lower and an upper bound of the same column.
       if (any && best.size() == 1 && best[0].texts)
         for (const auto& part : node.parts) {
           std::vector<Range> one;

@@ -1,5 +1,5 @@
-// The rows of tables that predicates read, by what is in their columns, so that a predicate read costs
-// the rows that it may be about and not the table.
+// An index of the rows of tables that predicates read, by the values of their columns. With it, a predicate read costs
+// only the rows that it may concern, and not the whole table.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,26 +14,27 @@
 
 namespace isolang::watch {
 
-// What an index must be asked for so that no match is missed: numbers of a column, or one text.
+// The range of an index that contains every match: numbers of a column, or one text.
 struct Range {
   std::string_view column;
   double low, high;
-  std::optional<std::string_view> text;  // in place of numbers
+  std::optional<std::string_view> text;  // if set, this text in place of numbers
   bool texts;                            // whether texts may match, or cannot be judged
 };
-// False where no column bounds the matches, so that each row is to be looked at.
+// Returns false if no column bounds the matches, and each row has to be examined.
 bool ranges(const predicates::Node& node, std::vector<Range>& found);
 
-// What a row has in a column, as an index tells rows apart. None: nil, which matches no range.
+// The value of a row in a column, as the index sorts it. `none` means nil, which matches no range.
 struct Indexed {
-  enum class Kind : std::uint8_t { none, number, text, other } kind = Kind::none;  // other: always asked for
+  // rows with `other` are always candidates
+  enum class Kind : std::uint8_t { none, number, text, other } kind = Kind::none;
   double number = 0;
-  std::string_view text;  // of the row's
+  std::string_view text;  // view into the text of the row
 };
 Indexed indexed(std::string_view column, std::string_view key, std::string_view value);
 
-// Entries in their order. What is new waits until it is asked for, and is merged with the others once
-// there is much of it: a number and a row take 16 bytes so, in a tree 48.
+// Entries in sorted order. New entries are sorted when first needed, and merged with the others when there are many. A
+// number and a row take 16 bytes here, and 48 bytes in a tree.
 template <typename Entry>
 class Sorted {
  public:
@@ -41,8 +42,8 @@ class Sorted {
     fresh_.push_back(std::move(entry));
     in_order_ = false;
   }
-  // Calls visit(entry) from the first that is not before `low` on, until it returns false; what is new
-  // comes behind the others.
+  // Calls visit(entry) for the entries from `low` on until visit returns false: first for the old entries, then for the
+  // new ones.
   template <typename Visit>
   void from(const Entry& low, const Visit& visit) {
     settle();
@@ -70,25 +71,25 @@ class Sorted {
   bool in_order_ = true;
 };
 
-// Rows have numbers. What is found may be too much: a row that was changed since stays where it was,
-// too, until the table is dropped. Who asks judges each.
+// The rows of some tables, by number. A search may find too many rows, because a row that has changed also stays at its
+// old place until the table is dropped. The caller judges each row.
 class RowIndex {
  public:
   bool asked() const { return !tables_.empty(); }
-  // Whether this table is known here; if it is not, all rows are to be told of.
+  // Returns whether the index has this table. If it does not, the caller must add all rows.
   bool has(std::string_view table) const { return tables_.contains(table); }
   void begin(const std::string& table) { tables_[table]; }
-  // A row of one table, or of all that it is in, has this value now.
+  // Records the present value of a row in one table, or in all tables that have the row.
   void tell(std::string_view table, std::int32_t row, std::string_view key, std::string_view value);
   void tell(std::int32_t row, std::string_view key, std::string_view value);
-  // The rows of which a predicate may be true, ascending; `text_of(row)` is the texts of its key and
-  // its value, or nothing where it has none any more.
+  // Returns the rows for which a predicate may be true, ascending. `texts_of(row)` returns the texts of its key and its
+  // value, or nothing if it has no value any more.
   template <typename TextsOf>
   std::vector<std::int32_t> candidates(const predicates::Predicate& predicate, const TextsOf& texts_of);
-  // Forget what was changed too often.
+  // Drops tables in which too many rows have changed.
   void drop_stale();
   void clear() { tables_.clear(); }
-  std::int64_t memory() const;  // bytes, about
+  std::int64_t memory() const;  // approximate, in bytes
 
  private:
   struct Column {
@@ -97,9 +98,9 @@ class RowIndex {
     std::vector<std::int32_t> others;
   };
   struct Table {
-    std::vector<bool> rows;  // by their numbers
-    std::int64_t count = 0;  // of them
-    std::map<std::string, Column, std::less<>> columns;  // that predicates use
+    std::vector<bool> rows;  // indexed by row number
+    std::int64_t count = 0;  // number of rows
+    std::map<std::string, Column, std::less<>> columns;  // the columns that predicates use
     std::int64_t told = 0;
   };
   static void enter(Column& column, std::string_view name, std::int32_t row, std::string_view key,

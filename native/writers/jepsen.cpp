@@ -12,7 +12,7 @@ enum class Type : std::uint8_t { invoke, ok, fail, info };
 struct Line {
   Type type;
   bool timed = false;
-  std::int32_t txn;  // as counted in the outline
+  std::int32_t txn;  // number of the transaction in the outline
   std::int64_t time = 0;
 };
 
@@ -20,7 +20,7 @@ Status status(const Outline& part, std::int32_t t) {
   return static_cast<Status>(part.history.txn_status[idx(part.txns[idx(t)])]);
 }
 
-// The order of lines.
+// The order in which the lines are written.
 class Schedule {
  public:
   Schedule(const Outline& part, const Sessions& sessions)
@@ -34,11 +34,11 @@ class Schedule {
     }
   }
 
-  // Invocations and completions in their order; where times are equal, invocations first.
+  // Adds the invocations and completions in the order of their times; at equal times, invocations come first.
   //
-  // SOUND BECAUSE: t1 is before t2 in real time iff t1 ended strictly before t2 began. Aborted transactions have no
-  // real-time edges, and indeterminate ones no outgoing ones: their free ends go where their process needs them. An
-  // unknown begin is a completion without invocation.
+  // SOUND BECAUSE t1 is before t2 in real time iff t1 ended strictly before t2 began. Aborted transactions have no
+  // real-time edges, and indeterminate ones have no outgoing edges, so their free ends are placed where their process
+  // needs them. A transaction with an unknown begin has a completion without an invocation.
   std::optional<std::pair<std::int32_t, std::int32_t>> in_real_time(Budget& budget) {
     std::vector<std::tuple<std::int64_t, bool, std::int32_t>> events;
     events.reserve(2 * part_.txns.size());
@@ -71,8 +71,8 @@ class Schedule {
  private:
   std::int64_t begin(std::int32_t t) const { return part_.history.txn_begin[idx(part_.txns[idx(t)])]; }
 
-  // Where operations have times, :time is real time only if every line has it; by another clock than
-  // theirs, none has it.
+  // If operations have times, lines have :time only if every line has one and transactions and operations use the same
+  // clock. A line without a time gets that of the line before it.
   void time_lines() {
     if (!part_.history.has_operation_times()) return;
     std::int64_t time = kTimeUnknownBegin;
@@ -107,8 +107,8 @@ class Schedule {
 
   const Outline& part_;
   const Sessions& sessions_;
-  std::vector<std::int32_t> done_;     // transactions of each session that are completed
-  std::vector<std::int32_t> running_;  // the one that is invoked, or -1
+  std::vector<std::int32_t> done_;     // number of completed transactions, per session
+  std::vector<std::int32_t> running_;  // the transaction that is invoked in each session, or -1
 };
 
 class Speller {
@@ -182,7 +182,7 @@ class Speller {
     out_.text("]");
   }
 
-  // Of the operations, as far as they are known, and of COMMIT.
+  // Writes the times of the operations, as far as they are known, and of COMMIT.
   void times(std::int32_t t) {
     const auto txn = idx(part_.txns[idx(t)]);
     std::vector<std::pair<std::int64_t, std::int64_t>> found;
@@ -217,12 +217,13 @@ class Speller {
     out_.text(texts.at(idx(names.set_of[txn])));
   }
 
-  // Its predicate reads, by their number, and what it does besides, by its place in the outline.
+  // Calls scan(number of the predicate read) and operation(index in the outline) for each predicate read and each other
+  // operation of the transaction, in program order.
   template <typename Scan, typename Operation>
   void each_operation(std::int32_t t, const Scan& scan, const Operation& operation) const {
     const std::int32_t txn = part_.txns[idx(t)];
     auto s = idx(std::ranges::lower_bound(h_.statement_txn, txn) - h_.statement_txn.begin());
-    const auto scans_to = [&](std::int64_t op) {  // predicate reads that begin there, or before
+    const auto scans_to = [&](std::int64_t op) {  // the predicate reads that begin at or before `op`
       for (; s < h_.statement_txn.size() && h_.statement_txn[s] == txn && h_.statement_start[s] <= op; ++s)
         scan(s);
     };
@@ -244,7 +245,7 @@ class Speller {
 
   std::string_view between() const { return spelling_.json ? "," : " "; }
 
-  // Only EDN has them.
+  // Writes a predicate read, which only EDN has.
   void scan(std::size_t s, bool asked) {
     out_.text("[:rp ");
     out_.text(h_.predicates[idx(h_.statement_predicate[s])]);
@@ -255,7 +256,7 @@ class Speller {
       out_.text("{");
       bool first = true;
       for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) {
-        if (h_.kind(op) == OpKind::read_none_of) continue;  // follows from the rest
+        if (h_.kind(op) == OpKind::read_none_of) continue;  // this set-read follows from the predicate and the rows
         if (!first) out_.text(" ");
         first = false;
         atom(h_.key_atoms, h_.key_atom[idx(h_.op_key[idx(op)])], spelling_.keys);

@@ -1,4 +1,5 @@
-// dbcop's bincode and Plume's text: sessions of transactions over numbers, 0 being the initial state.
+// dbcop's bincode and Plume's text: sessions of transactions whose keys and values are numbers, where 0 is the initial
+// state.
 #include "writers/out.hpp"
 
 namespace isolang {
@@ -30,7 +31,7 @@ void write_bincode(const Outline& part, std::span<const std::uint64_t> keys, std
   out.u64(n_keys);
   out.u64(part.txns.size());
   out.u64(part.ops.size());
-  constexpr std::string_view date = "1970-01-01T00:00:00+00:00";  // of the run; the columns have none
+  constexpr std::string_view date = "1970-01-01T00:00:00+00:00";  // the date of the run, which histories do not have
   for (const std::string_view text : {std::string_view("isolang"), date, date}) {
     out.u64(text.size());
     out.text(text);

@@ -1,4 +1,4 @@
-// A buffer before a sink, with the numbers that the formats are made of.
+// A buffered writer for a sink, with the numbers that the formats consist of.
 #pragma once
 #include <charconv>
 #include <cstdint>
@@ -48,7 +48,8 @@ class Out {
   std::size_t used_ = 0;
 };
 
-// The transactions of each session; sessions by first appearance. Transactions are counted as they are written.
+// The transactions of each session; sessions are in the order of first appearance. Transactions have their numbers in
+// the outline.
 struct Sessions {
   explicit Sessions(const Outline& part) : start(1, 0), place_of(part.txns.size()) {
     const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
@@ -73,7 +74,7 @@ struct Sessions {
   }
   std::int32_t count() const { return static_cast<std::int32_t>(start.size()) - 1; }
   std::vector<std::int32_t> start, txns;
-  std::vector<std::pair<std::int32_t, std::int32_t>> place_of;  // session, place in it
+  std::vector<std::pair<std::int32_t, std::int32_t>> place_of;  // (session, place in it) of each transaction
 };
 
 }  // namespace isolang

@@ -1,4 +1,4 @@
-// The native writers: they spell what Python has decided to write (isolang/history/writers/outline.py, naming.py).
+// The native writers. Python decides what to write (isolang/history/writers/outline.py, naming.py), and they spell it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,8 @@
 
 namespace isolang {
 
-// What is written of a history: transactions in its order, each with the operations that are kept.
+// The part of a history that is written: transactions in the order of the history, each with the operations that are
+// kept.
 struct Outline {
   const History& history;
   std::span<const std::int32_t> txns;
@@ -23,34 +24,34 @@ struct Outline {
   std::span<const std::int64_t> ops;    // numbers of operations
 };
 
-// Takes the text, in pieces.
+// A function that takes the text in pieces.
 using Sink = std::function<void(std::string_view)>;
 
-// dbcop's bincode and Plume's text, of numbers: a key and a value for each operation that is kept.
+// Write dbcop's bincode and Plume's text, whose keys and values are numbers: one of each for every kept operation.
 void write_bincode(const Outline& outline, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
                    const Sink& sink, Budget& budget);
 void write_plume(const Outline& outline, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
                  const Sink& sink, Budget& budget);
 
-// Names of values, one for each operation that is kept: an atom (of a list read: the list), or one of these; below
-// kFirstNumber are numbers: kFirstNumber - n for n.
+// The value of each kept operation, encoded: an atom (for a list read, the number of its list), or one of these
+// constants. The number n is encoded as kFirstNumber - n, so kFirstNumber itself is 0.
 inline constexpr std::int64_t kNameUnknown = -1, kNameInitial = -2, kFirstNumber = -3;
 
-// Texts of atoms that are not numbers.
+// The texts of atoms that are not numbers.
 using Texts = std::unordered_map<std::int32_t, std::string>;
 
-// How Jepsen's operation maps are spelled.
+// How to spell Jepsen's operation maps.
 struct JepsenSpelling {
   bool json = false;
-  bool times = false;                   // of operations and of COMMIT
-  bool real_time = false;               // order lines by it, with invocations
-  std::vector<std::int64_t> processes;  // of each session, by first appearance
+  bool times = false;                   // whether to write times of operations and of COMMIT
+  bool real_time = false;               // whether to write invocations and to order all lines by real time
+  std::vector<std::int64_t> processes;  // the process of each session, in order of first appearance
   Texts keys, values, groups, versions;
-  std::vector<std::string> labels, levels;  // of each set that is written
+  std::vector<std::string> labels, levels;  // the texts of each set of names that is written
 };
 
-// Writes operation maps; or, if a transaction does not begin after the one before it in its session has ended, writes
-// nothing and gives the two (the later one first).
+// Writes operation maps. If a transaction does not begin after the previous one in its session has ended, writes
+// nothing and returns the two transactions, the later one first.
 std::optional<std::pair<std::int32_t, std::int32_t>> write_jepsen(const Outline& outline,
                                                                   std::span<const std::int64_t> names,
                                                                   const JepsenSpelling& spelling, const Sink& sink,
