@@ -23,15 +23,15 @@ void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
 void register_watch(nanobind::module_& m);
 
-// The parts of a tuple or of a list, borrowed. It uses functions, as the macros that reach into them are not part of the limited
-// API, with which the wheel for Python 3.12 and later is compiled.
+// The elements of a tuple or of a list, borrowed. The class uses functions, because the macros that access them
+// directly are not part of the limited API, with which the wheel for Python 3.12 and later is compiled.
 class Items {
  public:
   explicit Items(nanobind::handle sequence)
       : object_(sequence.ptr()),
         is_tuple_(PyTuple_Check(object_)),
         size_(is_tuple_ ? PyTuple_Size(object_) : PyList_Size(object_)) {
-    if (size_ < 0) throw nanobind::python_error();  // neither of them
+    if (size_ < 0) throw nanobind::python_error();  // the object is neither a tuple nor a list
   }
   Py_ssize_t size() const { return size_; }
   PyObject* operator[](Py_ssize_t at) const {
@@ -44,15 +44,15 @@ class Items {
   Py_ssize_t size_;
 };
 
-// A read-only numpy view of a column, kept alive by its owner.
+// Returns a read-only numpy view of a column, which keeps its owner alive.
 template <typename T>
 nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::vector<T>& column,
                                                                     nanobind::handle owner) {
   return {column.data(), {column.size()}, owner};
 }
 
-// A budget that also notices Ctrl-C, and tells `progress`, unless it is None, what is being done.
-// Create it while holding the GIL, poll it without.
+// Returns a budget that also notices Ctrl-C and reports to `progress`, unless it is None, what is being done. Create it
+// while holding the GIL, and poll it without the GIL.
 inline Budget interruptible_budget(double seconds, nanobind::handle progress = nanobind::none()) {
   return Budget(seconds, [progress](const Budget& budget) {
     nanobind::gil_scoped_acquire gil;

@@ -18,7 +18,7 @@ using namespace certify;
 template <typename T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Its own conversion: those of nanobind end the process where memory does.
+// Converts a text. nanobind's own conversion would end the process if memory is exhausted.
 std::string text_of(nb::handle object) {
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
@@ -41,7 +41,7 @@ std::vector<CheckText> check_texts(nb::sequence checks) {
   return result;
 }
 
-// Runs a check without the GIL; "" when it accepts, else the reason.
+// Runs a check without the GIL. Returns "" if it accepts, and otherwise the reason.
 template <typename F>
 std::string verdict(F&& check) {
   try {
@@ -63,7 +63,7 @@ std::string verdict(F&& check) {
   throw Rejected{"step " + std::to_string(step) + ": malformed"};
 }
 
-// Tuples or lists, as they come from the engine or from a file.
+// Reads a refutation step from tuples or lists, as they come from the engine or from a file.
 class StepReader {
  public:
   StepReader(nb::handle step, std::size_t number) : number_(number), parts_(sequence(step, 1)) {}
@@ -101,7 +101,7 @@ class StepReader {
   }
 
  private:
-  using Parts = std::vector<nb::handle>;  // borrowed from the step, which outlives this
+  using Parts = std::vector<nb::handle>;  // borrowed from the step, which outlives this object
 
   Parts sequence(nb::handle object, std::size_t at_least) const {
     if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) malformed(number_);
@@ -120,7 +120,7 @@ class StepReader {
     if (!PyUnicode_Check(object.ptr())) malformed(number_);
     try {
       return text_of(object);
-    } catch (nb::python_error&) {  // half of a surrogate pair
+    } catch (nb::python_error&) {  // the text has half of a surrogate pair
       malformed(number_);
     }
   }

@@ -21,7 +21,7 @@ std::vector<Automaton::Step> steps_of(nb::handle pairs) {
   return steps;
 }
 
-// The relations of the language that speak of some reads only, and the one that they are part of.
+// A relation of the language that concerns only some reads, with the relation that it is a part of.
 struct StepPart {
   const char* name;
   Relation relation;
@@ -37,7 +37,7 @@ bool holds(nb::handle set, const char* name) {
   return nb::cast<bool>(set.attr("__contains__")(name));
 }
 
-// Per relation, the reads whose pairs are among the named ones.
+// Returns for each relation the reads whose pairs are among the named relations.
 Automaton::Reads reads_of(nb::handle names) {
   Automaton::Reads reads{};
   for (std::size_t r = 0; r < kRelations; ++r)
@@ -47,8 +47,8 @@ Automaton::Reads reads_of(nb::handle names) {
   return reads;
 }
 
-// Letters that a name in quotes restricts: wr["audit/*"] and label "audit", by what they are said to be
-// in Automaton.restricted of Python: the letter without the name, its patterns, whether it is negated.
+// The letters that a name in quotes restricts, such as wr["audit/*"] and label "audit". Each is described as in
+// Automaton.restricted of Python: the letter without the name, its patterns, and whether it is negated.
 class Restrictions {
  public:
   void add(nb::handle automaton) {
@@ -76,7 +76,7 @@ class Restrictions {
   std::shared_ptr<const Kinds> kinds_;
 };
 
-// The steps of all letters of a relation, each with the pairs that it is about.
+// The steps of all letters of a relation, each with the pairs that it concerns.
 class Steps {
  public:
   void add(const Automaton::Step& step, Pairs pairs) {
@@ -97,7 +97,7 @@ class Steps {
   std::vector<Pairs> pairs_;
 };
 
-// The relation of a letter without names, and the reads that it is about.
+// Returns the relation of a letter without names, and the reads that it concerns.
 std::pair<std::size_t, Pairs> letter_of(const std::string& name) {
   for (std::size_t r = 0; r < kRelations; ++r)
     if (name == kRelationNames[r]) return {r, kAllPairs};
@@ -244,7 +244,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   std::vector<std::int32_t> source;
   {
     nb::gil_scoped_release release;
-    // A check that looks at single reads of a transaction needs each of them.
+    // A check that looks at single reads of a transaction needs each read, also repeated ones.
     const bool apart = !problem.each_read && std::ranges::any_of(machines, [](const Automaton& m) {
       return m.back.earlier_wr || m.by_statement();
     });
@@ -269,8 +269,7 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   return result;
 }
 
-// Pruning alone, for other encodings: what remains of the problem. `consistent` is false if nothing
-// remains.
+// Prunes the problem for other encodings and returns what remains. `consistent` is false if nothing remains.
 nb::dict prune_problem(const History& history, const Problem& problem, nb::sequence automata, double seconds,
                        std::size_t max_clock_bytes, nb::object progress) {
   std::vector<Automaton> machines = automata_of(history, automata);

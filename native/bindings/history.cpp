@@ -25,7 +25,7 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-// (kind, payload): the payload is None, an int, or a str. Python's Value type is made from this.
+// Returns (kind, payload), from which Python makes its Value type. The payload is None, an int or a str.
 nb::tuple atom(const Atoms& atoms, std::int32_t i) {
   if (i < 0 || i >= atoms.size()) throw nb::index_error("no such atom");
   const auto kind = static_cast<int>(atoms.kind(i));
@@ -43,7 +43,7 @@ nb::tuple atom(const Atoms& atoms, std::int32_t i) {
   }
 }
 
-// A numpy array that owns its numbers.
+// Returns a numpy array that owns its numbers.
 template <typename T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
   auto* const kept = new std::vector<T>(std::move(numbers));
@@ -54,7 +54,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
 using MissedRows = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Numbers = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// Two numbers for each: predicate read and key.
+// Returns two numbers for each missed row: predicate read and key.
 nb::ndarray<nb::numpy, std::int32_t, nb::shape<-1, 2>> rows_of(const std::vector<Missed>& missed) {
   auto* const rows = new std::vector<std::int32_t>;
   nb::capsule owner(rows, [](void* p) noexcept { delete static_cast<std::vector<std::int32_t>*>(p); });
@@ -101,7 +101,7 @@ std::vector<T> numbers_of(nb::handle given) {
   return out;
 }
 
-// The same numbers for the same atoms, as they are interned in their order.
+// Restores the atoms. Each gets the same number as before, because they are interned in the same order.
 void restore(Atoms& atoms, nb::handle state) {
   const auto kinds = numbers_of<std::uint8_t>(state[0]);
   const auto numbers = numbers_of<std::int64_t>(state[1]);
@@ -150,9 +150,9 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
-  // A state of before this field: times of operations then bound no begin and no end.
+  // States pickled before this field existed: in them, times of operations bounded no begin and no end.
   h.two_clocks = nb::len(state) > 12 ? nb::cast<bool>(state[12]) : h.has_operation_times();
-  // Numbers the keys anew, as they were: each atom of a key is there once.
+  // Numbers the keys again in the same order; each atom of a key occurs once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
   h.initial_value.clear();
@@ -167,7 +167,7 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.renumber();
 }
 
-// The names of each set.
+// Returns the names of each set.
 nb::list names_of_sets(const Names& names) {
   nb::list out;
   for (std::int32_t s = 0; s < names.sets(); ++s) {
@@ -276,7 +276,7 @@ void register_history(nb::module_& m) {
   c.def("value", [](const History& h, std::int32_t v) { return atom(h.values, v); });
   c.def("version", [](const History& h, std::int32_t v) { return atom(h.versions, v); });
   c.def("group", [](const History& h, std::int32_t g) { return atom(h.groups, g); });
-  // Kinds and numbers of all atoms, for those who look at many.
+  // Returns the kinds and numbers of all atoms, for callers that examine many.
   const auto kinds = [](const Atoms& atoms) {
     std::vector<std::uint8_t> out(static_cast<std::size_t>(atoms.size()));
     for (std::int32_t i = 0; i < atoms.size(); ++i)
@@ -294,7 +294,7 @@ void register_history(nb::module_& m) {
   c.def("value_numbers", [numbers](const History& h) { return numbers(h.values); });
   c.def("n_values", [](const History& h) { return h.values.size(); });
 
-  // Building, for readers that are not hot and for people with their own data.
+  // Functions that build a history, for readers that need not be fast and for people with their own data.
   const auto intern = [](Atoms& atoms, int kind, nb::handle payload) -> std::int32_t {
     switch (static_cast<AtomKind>(kind)) {
       case AtomKind::nil:
@@ -373,7 +373,7 @@ void register_history(nb::module_& m) {
           if (h.statement_txn[s] == txn) h.statement_known[s] = 0;
       },
       "txn"_a, "What the predicate reads of a transaction returned is not known.");
-  // The message is the transaction, the position, and what is wrong.
+  // Turns a PredicateError into an exception whose message is the transaction, the position, and what is wrong.
   const auto told = [](auto&& body) {
     try {
       nb::gil_scoped_release released;

@@ -4,8 +4,7 @@ NB_MODULE(_native, m) {
   m.doc() =
       "The native core of isolang: history columns, readers, the neutral problem, the engine, the "
       "certificate checker.";
-  // A history in a global variable lives until the interpreter ends; that is not a leak to report to
-  // its user.
+  // A history in a global variable lives until the interpreter ends. That is not a leak that users should see reported.
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);
   isolang::register_plain(m);

@@ -1,5 +1,5 @@
-// Operations as Python objects, the plain ones, straight into the columns. What is not plain (a value
-// of another type, a mistake) is left to isolang/history/build.py, which says what it means.
+// Adds plain operations given as Python objects directly to the columns. Anything that is not plain (a value of another
+// type, a mistake) is left to isolang/history/build.py, which explains what is wrong with it.
 #include <Python.h>
 
 #include <optional>
@@ -25,14 +25,14 @@ std::optional<std::string_view> text_of(PyObject* o) {
   if (!PyUnicode_CheckExact(o)) return std::nullopt;
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(o, &size);
-  if (text == nullptr) {  // half a character
+  if (text == nullptr) {  // the text has half of a surrogate pair
     PyErr_Clear();
     return std::nullopt;
   }
   return std::string_view(text, static_cast<std::size_t>(size));
 }
 
-// The atom of None, of an integer of 64 bits or of a text.
+// Returns the atom of None, of a 64-bit integer or of a text, or nothing for other objects.
 std::optional<std::int32_t> plain_atom(Atoms& atoms, PyObject* o) {
   if (o == Py_None) return kNil;
   if (PyLong_CheckExact(o)) {
@@ -57,7 +57,7 @@ std::optional<std::int32_t> plain_list(History& h, PyObject* o) {
   return h.add_list(atoms);
 }
 
-// The rows that a predicate read returned, if all are plain: key and value of each.
+// Returns the key and value of each row that a predicate read returned, if all are plain.
 using Rows = std::vector<std::pair<std::int32_t, std::int32_t>>;
 std::optional<Rows> plain_rows(History& h, PyObject* rows, std::int32_t initial) {
   Rows found;
@@ -71,7 +71,7 @@ std::optional<Rows> plain_rows(History& h, PyObject* rows, std::int32_t initial)
   return found;
 }
 
-// ("scan", text of a predicate, rows).
+// Adds ("scan", text of a predicate, rows).
 bool add_plain_scan(History& h, PyObject* predicate, PyObject* rows, std::int64_t position,
                     std::int32_t initial) {
   const auto text = text_of(predicate);
@@ -90,7 +90,7 @@ bool add_plain_scan(History& h, PyObject* predicate, PyObject* rows, std::int64_
   return true;
 }
 
-// ("r", key, value or list), ("w" | "insert" | "append", key, value), ("delete", key), and those.
+// Adds ("r", key, value or list), ("w" | "insert" | "append", key, value), ("delete", key) or a "scan".
 bool add_plain(History& h, PyObject* op, std::int64_t position, std::int32_t initial) {
   if (!is_sequence(op)) return false;
   const Items parts(op);

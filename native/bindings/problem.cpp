@@ -13,8 +13,8 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-// Five numbers per anomaly: kind, transaction, operation, other transaction, other operation. Owned
-// by numpy.
+// Returns five numbers for each anomaly: kind, transaction, operation, other transaction, other operation. numpy owns
+// them.
 nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1, 5>> table(
     const std::vector<Anomaly>& anomalies) {
   auto* rows = new std::vector<std::int64_t>;
@@ -30,7 +30,7 @@ nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1, 5>> table(
 }  // namespace
 
 void register_problem(nb::module_& m) {
-  // std::domain_error: a well-formed input that cannot be expressed.
+  // std::domain_error is a well-formed input that cannot be expressed.
   nb::exception<std::domain_error>(m, "NotExpressible", PyExc_ValueError);
 
   auto c = nb::class_<Problem>(m, "Problem",

@@ -21,7 +21,7 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-// Anything with the buffer protocol (bytes, memoryview, mmap), held without a copy.
+// An object with the buffer protocol (bytes, memoryview, mmap), held without a copy.
 class Buffer {
  public:
   explicit Buffer(nb::handle object) {
@@ -64,7 +64,7 @@ nb::tuple without_gil(double seconds, Read&& read) {
   return as_python(std::move(reading));
 }
 
-// Files held as long as they are read.
+// Files whose buffers are held while they are read.
 class Files {
  public:
   explicit Files(const std::vector<std::pair<std::string, nb::object>>& files) {
@@ -90,7 +90,8 @@ nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> as_array(std::vector<std::int6
   return {data, {size}, owner};
 }
 
-// A block of a file of operation maps; `before` says what came before it, as jepsen::Following has it.
+// Reads a block of a file of operation maps. `before` has the fields of jepsen::Following, which say what came before
+// the block.
 nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& before, double timeout) {
   const Buffer buffer(data);
   jepsen::Following following;
@@ -123,7 +124,7 @@ nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& 
                         as_array(std::move(following.completed_when)));
 }
 
-// The next `size` bytes of a file, fewer where it ends. Reading is interrupted by Ctrl-C between pieces.
+// Returns the next `size` bytes of a file, or fewer where the file ends. Ctrl-C interrupts the reading between pieces.
 nb::bytes read_in_large_pages(int file, std::size_t size) {
   constexpr std::size_t kPiece = std::size_t{1} << 26;
   PyObject* bytes = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
@@ -134,7 +135,7 @@ nb::bytes read_in_large_pages(int file, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
     ssize_t got = 0;
-    int error = 0;  // as of the call, whatever taking the lock again does
+    int error = 0;  // the error of the call, because taking the lock again may change errno
     {
       nb::gil_scoped_release released;
       got = ::read(file, data + done, std::min(kPiece, size - done));

@@ -1,4 +1,4 @@
-// The lines of a recorder: a client of a database waits for each of them.
+// Writes the lines of a recorder. A client of a database waits for each of them.
 #include <nanobind/stl/string_view.h>
 
 #include <charconv>

@@ -18,7 +18,7 @@ namespace {
 using Literals = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 
-// The solver under the conventions of DIMACS: variables from 1, a minus sign negates.
+// The solver with the conventions of DIMACS: variables are numbered from 1, and a minus sign negates.
 class Outside {
  public:
   Outside(std::int32_t nodes, std::uint64_t seed) : solver_(nodes, seed) {
@@ -39,7 +39,7 @@ class Outside {
     if (!all.empty() && all.back() != 0)
       throw nb::value_error("the last clause does not end with 0");
     for (const std::int32_t l : all)
-      if (l != 0) literal(l);  // check all of them before any is added
+      if (l != 0) literal(l);  // check all literals before adding any
     std::vector<Lit> clause;
     for (const std::int32_t l : all) {
       if (l != 0) {

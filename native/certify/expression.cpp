@@ -307,7 +307,7 @@ Positions of_return_paths(Positions p) {
     return true;
   };
   const int count = static_cast<int>(p.label.size());
-  for (bool grown = true; grown;) {  // a way around each test that is passed in any case
+  for (bool grown = true; grown;) {  // add a way around each test that is always passed
     grown = false;
     for (int q = 0; q < count; ++q)
       for (std::size_t i = 0; i < p.follow[q].size(); ++i) {

@@ -26,7 +26,7 @@ std::vector<double> key_weights(const Options& o) {
     const double cold_share = hot < n ? (1 - o.hot_share) / static_cast<double>(n - hot) : 0;
     for (std::size_t i = 0; i < n; ++i)
       weights[i] = i < hot ? o.hot_share / static_cast<double>(hot) : cold_share;
-  } else {  // exponential as in YCSB: 95 % of the operations on the first 6/7 of the keys
+  } else {  // exponential as in YCSB: 95 % of the operations are on the first 6/7 of the keys
     const double gamma = -std::log(0.05) / (static_cast<double>(n) * 6 / 7);
     for (std::size_t i = 0; i < n; ++i) weights[i] = std::exp(-gamma * static_cast<double>(i));
   }
@@ -46,8 +46,8 @@ Programs::Programs(const Options& options, Random& random)
     slots_.emplace_back(key_weights(options));
   if (options.values > 0 && options.value_theta > 0)
     values_.emplace_back(zipfian(options.values, options.value_theta));
-  // Of w draws that are writes, a share m adds a read: reads are a share of (1 - w + w m) / (1 + w
-  // m) of all.
+  // If w of the draws are writes and a share m of these adds a read, then reads are a share of (1 - w + w m) / (1 + w
+  // m) of all operations.
   const double writes = 1 - options.read_share;
   draw_write_ = options.mini ? writes / options.read_share
                              : writes / (1 - options.read_modify_write * writes);
@@ -62,8 +62,8 @@ const std::vector<Intent>& Programs::next() {
 
 void Programs::ordinary() {
   const auto size = idx(options_.operations);
-  // Own appends are at the end of the final list, which a store that lets others append meanwhile
-  // cannot know yet.
+  // Own appends are at the end of the final list. A store that lets others append meanwhile cannot know that list yet,
+  // so it must not read after an append.
   const bool no_read_after_append =
       options_.lists && !options_.mechanism.exclusive && options_.mechanism.reads != Reads::instant;
   while (program_.size() < size) {

@@ -1,4 +1,4 @@
-// What transactions try to do: kinds and keys of their operations, and the values they write.
+// What transactions try to do: the kinds and keys of their operations, and the values that they write.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,14 @@ namespace isolang::simulator {
 struct Intent {
   bool write;
   std::int32_t key;    // number of the key in the history
-  std::int32_t value;  // a write's number, from 1
+  std::int32_t value;  // number of the written value, from 1
 };
 
 class Programs {
  public:
   Programs(const Options& options, Random& random);
   const std::vector<Intent>& next();  // valid until the next call
-  // Keys in use so far; list keys are replaced, so their number grows.
+  // Returns how many keys have been used so far. The number grows if lists are used, because list keys are replaced.
   std::int32_t keys() const { return keys_; }
   std::int32_t fresh_key() { return keys_++; }
 
@@ -34,10 +34,10 @@ class Programs {
   Random& random_;
   std::int32_t keys_;
   std::vector<std::int32_t> key_of_slot_, writes_of_slot_;
-  std::vector<Weighted> slots_, values_;  // none: uniform
+  std::vector<Weighted> slots_, values_;  // empty if the distribution is uniform
   double draw_write_;
   std::vector<Intent> program_;
-  std::vector<std::int32_t> slot_of_;  // for each operation of the program
+  std::vector<std::int32_t> slot_of_;  // the slot of each operation of the program
 };
 
 }  // namespace isolang::simulator

@@ -15,7 +15,7 @@ Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), oth
     other_[i] = static_cast<std::int32_t>(i);
     (keep_[i] < 1 ? poor : rich).push_back(static_cast<std::int32_t>(i));
   }
-  while (!poor.empty() && !rich.empty()) {  // the rich fill the poor one's column up to 1
+  while (!poor.empty() && !rich.empty()) {  // a rich column fills the poor one up to 1
     const auto p = idx(poor.back()), r = idx(rich.back());
     poor.pop_back();
     other_[p] = static_cast<std::int32_t>(r);
@@ -25,7 +25,7 @@ Weighted::Weighted(std::vector<double> weights) : keep_(std::move(weights)), oth
       rich.pop_back();
     }
   }
-  for (const auto* rest : {&poor, &rich})  // 1 up to rounding
+  for (const auto* rest : {&poor, &rich})  // 1, up to rounding errors
     for (const std::int32_t i : *rest) keep_[i] = 1;
 }
 

@@ -31,8 +31,8 @@ class Random {
   }
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // in [0, 1)
   bool chance(double p) { return unit() < p; }
-  // In [0, n), n < 2^32. The bias of the multiplication, at most n / 2^32, is nothing to a
-  // workload.
+  // Returns a number in [0, n), for n < 2^32. The multiplication has a bias of at most n / 2^32, which does not matter
+  // for a workload.
   std::uint64_t below(std::uint64_t n) { return ((next() >> 32) * n) >> 32; }
 
  private:

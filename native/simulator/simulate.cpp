@@ -1,5 +1,4 @@
-// The scheduler: clients, their transactions' three instants, and what is read and written at the
-// middle one.
+// The scheduler: the clients, the three instants of their transactions, and what is read and written at the middle one.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
@@ -16,10 +15,10 @@ struct Client {
   enum class State : std::uint8_t { idle, running, answered };
   State state = State::idle;
   bool restart = false;       // its session ends with the current transaction
-  bool applied = true;        // the current transaction takes effect
-  std::int32_t session = -1;  // none yet
+  bool applied = true;        // whether the current transaction takes effect
+  std::int32_t session = -1;  // -1 before the first transaction
   std::int32_t transaction = -1;
-  std::int64_t since = 0;  // when its session's last transaction took effect
+  std::int64_t since = 0;  // when the last transaction of the session took effect
 };
 
 void check(const Options& o) {
@@ -96,10 +95,10 @@ class Simulator {
   Replicas replicas_;
   std::vector<Client> clients_;
   History history_;
-  std::vector<std::int32_t> atom_of_;  // by number, or -1
+  std::vector<std::int32_t> atom_of_;  // atom of each number, or -1
   std::vector<std::vector<std::int32_t>> planted_;
   std::vector<std::pair<std::int32_t, std::int64_t>>
-      clocks_;  // session, and how much its clock is ahead
+      clocks_;  // (session, how much its clock is ahead)
   std::vector<std::int32_t> list_;
   std::int64_t now_ = 0, started_ = 0;
 };
@@ -136,7 +135,7 @@ Simulation Simulator::run() {
   for (const Plant& plant : options_.plants) plants.push_back(&plant);
   std::ranges::stable_sort(plants, {}, &Plant::at);
   planted_.resize(plants.size());
-  std::vector<std::int32_t> busy(clients_.size());  // clients with something left to do
+  std::vector<std::int32_t> busy(clients_.size());  // the clients that still have something to do
   std::iota(busy.begin(), busy.end(), 0);
   std::size_t next_plant = 0;
   while (true) {
@@ -205,15 +204,15 @@ void Simulator::begin(Client& client, Status status) {
     client.since = 0;
   }
   client.restart =
-      status == Status::indeterminate;  // a client that does not know goes on under another name
+      status == Status::indeterminate;  // a client that does not know the outcome continues in a new session
   const std::int64_t ordinal = history_.transactions() + 1;
   client.transaction =
       history_.begin_transaction(client.session, status, ordinal, ordinal, 0, ++now_);
   client.state = Client::State::running;
 }
 
-// An instant at which a transaction that runs from `first` to `last` may read, not before its
-// session's last one.
+// Returns an instant at which a transaction that runs from `first` to `last` may read. It is not before the effect of
+// the last transaction in its session.
 std::int64_t Simulator::snapshot_of(const Client& client, std::int64_t first, std::int64_t last) {
   if (!options_.mechanism.stale) return last;
   const std::int64_t earliest = std::max({client.since, first - lag_, std::int64_t{0}});
@@ -262,22 +261,22 @@ void Simulator::take_effect(Client& client) {
     const std::int32_t installed = store_.size();
     for (std::int64_t op = first; op < last; ++op) {
       if (!is_write(op)) continue;
-      bool overwritten = false;  // only a register's last write is a version
+      bool overwritten = false;  // only the last write of a register is a version
       for (std::int64_t later = op + 1; later < last && !options_.lists; ++later)
         overwritten |= is_write(later) && history_.op_key[later] == history_.op_key[op];
       if (!overwritten) store_.install(history_.op_key[op], history_.op_value[op], instant);
     }
     if (how.reads == Reads::replica) replicas_.commit(replica, installed);
-    // Nothing was written at a read-only transaction's instant: its session may go on from what it
-    // saw.
+    // Nothing was written at the instant of a read-only transaction, so its session may continue from the instant that
+    // it saw.
     if (status == Status::committed)
       client.since = writes || how.reads != Reads::instant ? instant : sees;
   }
   client.state = Client::State::answered;
 }
 
-// Gives a read its result: the transaction's own writes before it, else (for lists, after) those of
-// `version`.
+// Gives a read its result: the own writes before it or, without any, the value of `version`. A list has the elements of
+// `version` followed by the own appends.
 void Simulator::read(std::int64_t op, std::int64_t txn_first, std::int32_t version, bool known) {
   auto& value = history_.op_value[op];
   if (!known) {
@@ -309,8 +308,8 @@ void Simulator::answer(Client& client) {
   client.state = Client::State::idle;
 }
 
-// The plant's clients first end what they are doing; no other client acts meanwhile, so the plant's
-// transactions are concurrent with all that is under way, and with nothing that begins later.
+// Plays a planted anomaly. Its clients first finish their transactions. No other client acts meanwhile, so the planted
+// transactions are concurrent with all transactions that are running, and with none that begins later.
 void Simulator::plant(const Plant& plant) {
   std::int32_t sessions = 0;
   for (const auto& t : plant.transactions) sessions = std::max(sessions, t.session + 1);
@@ -320,8 +319,8 @@ void Simulator::plant(const Plant& plant) {
     std::swap(drawn[i], drawn[i + idx(random_.below(drawn.size() - i))]);
     finish(clients_[drawn[i]]);
   }
-  // A planted transaction that reads from another one must know what that one's replica knew: let
-  // all know everything.
+  // A planted transaction that reads from another one must know what the other one's replica knew, so all replicas
+  // learn everything.
   replicas_.settle();
   const std::int32_t first_key = programs_.fresh_key();
   for (const auto& t : plant.transactions)

@@ -16,7 +16,7 @@ void Replicas::learn(std::size_t replica, std::int32_t transaction) {
 }
 
 void Replicas::commit(std::size_t replica, std::int32_t first) {
-  if (first == store_.size()) return;  // it wrote nothing
+  if (first == store_.size()) return;  // the transaction wrote nothing
   const auto transaction = static_cast<std::int32_t>(transactions_.size());
   transactions_.push_back({first, store_.size()});
   learn(replica, transaction);
@@ -37,7 +37,8 @@ bool Replicas::prepared(std::size_t replica, std::int32_t transaction) const {
   return true;
 }
 
-// The older, the likelier; certainly after the lag.
+// Returns whether a transaction should arrive now. The older the transaction, the likelier it is; after the lag, it is
+// certain.
 bool Replicas::due(std::int32_t transaction, std::int64_t now, Random& random) const {
   const std::int64_t age = now - store_.instant(transactions_[transaction].first);
   return age >= static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(lag_)));

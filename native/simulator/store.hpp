@@ -1,5 +1,5 @@
-// The database: every version of every key with the instant at which it came, and replicas that
-// know some of them.
+// The database: every version of every key with the instant at which it was installed, and replicas that know some of
+// the versions.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ class Store {
     return head = static_cast<std::int32_t>(versions_.size()) - 1;
   }
   std::int32_t newest(std::int32_t key) const { return newest_[key]; }
-  // The newest version at an instant, or the initial one.
+  // Returns the newest version of the key at an instant, or the initial version.
   std::int32_t at(std::int32_t key, std::int64_t instant) const {
     std::int32_t v = newest(key);
     while (v >= 0 && this->instant(v) > instant) v = version(v).before;
@@ -46,9 +46,9 @@ class Store {
   std::vector<Version> versions_;
 };
 
-// Each replica knows a set of transactions, whole ones, and shows of each key the newest version
-// among them. A transaction is known at its own replica at once, at the others later: in any order,
-// or causally, i.e. only after all that its replica knew when it took effect.
+// Replicas that each know a set of whole transactions and show the newest version of each key among them. A transaction
+// is known at its own replica at once, and at other replicas later: in any order, or causally, i.e. only after all
+// transactions that its own replica knew when it took effect.
 class Replicas {
  public:
   Replicas(const Store& store, std::int32_t replicas, bool causal, std::int64_t lag)
@@ -64,17 +64,17 @@ class Replicas {
     const auto& shown = shown_[replica];
     return idx(key) < shown.size() ? shown[key] : kInitialVersion;
   }
-  // The transaction that installed the versions from `first` on, at this replica.
+  // Commits the transaction that installed the versions from `first` on, at this replica.
   void commit(std::size_t replica, std::int32_t first);
-  // Everything that is under way arrives.
+  // Delivers every transaction that some replica does not know yet.
   void settle();
-  // Some news may arrive somewhere.
+  // May deliver a transaction to a random replica.
   void step(std::int64_t now, Random& random);
   std::size_t count() const { return n_; }
 
  private:
   struct Delivery {
-    std::int32_t first, last;  // versions
+    std::int32_t first, last;  // first and last + 1 of its versions
   };
   void learn(std::size_t replica, std::int32_t transaction);
   bool prepared(std::size_t replica, std::int32_t transaction) const;
@@ -84,14 +84,14 @@ class Replicas {
   std::size_t n_;
   bool causal_;
   std::int64_t lag_;
-  std::vector<std::vector<std::int32_t>> shown_;  // by replica, by key
+  std::vector<std::vector<std::int32_t>> shown_;  // by replica, then by key: the version that it shows
   std::vector<Delivery> transactions_;
   std::vector<std::int32_t>
-      needs_;  // causal: n_ counts for each transaction, of each replica's log
-  std::vector<std::vector<std::int32_t>> log_;  // causal: what began at each replica, in order
-  std::vector<std::int32_t> known_;  // causal: [replica][origin], how much of its log is known
+      needs_;  // if causal: for each transaction, n_ counts of how much of each replica's log must be known first
+  std::vector<std::vector<std::int32_t>> log_;  // if causal: the transactions of each replica, in order
+  std::vector<std::int32_t> known_;  // if causal: [replica][origin] how much of the origin's log the replica knows
   std::vector<std::vector<std::int32_t>>
-      waiting_;  // any order: by replica, what it does not know yet
+      waiting_;  // if not causal: for each replica, the transactions that it does not know yet
 };
 
 }  // namespace isolang::simulator

@@ -1,11 +1,10 @@
-// An in-memory multi-version database that runs random transactions of concurrent clients, and the
-// history they see.
+// An in-memory multi-version database that runs random transactions of concurrent clients, and the history that the
+// clients see.
 //
-// Time is a counter of events: each transaction begins, takes effect and is answered at three
-// instants of its own, in this order, drawn by a random scheduler; begin and answer are the
-// recorded times. What a transaction reads is decided when it takes effect, from the versions that
-// the store keeps with their instants. This code knows no level, only mechanisms;
-// isolang/simulator/rules.py says which of them gives which level, and why.
+// Time is a counter of events. Each transaction begins, takes effect and is answered at three instants of its own, in
+// this order, which a random scheduler draws; the history records begin and answer. When a transaction takes effect,
+// the versions that the store keeps with their instants decide what it reads. This code knows only mechanisms and no
+// levels; isolang/simulator/rules.py says which mechanism gives which level, and why.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,26 +16,25 @@
 namespace isolang::simulator {
 
 enum class Reads : std::uint8_t {
-  instant,   // all at the instant at which the transaction takes effect
-  snapshot,  // all at an earlier instant, its snapshot
+  instant,   // all reads at the instant at which the transaction takes effect
+  snapshot,  // all reads at an earlier instant, the snapshot
   moving,    // each read at an instant of its own, in program order
-  replica,   // from the client's replica, which learns of other replicas' transactions later
+  replica,   // reads from the client's replica, which learns of other replicas' transactions later
 };
 
 struct Mechanism {
   Reads reads = Reads::instant;
-  bool exclusive = false;  // snapshot: none is older than the newest version of a key that the
-                           // transaction writes
+  // for snapshot: no snapshot is older than the newest version of a key that the transaction writes
+  bool exclusive = false;
   bool stale =
       false;  // snapshots, and instants of read-only transactions, may lie before the begin
-  bool causal = false;  // replica: a transaction arrives after all that were at its own replica
-                        // when it took effect
+  bool causal = false;  // for replica: a transaction arrives after all that were at its own replica when it took effect
 };
 
 enum class KeyDistribution : std::uint8_t { uniform, zipfian, hotspot, exponential };
 
-// A transaction of a planted anomaly. Keys and sessions count from 0 inside the plant; value 0 is
-// the initial state.
+// A transaction of a planted anomaly. Its keys and sessions are counted from 0 within the plant; value 0 is the initial
+// state.
 struct PlantedOp {
   bool write;
   std::int32_t key;
@@ -50,10 +48,11 @@ struct PlantedTransaction {
 struct Plant {
   std::vector<PlantedTransaction> transactions;
   bool concurrent =
-      true;  // all begin before one takes effect; else each begins after the one before has ended
+      // true: all transactions begin before one takes effect; false: each begins after the previous one has ended
+      true;
   bool clock_ahead =
-      false;        // the clock of the first one's session is ahead, until after the last one's end
-  double at = 0.5;  // the share of the transactions that begin before
+      false;        // the clock of the first transaction's session is ahead, up to after the end of the last one
+  double at = 0.5;  // the share of all transactions that begin before the plant
 };
 
 struct Options {
@@ -64,21 +63,22 @@ struct Options {
   double read_share = 0.5;
   std::int64_t keys = 100;
   KeyDistribution key_distribution = KeyDistribution::uniform;
-  double theta = 0.99;      // zipfian
-  double hot_keys = 0.2;    // hotspot: this share of the keys …
+  double theta = 0.99;      // for zipfian keys
+  double hot_keys = 0.2;    // for hotspot keys: this share of the keys …
   double hot_share = 0.8;   // … gets this share of the operations
-  std::int64_t values = 0;  // 0: each write of a key has a number of its own, from 1
-  double value_theta = 0;   // else: 1 … values, zipfian
+  std::int64_t values = 0;  // how many values each key has; 0: each write of a key writes a number of its own, from 1
+  double value_theta = 0;   // if values > 0: the written values are zipfian over 1 … values
   double read_modify_write =
-      0;               // the share of writes that a read of the key precedes in the transaction
-  bool mini = false;   // one or two keys, each read and then perhaps written
-  bool lists = false;  // appends and list reads
-  std::int32_t appends = 32;  // lists: after this many a key gives way to a fresh one
-  double info_rate = 0;       // outcome unknown to the client; half of them take effect
+      0;               // the share of writes before which the same transaction reads the key
+  bool mini = false;   // one or two keys, each of which is read and then perhaps written
+  bool lists = false;  // appends and list reads in place of writes and reads
+  std::int32_t appends = 32;  // for lists: after this many appends, a fresh key replaces a key
+  // the share of transactions whose outcome the client does not learn; half of them take effect
+  double info_rate = 0;
   double abort_rate = 0;
-  bool session_each = false;  // every transaction is a session of its own
+  bool session_each = false;  // every transaction is in a session of its own
   std::int64_t lag =
-      0;  // events by which a snapshot or a replica may lag behind; 0: 8 for each session
+      0;  // the number of events by which a snapshot or a replica may lag behind; 0: 8 for each session
   std::int32_t replicas = 3;
   std::vector<Plant> plants;
   std::uint64_t seed = 0;
@@ -89,7 +89,7 @@ struct Simulation {
   std::vector<std::vector<std::int32_t>> planted;  // for each plant, its transactions
 };
 
-// Throws std::invalid_argument when the options do not go together.
+// Throws std::invalid_argument if the options do not fit together.
 Simulation simulate(const Options& options, Budget& budget);
 
 }  // namespace isolang::simulator

@@ -121,7 +121,7 @@ class LastValues {
 
   Atoms integers_;
   std::vector<std::int32_t> of_integer_;  // for each atom of integers_: the number of its key
-  // the key is one byte for the kind, then the number or the text
+  // Each key is one byte for the kind, then the number or the text.
   std::unordered_map<std::string, std::int32_t> others_;
   // The keys and entries by number. A deque does not move them while it grows, which would temporarily need memory for
   // both copies.
