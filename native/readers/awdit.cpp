@@ -1,5 +1,5 @@
-// AWDIT's `test` text: `r key value` lines; any run of '-' separates transactions, any run of '=' sessions. Nothing
-// is implicit: T0 wrote no number here, so that a number that no transaction wrote is a thin-air read.
+// AWDIT's `test` text: `r key value` lines; any run of '-' separates transactions, any run of '=' separates sessions.
+// There is no implicit initial state: T0 wrote no number, so a number that no transaction wrote is a thin-air read.
 #include <charconv>
 
 #include "readers/common.hpp"
@@ -14,8 +14,8 @@ class Awdit {
         values_(history.values), budget_(budget) {}
 
   void run(Remarks& remarks) {
-    bool open = false;          // a transaction of this session is being filled
-    bool fresh_session = true;  // none has begun
+    bool open = false;          // whether a transaction of this session is being filled
+    bool fresh_session = true;  // whether no transaction of this session has begun
     std::int64_t separators = 0, ops = 0;
     for (skip_blank(); p_ < end_; skip_blank()) {
       budget_.poll();

@@ -11,14 +11,14 @@
 namespace isolang {
 namespace {
 
-constexpr std::int32_t kNothing = -1;  // no read is noted
+constexpr std::int32_t kNothing = -1;  // no read has been noted
 
 bool has_status(const History& h, std::int32_t t, Status status) {
   return h.txn_status[t] == static_cast<std::uint8_t>(status);
 }
 
 std::span<const std::int32_t> elements(const History& h, std::int64_t op) {
-  if (h.kind(op) == OpKind::read) return {};  // nil of a list
+  if (h.kind(op) == OpKind::read) return {};  // nil of a list key is the empty list
   const auto list = idx(h.op_value[op]);
   return {h.list_values.begin() + h.list_start[list],
           h.list_values.begin() + h.list_start[list + 1]};
@@ -30,7 +30,7 @@ bool reads_list(const History& h, std::int64_t op) {
          (kind == OpKind::read_list || (kind == OpKind::read && h.op_value[op] == kNil));
 }
 
-// Which keys hold lists.
+// Returns which keys hold lists.
 std::vector<std::uint8_t> list_keys(const History& h) {
   std::vector<std::uint8_t> found(idx(h.n_keys()), 0);
   for (std::int64_t op = 0; op < h.operations(); ++op)
@@ -40,7 +40,7 @@ std::vector<std::uint8_t> list_keys(const History& h) {
   return found;
 }
 
-// The keys of which a declared initial transaction says what they held, deleted ones too.
+// Returns the keys whose initial value a declared initial transaction states, including deleted ones.
 std::vector<std::uint8_t> declared_keys(const History& h) {
   std::vector<std::uint8_t> found(idx(h.n_keys()), 0);
   for (std::int32_t t = 0; t < h.transactions(); ++t)
@@ -50,7 +50,7 @@ std::vector<std::uint8_t> declared_keys(const History& h) {
   return found;
 }
 
-// What was written to the keys, failed and aborted writes too.
+// The values written to each key, including those of failed and aborted writes.
 class Written {
  public:
   explicit Written(const History& h) {
@@ -70,11 +70,11 @@ class Written {
   std::vector<std::uint64_t> all_;
 };
 
-// What the reads of one key say was there before.
+// What the reads of one key say about its value before the history.
 struct Told {
   std::int64_t op = kNothing;     // the read that decides
-  std::int64_t other = kNothing;  // of another value, where both are of unknown outcome
-  std::int64_t nil = kNothing;    // a read of nil that a delete may explain, too
+  std::int64_t other = kNothing;  // a read of another value, if both reads are of unknown outcome
+  std::int64_t nil = kNothing;    // a read of nil, which a delete may explain, too
   bool certain = false;
 };
 
@@ -100,14 +100,14 @@ class Search {
     }
   }
 
-  // The part of a list read that nobody appended, before the first element that somebody did.
+  // Returns the elements of a list read before the first element that some transaction appended.
   std::span<const std::int32_t> beginning(std::int64_t op) const {
     const auto list = elements(h_, op);
     std::size_t size = 0;
     while (size < list.size() && !written_.has(h_.op_key[op], list[size])) ++size;
     return list.first(size);
   }
-  // Whether a read shows a value of T0: no transaction wrote it, or it says so.
+  // Returns whether a read shows a value of T0, because no transaction wrote the value or because the read says so.
   bool of_initial(std::int64_t op) const {
     if (h_.kind(op) != OpKind::read || h_.op_value[op] == kUnknownValue) return false;
     const std::int64_t source = h_.op_source[op];
@@ -154,7 +154,7 @@ class Search {
   std::vector<Told> told_;
 };
 
-// Takes the beginnings of some lists out of their reads.
+// Removes the first elements of some lists from all their reads.
 class Beginnings {
  public:
   Beginnings(History& h, std::unordered_map<std::int32_t, std::vector<std::int32_t>> of_key)
@@ -189,14 +189,14 @@ class Beginnings {
 }  // namespace
 
 Before take_unwritten_for_initial(History& h) {
-  unname_sources(h);  // they are named once it is known what T0 wrote
+  unname_sources(h);  // the sources are named once it is known what T0 wrote
   Search search(h);
   search.run();
   Before before;
   before.open = search.open();
   if (!before.open.empty()) return before;
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> lists;
-  std::vector<std::int64_t> others;  // reads of what T0 would have written, too
+  std::vector<std::int64_t> others;  // reads of another value that T0 would have had to write, too
   for (std::int64_t op = 0; op < h.operations(); ++op) {
     const std::int32_t key = h.op_key[op];
     const std::int64_t told = search.told(key).op;

@@ -32,7 +32,8 @@ class Bincode {
     return byte != 0;
   }
 
-  // A count of things of at least `least` bytes each: never believed beyond the remaining bytes.
+  // Reads a count of things of at least `least` bytes each. A count that needs more than the remaining bytes is an
+  // error.
   std::uint64_t count(const char* what, std::uint64_t least) {
     const std::int64_t where = at();
     const std::uint64_t n = number(what);
@@ -51,7 +52,7 @@ class Bincode {
     return std::string(view);
   }
 
-  // The events' bytes were already counted: no further checks of the length.
+  // The bytes of the events have already been counted, so this does not check the length again.
   std::uint64_t raw_number() {
     std::uint64_t n = 0;
     if constexpr (std::endian::native == std::endian::little) {
@@ -85,14 +86,15 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   History& h = out.history;
   for (const char* field :
        {"params.id", "params.n_node", "params.n_variable", "params.n_transaction", "params.n_event"})
-    out.remarks.emplace_back(field, std::to_string(in.number(field)));  // u64: as text, nothing is computed from them
+    // u64, kept as text because nothing is computed from it
+    out.remarks.emplace_back(field, std::to_string(in.number(field)));
   for (const char* field : {"info", "start", "end"}) out.remarks.emplace_back(field, in.text(field));
 
-  // An upper bound, at most 1.5 times the input.
+  // This is an upper bound, at most 1.5 times the input.
   h.reserve_operations(static_cast<std::size_t>(in.left() / kEventBytes));
 
   Numbers keys(h.key_atoms), values(h.values);
-  const std::int32_t zero = values.natural(0);  // what T0 wrote to every key
+  const std::int32_t zero = values.natural(0);  // T0 wrote 0 to every key
   std::int64_t failed_events = 0, failed_txns = 0, empty_sessions = 0, empty_txns = 0;
   std::int32_t session = 0;
   const std::uint64_t n_sessions = in.count("the number of sessions", 8);
@@ -141,7 +143,7 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   out.remarks.emplace_back("failed_transactions", failed_txns);
   out.remarks.emplace_back("empty_transactions", empty_txns);
   out.remarks.emplace_back("empty_sessions", empty_sessions);
-  // `dbcop generate` writes what is to be run in the same layout: nothing succeeded because nothing was tried.
+  // `dbcop generate` writes a plan in the same layout: in a plan nothing has succeeded, because nothing was tried.
   out.remarks.emplace_back("plan", h.transactions() > 0 && failed_txns == h.transactions() &&
                                        failed_events == h.operations());
   return out;

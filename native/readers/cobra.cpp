@@ -1,24 +1,26 @@
-// Cobra's client logs: big-endian records back to back, one file a client, reads-from given by write ids.
+// Cobra's client logs: big-endian records without separators, one file for each client. Write ids say which write a
+// read returned.
 //
-// Two kinds of logs share the layout. *Genuine* ones give each write an id of its own, and a read names transaction and
-// write: that is its source, which its value must not contradict. In the *duplicate-value variant* every write has the id 0xabddefee,
-// and a write is only (key, value): there reads match by value. Which kind it is, the data says; a history with both is
-// refused, since neither reading of it would be right.
+// Two kinds of logs share the layout. In *genuine* logs, each write has an id of its own, and a read names the
+// transaction and the write. That write is its source, which the value of the read must not contradict. In the
+// *duplicate-value variant*, every write has the id 0xabddefee and is only (key, value), so reads match by value. The
+// data shows which kind a log is. A history with both kinds is refused, because neither way of reading it would be
+// right.
 
 #include "readers/common.hpp"
 
 namespace isolang {
 namespace {
 
-constexpr std::int64_t kInit = 0xbebeebee;       // transaction and write id: loaded before the run
-constexpr std::int64_t kNull = 0xdeadbeef;       // transaction and write id: the key was absent
+constexpr std::int64_t kInit = 0xbebeebee;       // as transaction and write id: loaded before the run
+constexpr std::int64_t kNull = 0xdeadbeef;       // as transaction and write id: the key was absent
 constexpr std::int64_t kGcTrue = 0x23332333;     // write ids of garbage-collection fences, which the initial
 constexpr std::int64_t kGcFalse = 0x66666666;    // transaction is said to have written
 constexpr std::int64_t kDeleted = 0xabcdefab;
-constexpr std::int64_t kMissing = 0xadeafbee;    // write-write tracking only
-constexpr std::int64_t kUniversal = 0xabddefee;  // the duplicate-value variant
+constexpr std::int64_t kMissing = 0xadeafbee;    // used only by write-write tracking
+constexpr std::int64_t kUniversal = 0xabddefee;  // used by the duplicate-value variant
 
-struct PendingRead {  // to be resolved when all files are read: a read may name a write of a later file
+struct PendingRead {  // resolved after all files are read, because a read may name a write of a later file
   std::int64_t op, writer_txn, write_id;
 };
 
@@ -110,8 +112,8 @@ class Cobra {
           const std::int64_t key = id("a key hash", at);
           const std::int64_t value = id("a value hash", at);
           const std::int64_t source = source_of(writer_txn, write_id, at);
-          // Of the initial state only what was loaded has a value; an absent key and the fences of the garbage
-          // collection have none.
+          // In the initial state, only loaded keys have a value; an absent key and the fences of the garbage collection
+          // have none.
           const bool loaded = writer_txn == kInit && write_id == kInit;
           const std::int32_t seen = source == kSourceInitial && !loaded ? kNil : values_.integer(value);
           h_.add_op(OpKind::read, h_.key_of(keys_.integer(key)), seen, at, true, source);
@@ -144,7 +146,7 @@ class Cobra {
           fail(at, "no record starts so (got " + quoted_byte(op) + ", expected 'S', 'R', 'W', 'C' or 'A')");
       }
     }
-    unfinished_ += open ? 1 : 0;  // a log may be cut: whether that one committed is not known
+    unfinished_ += open ? 1 : 0;  // a log may be cut off, so the outcome of this transaction is unknown
   }
 
   std::int64_t source_of(std::int64_t writer_txn, std::int64_t write_id, std::int64_t at) {
@@ -182,7 +184,7 @@ class Cobra {
       const auto r = static_cast<std::size_t>(read.op), w = static_cast<std::size_t>(write);
       const bool in_txn = txn >= 0 && contains(txn_of_[static_cast<std::size_t>(txn) - 1], write);
       if (!in_txn || h_.op_key[r] != h_.op_key[w] || h_.op_value[r] != h_.op_value[w]) {
-        ++contradicting_;  // that write id exists, but not in that transaction, or for another key or value
+        ++contradicting_;  // the write id exists, but in another transaction, or for another key or value
         continue;
       }
       h_.op_source[r] = write;
@@ -194,7 +196,7 @@ class Cobra {
     return h_.op_start[t] <= op && op < h_.op_start[t + 1];
   }
 
-  // A write, or a read of one, that shows which kind of logs these are.
+  // Notes that a write, or a read of one, shows which kind of logs these are.
   void told(bool universal, std::int64_t at) {
     bool& seen = universal ? universal_ : genuine_;
     if (!seen) (universal ? first_universal_ : first_genuine_) = {file_, at};
@@ -223,7 +225,7 @@ class Cobra {
   Budget& budget_;
   std::size_t file_ = 0;
   const char *begin_ = nullptr, *p_ = nullptr, *end_ = nullptr;
-  Atoms txn_ids_, write_ids_;           // only for their hash tables: id → dense number
+  Atoms txn_ids_, write_ids_;           // used only for their hash tables: id → dense number
   std::vector<std::int32_t> txn_of_;    // dense transaction id - 1 → transaction
   std::vector<std::int64_t> write_of_;  // dense write id - 1 → operation
   std::vector<PendingRead> pending_;
@@ -242,7 +244,7 @@ Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget
   try {
     Cobra(files, timestamps, out.history, budget).run(out.remarks);
   } catch (const ReadError& error) {
-    // The logs do not say whether they have timestamps: if the other reading of them works, say so.
+    // The logs do not say whether they have timestamps. If they can be read the other way, say so in the message.
     bool other = true;
     try {
       Reading ignored;

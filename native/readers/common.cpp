@@ -45,7 +45,7 @@ std::string quoted(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7f) {
       out += c;
-    } else {  // also what is not ASCII: a cut in the middle of a character must not reach Python as text
+    } else {  // also bytes that are not ASCII, because a cut inside a character must not reach Python as text
       out += "\\x";
       out += kHex[byte >> 4U];
       out += kHex[byte & 15U];

@@ -1,4 +1,4 @@
-// What the readers share: messages, the size limit, fast interning of numbers.
+// What the readers share: messages, the size limit, and fast interning of numbers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,25 +9,26 @@
 
 namespace isolang {
 
-// "NAME: line 12: what", or without the name where the caller did not give one.
+// Throw with a message "NAME: line 12: what", or without the name if the caller did not give one.
 [[noreturn]] void fail_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void fail_byte(const std::string& name, std::int64_t byte, const std::string& what);
-// "NAME: WHERE: what", where it takes more to say the place.
+// Throws with a message "NAME: WHERE: what", for a place that is more than a line or a byte.
 [[noreturn]] void fail_at(const std::string& name, const std::string& where, const std::string& what, std::int64_t line);
 [[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
 
-// Input bytes as they may appear in a message: short, printable, in quotes.
+// Returns input bytes as they may appear in a message: short, printable, in quotes.
 std::string quoted(std::string_view text);
-// The same for one byte of a binary file: 'S' (0x53) or 0xff.
+// Does the same for one byte of a binary file: 'S' (0x53) or 0xff.
 std::string quoted_byte(unsigned char byte);
 
-// Every index that a reader makes (atoms, transactions, lists) fits 31 bits below this size: the shortest input
-// per transaction is 9 bytes (bincode, and `[:r 1 []]` per list), per new atom 11 (ten digits and a separator).
+// Below this size, every index that a reader makes (atoms, transactions, lists) fits 31 bits: a transaction takes at
+// least 9 bytes (bincode, and `[:r 1 []]` for each list), and a new atom at least 11 (ten digits and a separator).
 inline constexpr std::uint64_t kMaxInput = std::uint64_t{16} << 30;
 void check_size(const std::string& name, std::uint64_t bytes);
 
-// Atoms for numbers: small ones, nearly all in practice, are one array access; the others one probe of a hash table.
+// The atoms of numbers. A small number, as nearly all are in practice, takes one array access; other numbers take one
+// probe of a hash table.
 class Numbers {
  public:
   explicit Numbers(Atoms& atoms) : atoms_(&atoms), small_(1024, -1) {}
@@ -37,7 +38,7 @@ class Numbers {
       if (atom < 0) atom = atoms_->intern_integer(static_cast<std::int64_t>(n));
       return atom;
     }
-    // The array grows with what was seen, so that one large number does not make a large array.
+    // The array grows with the number of atoms, because one large number must not make a large array.
     if (n < 16 * static_cast<std::uint64_t>(atoms_->size())) {
       small_.resize(static_cast<std::size_t>(2 * n), -1);
       return natural(n);
@@ -53,14 +54,14 @@ class Numbers {
   std::vector<std::int32_t> small_;
 };
 
-// The text after a byte order mark, if there is one.
+// Returns the text after a byte order mark, if it begins with one.
 inline std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
 }
 
-// Is this UTF-8 (no overlong forms, no surrogates)? Two different invalid strings shown alike would be a wrong verdict,
-// so they are refused rather than repaired.
+// Returns whether the text is UTF-8 (no overlong forms, no surrogates). Invalid text is refused and not repaired,
+// because two different invalid strings that look alike would give a wrong verdict.
 bool is_utf8(std::string_view text);
 
 }  // namespace isolang

@@ -1,4 +1,4 @@
-// dbcop's JSON: sessions of transactions, bare or as "data" of an object that has parameters.
+// dbcop's JSON: sessions of transactions, alone or as the "data" of an object that has parameters.
 //
 // [[{"events": [{"Read": {"variable": 1, "version": 2}}, …], "committed": true}, …], …]; events also as ["r", 1, 2].
 #include <algorithm>
@@ -44,7 +44,7 @@ class DbcopJson {
   }
 
  private:
-  // A mark at the value at this place, for the message if it turns out to be something else.
+  // Marks the value at this place, for the message if the value turns out to be something else.
   Forms::Mark start() {
     json_.blank();
     return json_.mark();
@@ -180,7 +180,7 @@ class DbcopJson {
     return n;
   }
 
-  void unknown() {  // at the name of a field
+  void unknown() {  // call at the name of a field
     std::string field(json_.word());
     if (std::ranges::find(unknown_fields_, field) == unknown_fields_.end()) unknown_fields_.push_back(std::move(field));
     json_.skip();
@@ -191,9 +191,9 @@ class DbcopJson {
   History& h_;
   Numbers keys_, values_;
   Budget& budget_;
-  std::vector<std::int64_t> sessions_;  // those with transactions: which one of the file's it is
+  std::vector<std::int64_t> sessions_;  // for each session with transactions: its number in the file
   std::vector<std::string> unknown_fields_;
-  std::int64_t session_ = 0, transaction_ = 0, event_ = 0;  // where we are, from 1
+  std::int64_t session_ = 0, transaction_ = 0, event_ = 0;  // the present place, from 1
 };
 
 }  // namespace

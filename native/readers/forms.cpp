@@ -8,7 +8,7 @@
 namespace isolang {
 namespace {
 
-constexpr int kDeepest = 64;           // of a value that becomes canonical text
+constexpr int kDeepest = 64;           // nesting of a value that becomes canonical text
 constexpr std::size_t kDeepestSkip = 10'000;
 
 void append_utf8(std::string& out, std::uint32_t code) {
@@ -31,19 +31,19 @@ void append_utf8(std::string& out, std::uint32_t code) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A double by the shortest digits that give it back, laid out as Python's repr does: one value has one text in all
-// readers, and in Python.
+// Returns a double with the fewest digits that give it back, in the layout of Python's repr. So one value has one text
+// in all readers and in Python.
 std::string text_of(double value) {
   char buffer[32];
   const auto [stop, error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
-  (void)error;  // it is large enough
+  (void)error;  // the buffer is large enough
   std::string digits;
   const char* p = buffer;
   for (; *p != 'e'; ++p)
     if (is_digit(*p)) digits += *p;
   int exponent = 0;
   std::from_chars(p + (p[1] == '+' ? 2 : 1), stop, exponent);
-  const int point = exponent + 1;  // of the digits, those before the point
+  const int point = exponent + 1;  // how many digits are before the point
   const bool scientific = exponent < -4 || exponent >= 16;
   std::string out(*buffer == '-' ? 1 : 0, '-');
   const auto zeros = [&out](int n) { out.append(static_cast<std::size_t>(std::max(n, 0)), '0'); };
@@ -63,7 +63,8 @@ std::string text_of(double value) {
   return out;
 }
 
-// A number if it starts like one: EDN symbols may not begin with a digit, nor with a sign and a digit.
+// Returns whether the token begins like a number. EDN symbols may begin neither with a digit nor with a sign and a
+// digit.
 bool starts_number(std::string_view token) {
   if (token.empty()) return false;
   if (is_digit(token[0])) return true;
@@ -180,7 +181,7 @@ void Forms::skip() {
       }
       case '#':
         ++p_;
-        // `#{` is a set; `#_` and a tag precede the form that they belong to.
+        // `#{` begins a set; `#_` and a tag precede the form that they belong to.
         if (p_ < end_ && *p_ == '_') {
           ++p_;
         } else if (p_ < end_ && *p_ == '"') {
@@ -284,7 +285,7 @@ void Forms::character() {
   ++p_;
   if (at_end()) fail("the file ends inside a character; hint: truncated");
   line_ += *p_ == '\n' ? 1 : 0;
-  ++p_;  // one character of any kind, a bracket too: \{
+  ++p_;  // one character of any kind, even a bracket: \{
   token();
 }
 
@@ -384,8 +385,8 @@ std::int32_t Forms::slow_atom(Atoms& atoms, Numbers& numbers) {
   return atoms.intern_text(AtomKind::other, text);
 }
 
-// Two forms that EDN calls equal get the same text: one blank between elements, lists as vectors (Clojure's =), sets
-// and maps in the order of their elements' texts.
+// Appends the canonical text. Two forms that EDN calls equal get the same text: one blank separates elements, lists
+// become vectors (Clojure's =), and the elements of sets and maps are in the order of their texts.
 void Forms::canonical(std::string& out, int depth) {
   if (depth > kDeepest) fail("a value nested more than 64 deep");
   blank();

@@ -1,8 +1,8 @@
-// A hand-written reader of EDN forms over bytes in memory, and of JSON as a dialect of it.
+// A hand-written reader of EDN forms over bytes in memory, and of JSON as a dialect of EDN.
 //
-// JSON is read as EDN in which ':' is one more blank and map keys are strings: `{"type":"ok","value":[["w","x",1]]}`
-// is then the same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`. Only `null` needs a word of its own.
-// That the text is JSON, its commas and colons included, is checked before (json_syntax.cpp).
+// JSON is read as EDN in which ':' is a blank and map keys are strings. So `{"type":"ok","value":[["w","x",1]]}` is the
+// same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`, and only `null` needs a word of its own. Whether the
+// text is JSON, including its commas and colons, is checked beforehand (json_syntax.cpp).
 #pragma once
 #include <array>
 #include <charconv>
@@ -17,17 +17,17 @@ namespace isolang {
 
 class Forms {
  public:
-  // `line`: the number of the first line, for messages.
+  // `line` is the number of the first line, for messages.
   Forms(std::string_view data, const std::string& name, std::int64_t line = 1)
       : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name), line_(line) {}
 
-  // From here on JSON. All of the text has to be, from its beginning: fails where it is not.
+  // Reads JSON from here on. Checks the whole text first, and fails at the first place that is not JSON.
   void read_json(Budget& budget);
   bool json() const { return json_; }
   std::int64_t line() const { return line_; }
   std::int64_t offset() const { return p_ - begin_; }  // bytes before this place
 
-  // A place to come back to.
+  // A place to which the reader can return.
   struct Mark {
     const char* p;
     std::int64_t line;
@@ -37,14 +37,15 @@ class Forms {
     p_ = mark.p;
     line_ = mark.line;
   }
-  std::int64_t column(Mark mark) const;  // from 1, in bytes
-  // " at column N", and of which line where that is not this one.
+  std::int64_t column(Mark mark) const;  // column of the place, from 1, in bytes
+  // Returns " at column N", with the line of the mark if that is not `line`.
   std::string at_column(Mark mark, std::int64_t line) const;
-  // The bytes from a mark to here.
+  // Returns the bytes from a mark to here.
   std::string_view since(Mark mark) const { return {mark.p, static_cast<std::size_t>(p_ - mark.p)}; }
 
-  // Skips what separates forms: blanks, commas, `;` comments, `#_` with the form it discards. Then peek() is the first
-  // character of a form or a closing bracket, or 0 at the end (see at_end(): a NUL byte is not a form either).
+  // Skips what separates forms: blanks, commas, `;` comments, and `#_` with the form that it discards. Then peek() is
+  // the first character of a form or a closing bracket, or 0 at the end (see at_end(), because a NUL byte is not a form
+  // either).
   void blank() {
     while (p_ < end_) {
       const Class c = class_of(*p_);
@@ -60,19 +61,21 @@ class Forms {
   }
   bool at_end() const { return p_ == end_; }
   char peek() const { return p_ < end_ ? *p_ : '\0'; }
-  void next() { ++p_; }  // over a bracket that peek() showed
+  void next() { ++p_; }  // passes a bracket that peek() showed
   bool at_tag() const { return end_ - p_ >= 2 && p_[0] == '#' && is_letter(p_[1]); }
 
-  // The characters up to the next blank, bracket, quote or `;`: a keyword with its colon, a symbol, a number.
+  // Reads the characters up to the next blank, bracket, quote or `;`: a keyword with its colon, a symbol, or a number.
   std::string_view token() {
     const char* const start = p_;
     while (p_ < end_ && in_token(*p_)) ++p_;
     return {start, static_cast<std::size_t>(p_ - start)};
   }
-  // The text of a keyword (without the colon), symbol or string that names something; empty when it is none of them.
+  // Reads a keyword (without the colon), a symbol or a string that names something, and returns its text, or nothing if
+  // the form is none of these.
   std::string_view word();
 
-  // Interns the form here as one scalar: 1, "a", :k, nil; else (true, 1.5, [1 2], #inst "…") by canonical text.
+  // Interns the form here as one scalar: 1, "a", :k and nil as such, any other form (true, 1.5, [1 2], #inst "…") by
+  // its canonical text.
   std::int32_t atom(Atoms& atoms, Numbers& numbers) {
     const char* q = p_;
     const bool negative = q < end_ && *q == '-';
@@ -88,9 +91,9 @@ class Forms {
   }
   // Appends the form here as canonical text: equal forms have equal texts.
   void text_of_form(std::string& out) { canonical(out, 0); }
-  // The integer here, if it is one that fits 64 bits: then it is consumed.
+  // Reads the integer here, if there is one that fits 64 bits. Returns whether it did.
   bool integer(std::int64_t& n);
-  // The same of JSON's words and of unsigned numbers.
+  // Does the same for unsigned numbers; the next functions, for the words of JSON.
   bool natural(std::uint64_t& n) {
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error != std::errc{} || (*p_ == '0' && stop - p_ > 1) || (stop < end_ && in_token(*stop))) return false;
@@ -102,15 +105,17 @@ class Forms {
     return take(value ? std::string_view("true") : std::string_view("false"));
   }
   bool null() { return take("null"); }
-  // The name of a field, or another word in quotes, if it is this one: consumed then.
+  // Reads the name of a field, or another word in quotes, if it is this word. Returns whether it did.
   template <std::size_t size>
   bool name(const char (&word)[size]) {
     if (static_cast<std::size_t>(end_ - p_) <= size || *p_ != '"' || p_[size] != '"') return false;
-    if (std::memcmp(p_ + 1, word, size - 1) != 0) return false;  // of constant size: a comparison or two
+    // of constant size, which makes it one or two comparisons
+    if (std::memcmp(p_ + 1, word, size - 1) != 0) return false;
     p_ += size + 1;
     return true;
   }
-  // [ element, … ] and { "field": value, … } of JSON; what they are given reads one element, or name and value.
+  // Read [ element, … ] and { "field": value, … } of JSON. The given function reads one element, or one name and its
+  // value.
   template <typename Element>
   void array(Element&& element) {
     next();
@@ -166,9 +171,9 @@ class Forms {
   }
   bool slow_blank();
   std::int32_t slow_atom(Atoms& atoms, Numbers& numbers);
-  std::string_view string();      // after the opening quote; valid until the next string
-  void character();               // at the backslash
-  std::string_view regex();       // at the quote of #"…", in which a backslash escapes for the regex alone
+  std::string_view string();      // begins after the opening quote; the result is valid until the next string
+  void character();               // begins at the backslash
+  std::string_view regex();       // begins at the quote of #"…", in which only the regex interprets a backslash
   void canonical(std::string& out, int depth);
   bool number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const;
   void valid_text(std::string_view text) const;
@@ -179,8 +184,8 @@ class Forms {
   const std::string& name_;
   std::int64_t line_;
   bool json_ = false;
-  std::string scratch_;  // a string with escapes
-  std::string open_;     // the closing brackets that skip() waits for
+  std::string scratch_;  // the text of a string with escapes
+  std::string open_;     // the closing brackets that skip() expects
 };
 
 }  // namespace isolang

@@ -44,14 +44,14 @@ class Hist {
     p_ += word.size();
     return true;
   }
-  // Blanks and a comment; stays in the line.
+  // Skips blanks and a comment, within the line.
   void blanks() {
     while (p_ < end_ && is_blank(*p_)) ++p_;
     if (next_is("//"))
       while (!at_line_end()) ++p_;
   }
 
-  // A line of two dashes or more ends the session.
+  // Reads a line of two or more dashes, which ends the session. Returns whether there was one.
   bool dashes() {
     const char* const start = p_;
     while (p_ < end_ && *p_ == '-') ++p_;
@@ -140,17 +140,17 @@ class Hist {
   History& h_;
   Numbers values_;
   Budget& budget_;
-  std::vector<std::int64_t> sessions_;  // those with transactions: which one of the file's it is
-  std::int64_t seen_ = 1;               // sessions of the file, the one here included
-  std::int64_t line_ = 1, opened_ = 0;  // where the transaction here began; 0 outside
+  std::vector<std::int64_t> sessions_;  // for each session with transactions: its number in the file
+  std::int64_t seen_ = 1;               // sessions of the file so far, including the present one
+  std::int64_t line_ = 1, opened_ = 0;  // opened_: where the present transaction began; 0 outside
   std::int32_t txn_ = 0;
-  bool used_ = false;                   // the session here has transactions
+  bool used_ = false;                   // whether the present session has transactions
 };
 
 }  // namespace
 
 Reading read_hist(std::string_view text, const std::string& name, Budget& budget) {
-  check_size(name, 2 * text.size());  // a transaction takes six bytes here: twice as many fit as in other formats
+  check_size(name, 2 * text.size());  // a transaction takes six bytes here, so twice as many fit as in other formats
   Reading out;
   Hist(without_byte_order_mark(text), name, out.history, budget).read(out.remarks);
   nil_for_unwritten_zeros(out);

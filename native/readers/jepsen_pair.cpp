@@ -29,10 +29,10 @@ constexpr std::int64_t kNone = -1;
 struct Transaction {
   std::int64_t invocation = kNone, completion = kNone;  // numbers of operations
   std::int64_t begin = kTimeUnknownBegin, end = kTimeUnknownEnd;
-  std::int32_t process = 0;  // dense
+  std::int32_t process = 0;  // dense number
 };
 
-// What says, in reads and writes, most of what an operation on a whole object says.
+// Returns which reads and writes express most of what an operation on a whole object does.
 std::string nearest_model(std::string function) {
   std::erase_if(function, [](char c) { return c == ':' || c == '"'; });  // of EDN, of JSON
   if (function == "enqueue" || function == "dequeue" || function == "drain")
@@ -581,24 +581,24 @@ class Pairing {
   History& h_;
   Remarks& remarks_;
   Budget& budget_;
-  Following* const f_;  // null: this is a whole file
+  Following* const f_;  // null if a whole file is read
 
   std::vector<std::size_t> order_;
   bool by_index_ = false, any_process_ = false;
   std::string index_note_;
-  Atoms processes_;                       // only for its hash table: :process → dense number
+  Atoms processes_;                       // used only for its hash table: :process → dense number
   std::vector<std::vector<std::int64_t>> open_;  // process → its open transactions
-  std::vector<char> overlapping_;         // process → it had several of them
-  std::vector<char> after_info_;          // process → the outcome of its last transaction is not known
+  std::vector<char> overlapping_;         // process → whether it had several open transactions
+  std::vector<char> after_info_;          // process → whether the outcome of its last transaction is unknown
   std::vector<Transaction> transactions_;
   std::vector<std::int32_t> session_of_;  // process → session
   std::vector<std::int64_t> session_labels_;
-  std::int64_t counts_[5] = {};           // transactions by the type of their completion
+  std::int64_t counts_[5] = {};           // numbers of transactions by the type of their completion
   std::int64_t invocations_ = 0, uninvoked_ = 0, strays_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
-  std::int64_t groupless_ = 0;  // transactions of no group
-  std::int64_t timed_ = 0;  // transactions with times of operations or of COMMIT
+  std::int64_t groupless_ = 0;  // number of transactions without a group
+  std::int64_t timed_ = 0;  // number of transactions with times of operations or of COMMIT
   bool by_time_ = false;
-  std::int64_t initial_ = -1;  // the transaction that is the initial one
+  std::int64_t initial_ = -1;  // the initial transaction, or -1
   std::int64_t odd_values_ = 0, differing_ = 0, first_differing_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Pass 1 over Jepsen's EDN and JSON: one record per operation map, micro-operations in flat arrays.
+// Pass 1 over Jepsen's EDN and JSON: one record for each operation map, with micro-operations in flat arrays.
 #include <algorithm>
 
 #include "readers/jepsen.hpp"
@@ -51,7 +51,7 @@ class Parser {
   }
 
  private:
-  // JSON iff the first map's first key is a string.
+  // Decides whether the text is JSON: it is iff the first key of the first map is a string.
   void look_for_json() {
     const auto start = forms_.mark();
     if (forms_.peek() == '{') {
@@ -92,13 +92,13 @@ class Parser {
         if (forms_.at_end())
           forms_.fail("the file ends inside the operation map of line " + std::to_string(op.line) +
                       " (expected '}'); hint: truncated");
-        forms_.skip();  // a key of another type is nothing that this reader knows
+        forms_.skip();  // this reader knows no keys of another type
         forms_.blank();
         forms_.skip();
         continue;
       }
       const std::string_view field = forms_.word();
-      // A view into the reader: decide before reading on.
+      // The name is a view into the reader, so decide before reading on.
       const int known = field == "type" ? 1 : field == "f" ? 2 : field == "value" ? 3 : field == "process" ? 4
                       : field == "time" ? 5 : field == "index" ? 6 : field == "times" ? 7 : field == "commit" ? 8
                       : field == "group" ? 9 : field == "label" ? 10 : field == "level" ? 11
@@ -137,14 +137,14 @@ class Parser {
     accept(op);
   }
 
-  // A name: a string, a keyword, a symbol or a number; or nil, which is none.
+  // Reads a name (a string, a keyword, a symbol or a number), or nil for no name.
   std::int32_t name(const char* field) {
     if (std::string_view("{[(#\\").find(forms_.peek()) != std::string_view::npos)
       forms_.expected(std::string("a string, a keyword or a number for ") + field);
     return forms_.atom(names_, name_numbers_);
   }
 
-  // A name, or several in brackets: which set they are. nil is none.
+  // Reads a name, or several in brackets, and returns the number of their set. nil is the empty set.
   std::int32_t names(Names& known, const char* field) {
     std::vector<std::int32_t> found;
     const auto one = [&] {
@@ -165,7 +165,7 @@ class Parser {
     return known.set_of_names(std::move(found));
   }
 
-  // :f; true when it says transaction or nothing.
+  // Reads :f. Returns true if it means a transaction, or nothing.
   bool function() {
     const auto start = forms_.mark();
     const char c = forms_.peek();
@@ -211,7 +211,7 @@ class Parser {
     return false;
   }
 
-  // [begin end], each a number or nil, or the begin alone; nil is not an interval.
+  // Reads [begin end], each a number or nil, or the begin alone. Returns false for nil, which is not an interval.
   bool interval(std::int64_t& begin, std::int64_t& end) {
     const auto start = forms_.mark();
     const auto moment = [&](std::int64_t& time) {
@@ -262,7 +262,7 @@ class Parser {
     op.times_last = out_.times.size();
   }
 
-  // One version for each operation, or nil; or :ordered, which describes the whole history.
+  // Reads one version or nil for each operation; or :ordered, which describes the whole history.
   bool versions(Operation& op) {
     op.versions_first = op.versions_last = out_.versions.size();
     const char c = forms_.peek();
@@ -405,7 +405,7 @@ class Parser {
       } else if (!is_write(op.kind) && (v == '[' || v == '(')) {
         if (op.kind == OpKind::read) op.kind = OpKind::read_list;
         op.value = list(v == '[' ? ']' : ')');
-      } else if (is_set_read(op.kind)) {  // nil, where it is not known
+      } else if (is_set_read(op.kind)) {  // nil if the result is not known
         op.value = kUnknownValue;
         if (forms_.atom(history_.values, values_) != kNil)
           return wrong("a set-read without a list of values", start);
@@ -424,7 +424,7 @@ class Parser {
     return true;
   }
 
-  // [:rp predicate {key row …}], after its name.
+  // Reads [:rp predicate {key row …}], after its name.
   bool scan(MicroOp& op, char end, Forms::Mark start) {
     Scan scan{{}, false, out_.rows.size(), out_.rows.size()};
     forms_.blank();
@@ -504,7 +504,8 @@ class Parser {
     out_.operations.push_back(op);
   }
 
-  // Jepsen's long-fork workload calls its transactions :read and :write. A completion may leave the value out.
+  // Returns whether the map is a transaction called :read or :write, as in Jepsen's long-fork workload. A completion
+  // may leave the value out.
   bool holds_operations(const Operation& op) {
     if (f_ != ":read" && f_ != ":write" && f_ != "\"read\"" && f_ != "\"write\"") return false;
     const bool known = std::find(transactions_.begin(), transactions_.end(), f_) != transactions_.end();
@@ -515,7 +516,7 @@ class Parser {
 
   bool is_init() const { return f_ == ":init" || f_ == "\"init\""; }
 
-  // {:f :init, :value {key row …}}, as Elle's closed predicates have it: writes of the initial transaction.
+  // Reads {:f :init, :value {key row …}} of Elle's closed predicates as writes of the initial transaction.
   void initial_state(Operation& op) {
     op.initial = op.transactional = true;
     if (op.value_kind == Value::missing) return;
@@ -536,7 +537,7 @@ class Parser {
     op.last = out_.micro_ops.size();
   }
 
-  // An operation that is not a transaction: counted, and never judged.
+  // Counts an operation that is not a transaction. Such operations are never judged.
   void skip_function(const Operation& op) {
     constexpr std::size_t kMaxFunctions = 8;
     if (out_.skipped++ == 0) out_.skipped_line = op.line;
@@ -551,7 +552,7 @@ class Parser {
   const std::string& name_;
   History& history_;
   Numbers keys_, values_, groups_, versions_;
-  Atoms names_;  // only to read :label and :level
+  Atoms names_;  // used only to read :label and :level
   Numbers name_numbers_{names_};
   Budget& budget_;
   Operations out_;
@@ -559,13 +560,13 @@ class Parser {
     const char* what = nullptr;
     Forms::Mark at{};
     std::string_view got;
-  } wrong_;  // why the :value of this map is not a list of micro-operations
-  std::string f_;      // its :f, if that is not :txn
-  std::vector<std::string> transactions_;  // the other :f under which there were micro-operations
-  Forms::Mark map_{};         // its :value, if that is a map
-  bool short_read_ = false;   // it has a read without a value
-  std::int64_t last_line_ = 0;  // where the map before ended
-  std::string group_, pair_;  // the independent key here, and with a key of its own
+  } wrong_;  // why the :value of the present map is not a list of micro-operations
+  std::string f_;      // :f of the present map, if that is not :txn
+  std::vector<std::string> transactions_;  // other values of :f under which there were micro-operations
+  Forms::Mark map_{};         // :value of the present map, if that is a map
+  bool short_read_ = false;   // whether the present map has a read without a value
+  std::int64_t last_line_ = 0;  // where the previous map ended
+  std::string group_, pair_;  // group_: the present independent key; pair_: together with a key of its own
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Whether a text is JSON (RFC 8259), in one pass and without memory for what it passes.
+// Checks whether a text is JSON (RFC 8259), in one pass and without storing what it passes.
 //
-// The reader of forms takes commas and colons for blanks, as EDN has commas. In JSON they are not:
-// a log that lost a character would become another history. So the text is checked first, as
-// a whole, and may then be read so. Of several values, each begins on a line of its own.
+// The reader of forms takes commas and colons for blanks, as EDN does with commas. In JSON they are not blanks, and a
+// log that lost a character would become another history. Therefore the whole text is checked before it is read. If
+// there are several values, each must begin on a line of its own.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kDeepest = 10'000;
 
-// Of a string only: characters that it may have between its quotes as they are.
+// Whether a character may stand for itself between the quotes of a string.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> table{};
   for (std::size_t c = 0x20; c < 256; ++c) table[c] = c != '"' && c != '\\';
@@ -71,7 +71,8 @@ class Forms::JsonSyntax {
     blank();
   }
 
-  // After a value: closes what ends there, and goes to the next value. False at the end of all.
+  // After a value: closes the brackets that end here, and goes to the next value. Returns false if everything is
+  // closed.
   bool next() {
     while (!open_.empty()) {
       budget_.poll();
@@ -116,7 +117,7 @@ class Forms::JsonSyntax {
     ++p_;
   }
 
-  // A number, or one of three words.
+  // Parses a number, or one of three words.
   void scalar() {
     const char* const start = p_;
     const bool fine = *p_ == '-' || is_digit(*p_) ? number() : word("true") || word("false") || word("null");
@@ -150,7 +151,7 @@ class Forms::JsonSyntax {
     return digits();
   }
 
-  // The text ends inside what is open.
+  // Fails because the text ends inside an open bracket.
   [[noreturn]] void ends(const std::string& other = "") {
     const bool list = open_.back() == ']';
     fail(std::string("the file ends inside ") + (list ? "a list" : "an object") + " (expected " + other +
@@ -164,7 +165,7 @@ class Forms::JsonSyntax {
     stand();
     forms_.expected(what, hint);
   }
-  // Lines are counted only now.
+  // Moves the reader to this place. Lines are counted only here.
   void stand() {
     forms_.line_ += std::count(forms_.p_, p_, '\n');
     forms_.p_ = p_;
@@ -174,7 +175,7 @@ class Forms::JsonSyntax {
   Budget& budget_;
   const char* p_;
   const char* const end_;
-  std::vector<char> open_;  // the brackets that are still to come
+  std::vector<char> open_;  // the closing brackets that are still expected
 };
 
 void Forms::read_json(Budget& budget) {

@@ -1,8 +1,8 @@
 // Plume/PolySI/IsoVista text: one operation a line, `r(key,value,session,txn)`; txn -1 is aborted.
 //
-// A transaction is all the lines of its id, in their order, even where lines of other transactions of its session stand
-// between them; it takes its place in the session by its first line. Aborted lines carry no identity: each maximal run
-// of them in a session is one aborted transaction.
+// A transaction is all the lines with its id, in their order, even if lines of other transactions of its session are
+// between them. Its place in the session is that of its first line. Aborted lines carry no id, so each maximal run of
+// them in a session is one aborted transaction.
 #include <charconv>
 
 #include "readers/common.hpp"
@@ -18,7 +18,7 @@ struct Line {
 
 struct TextTxn {
   std::int64_t label;
-  std::int64_t line;  // its first
+  std::int64_t line;  // its first line
   std::int64_t ops = 0;
   std::int32_t session;
 };
@@ -82,7 +82,7 @@ class Plume {
     if (p_ < end_) ++p_;
 
     const std::int32_t session = session_of(session_label);
-    auto& current = current_[static_cast<std::size_t>(session)];  // the session's transaction of the line before
+    auto& current = current_[static_cast<std::size_t>(session)];  // the transaction of the session's previous line
     std::int32_t txn = current;
     if (aborted) {
       ++aborted_lines_;
@@ -127,7 +127,8 @@ class Plume {
     return static_cast<std::int32_t>(id) - 1;
   }
 
-  // Lines → operations, gathered by transaction (a counting sort, which keeps the order inside each).
+  // Turns the lines into operations, grouped by transaction (a counting sort, which keeps the order inside each
+  // transaction).
   void emit(std::int32_t zero) {
     std::vector<std::size_t> next(txns_.size());
     std::size_t first = 0;
@@ -182,13 +183,13 @@ class Plume {
 
   const char* p_;
   const char* end_;
-  const char* start_ = nullptr;  // of the line
+  const char* start_ = nullptr;  // start of the line
   const std::string& name_;
   History& h_;
   Numbers keys_, values_;
   Budget& budget_;
   std::int64_t line_ = 0;
-  Atoms ids_, session_ids_;  // only for their hash tables: label → dense number (atom 0 is nil)
+  Atoms ids_, session_ids_;  // used only for their hash tables: label → dense number (atom 0 is nil)
   std::vector<std::int32_t> txn_of_;
   std::vector<std::int64_t> session_labels_;
   std::vector<std::int32_t> current_;

@@ -35,7 +35,7 @@ class Elements {
   }
 
  private:
-  // Of the first form: to the blank that is in no string and no bracket.
+  // Returns the length of the first form, which ends at the first blank outside strings and brackets.
   static std::size_t length(std::string_view text) {
     int depth = 0;
     bool tagged = text[0] == '#' && text.size() > 1 && text[1] != '{' && text[1] != '"';
@@ -85,7 +85,7 @@ bool is_number(std::string_view form) {
   return form.size() > sign && form[sign] >= '0' && form[sign] <= '9';
 }
 
-// A float that is an integer of 64 bits, signed or not.
+// Returns whether a float is a 64-bit integer, signed or unsigned.
 bool is_whole(double real) { return real >= -0x1p63 && real < 0x1p64 && std::floor(real) == real; }
 
 }  // namespace
@@ -134,8 +134,8 @@ int order(const Number& a, const Number& b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-// -1, 0, 1 for less, equal, greater, of numbers. None of an integer and a float where it matters
-// whether the integer is first rounded to a float: databases differ in that.
+// Compares two numbers: -1, 0 or 1 for less, equal or greater. Returns nothing for an integer and a float if the result
+// depends on whether the integer is first rounded to a float, because databases differ in that.
 std::optional<int> compare(const Cell& a, const Cell& b) {
   const int rounded = order(a.number, b.number);
   if (a.real == b.real) return a.real ? rounded : order(a.integer, b.integer);
@@ -176,7 +176,7 @@ struct Parser {
     }
     for (const auto& [name, test] : kComparisons)
       if (head == name) {
-        arguments(1, 2);  // one: of the value itself, as Elle has it
+        arguments(1, 2);  // with one argument, the test is of the value itself, as in Elle
         return comparison(test, parts.size() == 2 ? "value" : column(parts[1]), parts.back());
       }
     if (head == "null") {
@@ -260,7 +260,7 @@ void show(const Node& n, std::string& out) {
 
 namespace {
 
-// Evaluates constants once, and refuses what cannot be compared.
+// Parses the constants once, and refuses those that cannot be compared.
 void settle(Node& n) {
   for (Node& part : n.parts) settle(part);
   for (const std::string& constant : n.constants) {
@@ -365,8 +365,8 @@ const Cell* column(const Row& row, const Cell& key, std::string_view name) {
 
 namespace {
 
-// Of what is true of a row: the least and the most that it may be. They differ where a part cannot
-// be decided, `why` says which; that does no harm if the other parts decide the matter.
+// Bounds for the truth of a predicate on a row. They differ if some part cannot be decided (`why` says which); that
+// does no harm if the other parts decide the predicate.
 struct Judged {
   Truth least, most;
 };

@@ -49,8 +49,8 @@ class Table {
  private:
   using Entry = std::pair<double, std::size_t>;
   struct Index {
-    std::vector<Entry> sorted;       // numbers
-    std::vector<std::size_t> others;  // texts, and what will be refused
+    std::vector<Entry> sorted;       // rows with a number in the column
+    std::vector<std::size_t> others;  // rows with a text, or with something that will be refused
   };
   const Index& index_of(std::string_view column) {
     const auto [at, fresh] = indexes_.try_emplace(std::string(column));
@@ -100,7 +100,7 @@ class Lowering {
       for (auto& added : added_) added.clear();
     });
     if (implicit) each_statement([&](std::size_t s) { miss_own(s); });
-    // What an earlier lowering added goes: T0 may hold other rows now.
+    // Remove what an earlier lowering added, because T0 may hold other rows now.
     rebuild([&](std::int64_t op) { return !is_missed(op); });
     set_implicit(implicit);
   }
@@ -141,7 +141,7 @@ class Lowering {
 
   std::vector<Missed> nearly_decided(std::int64_t most) {
     const auto by_key = last_writes();
-    std::map<const Table*, Table> few;  // some rows of each key
+    std::map<const Table*, Table> few;  // a few rows of each key
     std::vector<Missed> found;
     each_statement([&](std::size_t s) {
       if (std::ssize(found) >= most) return;
@@ -152,7 +152,8 @@ class Lowering {
         for (const auto& [key, cell] : of.cell_of_key) {
           int rows = 0;
           for (const LastWrite& w : by_key[key])
-            // SOUND BECAUSE where all but one match, except the reader's own, one of three does.
+            // SOUND BECAUSE if all rows of a key but one match, and the reader's own row is disregarded, then one of
+            // three matches.
             if (w.value != kNoAtom && rows++ < 3) at->second.versions.push_back({key, w.value, &rows_.of(w.value)});
         }
       }
@@ -179,7 +180,7 @@ class Lowering {
   }
 
   bool leave_implicit() {
-    each_statement([](std::size_t) {});  // all tables
+    each_statement([](std::size_t) {});  // parses all tables
     if (!decided()) return false;
     each_statement([&](std::size_t s) { miss_own(s); });
     rebuild([&](std::int64_t op) { return !is_missed(op); });
@@ -223,7 +224,7 @@ class Lowering {
 
  private:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::int64_t kRowsEach = 4;  // that match, of a set-read, in the mean
+  static constexpr std::int64_t kRowsEach = 4;  // the mean number of matching rows for each set-read
   struct Added {
     std::int32_t key, list;
   };
@@ -264,10 +265,10 @@ class Lowering {
       large |= cell.whole && (cell.integer < -kExact || cell.integer > kExact);
     }
   };
-  static constexpr __int128 kExact = __int128{1} << 53;  // up to here an integer is a float
+  static constexpr __int128 kExact = __int128{1} << 53;  // up to here, every integer is a float
   using AskedOf = std::map<std::pair<const Table*, std::string_view>, Asked>;
 
-  // Whether each predicate is true of a row, or is not, whatever databases make of its numbers.
+  // Returns whether each predicate is decided for every row, however databases compare numbers.
   bool decided() {
     each_statement([](std::size_t) {});
     AskedOf asked;
@@ -300,7 +301,7 @@ class Lowering {
   }
 
   struct LastWrite {
-    std::int32_t txn, value;  // kNoAtom: no row; T0 is not a transaction
+    std::int32_t txn, value;  // value: kNoAtom for no row; txn: -1 for T0
   };
   std::vector<std::vector<LastWrite>> last_writes() const {
     std::vector<std::vector<LastWrite>> of(idx(h_.n_keys()));
@@ -317,7 +318,7 @@ class Lowering {
     return of;
   }
 
-  // Every row that may have been there: a value that is never a last write only excludes itself.
+  // Collects every row that may have been there. A value that is never a last write excludes only itself.
   void collect_versions() {
     std::vector<std::pair<std::int32_t, std::int32_t>> found;
     for (std::int32_t t = 0; t < h_.transactions(); ++t)
@@ -348,7 +349,7 @@ class Lowering {
     return *table;
   }
 
-  // A row that was returned and does not match says so: nothing explains it.
+  // Turns a returned row that does not match into a read that nothing explains.
   void judge_returned(std::size_t s) {
     const Predicate& p = predicate_of(s);
     const Table& of = table_of(s);
@@ -370,7 +371,7 @@ class Lowering {
       wrong("a row that was returned twice (got " + in_quotes(key_texts_[*twice]) + ")");
   }
 
-  // What its transaction wrote of each key before.
+  // Returns what the transaction of the predicate read wrote to each key before.
   std::map<std::int32_t, std::int32_t> own_writes(std::size_t s) const {
     std::map<std::int32_t, std::int32_t> own;
     for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_start[s]; ++op)
@@ -384,7 +385,7 @@ class Lowering {
     std::ranges::sort(keys);
     return keys;
   }
-  // The keys of which another operation says what the predicate read saw.
+  // Returns the keys for which another operation says what the predicate read saw.
   std::vector<std::int32_t> spoken_of(std::size_t s) const {
     std::vector<std::int32_t> keys;
     for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) keys.push_back(h_.op_key[op]);
@@ -420,7 +421,7 @@ class Lowering {
       values.clear();
     }
   }
-  // What an own write decides.
+  // Adds the set-reads that an own write decides.
   void miss_own(std::size_t s) {
     const auto own = own_writes(s);
     if (own.empty()) return;
@@ -445,7 +446,8 @@ class Lowering {
     add(s, key, values);
   }
 
-  // The columns with the operations that are kept, and the new ones at the ends of their statements.
+  // Rebuilds the columns from the operations that are kept and the new ones, which come at the ends of their
+  // statements.
   template <typename Keep>
   void rebuild(const Keep& keep) {
     std::vector<std::uint8_t> kept(h_.op_kind.size());
@@ -465,7 +467,7 @@ class Lowering {
     std::vector<std::int64_t> now(old.op_kind.size());
     std::size_t s = 0;
     const bool timed = !old.op_begin.empty();
-    std::int64_t first = 0;  // of the kept operations of a statement
+    std::int64_t first = 0;  // the first kept operation of a statement
     const auto add_times = [&](std::int64_t begin, std::int64_t end) {
       h_.op_begin.push_back(begin);
       h_.op_end.push_back(end);
@@ -478,7 +480,7 @@ class Lowering {
       h_.op_source.push_back(source);
       h_.op_position.push_back(position);
     };
-    const auto finish = [&](std::int64_t op, std::int32_t t) {  // statements that end before it
+    const auto finish = [&](std::int64_t op, std::int32_t t) {  // finish the statements that end before `op`
       for (; s < added_.size() && h_.statement_txn[s] == t && old.statement_end[s] <= op; ++s) {
         first = 0;
         for (std::int64_t i = old.statement_start[s]; i < old.statement_end[s]; ++i) first += kept[idx(i)];
@@ -559,7 +561,7 @@ bool leave_implicit(History& history) {
 
 std::vector<Missed> contradicted(const History& history, std::span<const std::int32_t> commits,
                                  std::span<const std::int64_t> seen) {
-  // Nothing of it is changed.
+  // The history is not changed.
   return Lowering(const_cast<History&>(history)).contradicted(commits, seen);  // NOLINT
 }
 

@@ -1,8 +1,8 @@
 // The native readers: bytes in memory → columns, and remarks on how the bytes were understood.
 //
-// A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message made
-// for the user. It never allocates more than a small multiple of its input: counts found in a file are checked against
-// the remaining bytes before anything is sized by them.
+// A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message for the
+// user. It never allocates more than a small multiple of its input: counts found in a file are compared with the
+// remaining bytes before anything is sized by them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,13 +18,13 @@
 
 namespace isolang {
 
-// The input is not what its format says. `offset` is the line or the byte that the message names.
+// Thrown if the input violates its format. `offset` is the line or the byte that the message names.
 struct ReadError : std::runtime_error {
   ReadError(const std::string& message, std::int64_t at) : std::runtime_error(message), offset(at) {}
   std::int64_t offset;
 };
 
-// The input is well-formed but holds something that this version cannot judge.
+// Thrown if the input is well-formed but has something that this version cannot judge.
 struct UnsupportedInput : std::runtime_error {
   UnsupportedInput(const std::string& message, std::int64_t at) : std::runtime_error(message), offset(at) {}
   std::int64_t offset;
@@ -44,35 +44,35 @@ struct NamedBytes {
   std::string_view bytes;
 };
 
-// Jepsen/Elle EDN, and the same operation maps in JSON. `name`, if given, starts the messages.
+// Reads Jepsen/Elle EDN, or the same operation maps in JSON. `name`, if given, begins the messages.
 Reading read_edn(std::string_view data, const std::string& name, Budget& budget);
 namespace jepsen {
 struct Following;
 }
-// A block of such a file, with the invocations in front whose completions have not come yet.
+// Reads a block of such a file, preceded by the invocations whose completions have not come yet.
 Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget);
-// What a comparison (a :cas, an :acquire, a :release) that failed without saying why is taken for: one
-// that ran and saw something else, or, as Jepsen means :fail, one that did not happen. By default the
-// lines of a log are of the first kind, as Porcupine's are read, and maps of the second.
-// `nothing` applies even to one that names the comparison as its error.
+// How to read a comparison (a :cas, an :acquire, a :release) that failed without a reason: as one that ran and saw
+// something else (`compared`) or, as Jepsen defines :fail, as one that did not happen. By default, the lines of a log
+// are read the first way, like Porcupine's, and maps the second way. `nothing` also applies to a failure whose error
+// names the comparison.
 enum class FailedCas : std::uint8_t { by_format, compared, nothing };
 
-// Logs of single operations on registers, locks and stores of texts: Jepsen's and Knossos's maps,
-// the lines of Jepsen's log, Porcupine's get, put and append.
+// Reads logs of single operations on registers, locks and stores of texts: Jepsen's and Knossos's maps, the lines of
+// Jepsen's log, and Porcupine's get, put and append.
 Reading read_registers(std::string_view data, const std::string& name, FailedCas failed_cas, Budget& budget);
-// The old dbcop's bincode.
+// Reads the old dbcop's bincode.
 Reading read_bincode(std::string_view data, const std::string& name, Budget& budget);
-// Cobra's client logs: one file is one client is one session.
+// Reads Cobra's client logs: one file is one client and one session.
 Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget& budget);
-// Plume/PolySI/IsoVista text: lines of `r(key,value,session,txn)`.
+// Reads Plume/PolySI/IsoVista text: lines of `r(key,value,session,txn)`.
 Reading read_plume(std::string_view data, const std::string& name, Budget& budget);
-// AWDIT's `test` text.
+// Reads AWDIT's `test` text.
 Reading read_awdit(std::string_view data, const std::string& name, Budget& budget);
 
-// dbcop's JSON and its .hist text.
+// Read dbcop's JSON and its .hist text.
 Reading read_dbcop_json(std::string_view text, const std::string& name, Budget& budget);
 Reading read_hist(std::string_view text, const std::string& name, Budget& budget);
-// Viper's JSON logs: one file is one session.
+// Reads Viper's JSON logs: one file is one session.
 Reading read_viper(const std::vector<NamedBytes>& files, Budget& budget);
 
 }  // namespace isolang

@@ -33,16 +33,16 @@ struct Event {
   Type type = Type::invoke;
   Function function = Function::read;
   bool has_value = false, has_index = false;
-  std::optional<bool> compared;  // the stated reason of the failure; none: not stated
+  std::optional<bool> compared;  // whether the stated reason of a failure is a comparison; empty if none is stated
   std::int64_t process = 0, index = 0, line = 0;
-  std::int32_t key = -1;                             // atom of History::key_atoms, -1: not stated
+  std::int32_t key = -1;                             // atom of History::key_atoms, or -1 if not stated
   std::int32_t expected = kNil, value = kNil;        // atoms of History::values
 };
 
 struct Log {
   std::vector<Event> events;
   std::int64_t nonclient = 0;
-  bool independent = false;  // operations name their keys
+  bool independent = false;  // whether operations name their keys
   bool appends = false;
 };
 
@@ -65,7 +65,7 @@ class Parser {
       forms_.blank();
     }
     const auto start = forms_.mark();
-    if (forms_.peek() == '{') {  // JSON iff the first map's first key is a string
+    if (forms_.peek() == '{') {  // the text is JSON iff the first key of the first map is a string
       forms_.next();
       forms_.blank();
       if (forms_.peek() == '"') forms_.read_json(budget_);
@@ -164,7 +164,7 @@ class Parser {
     log_.events.push_back(event);
   }
 
-  // Whether an :error names a comparison; none for nil.
+  // Returns whether an :error names a comparison, or nothing for nil.
   std::optional<bool> compared() {
     const auto start = forms_.mark();
     const std::string_view word = forms_.word();
@@ -189,7 +189,7 @@ class Parser {
                          ":acquire, :release, :get, :put or :append)");
   }
 
-  // Returns false if the form here states no value.
+  // Reads a value. Returns false if the form here states none.
   bool value_of(Event& event) {
     const char c = forms_.peek();
     const bool pair = c == '[' || c == '(';
@@ -256,7 +256,7 @@ class Parser {
     return true;
   }
 
-  // Either every operation with a value names its key, or none does.
+  // Checks that either every operation with a value names its key, or none does.
   void check(Event& event) {
     const bool must_tell = event.type == Type::ok && event.function == Function::read;
     const bool tells_key = event.key >= 0;
@@ -274,7 +274,7 @@ class Parser {
         decided_ = true;
         independent_ = log_.independent = tells_key;
       } else if (independent_ != tells_key) {
-        event.has_value = false;  // what it says is not a value
+        event.has_value = false;  // what the map says is not a value
         event.key = -1;
       }
     }
@@ -291,26 +291,26 @@ class Parser {
   bool independent_ = false, decided_ = false;
 };
 
-// Values of a key that :put and :append make, as the parts that each was joined from.
+// The values of a key that :put and :append make, as the parts from which each was joined.
 //
-// A version is its last part and the version before it, so that a :get shows a chain of them. Where
-// several operations wrote the same text, who made which version follows from what cannot be: nobody
-// made a version that was seen before, or followed what was not invoked yet, or the empty text when
-// something was written; an :append makes one version, a :put only one without others before it.
+// A version is its last part and the version before it, so a :get shows a chain of versions. If several operations
+// wrote the same text, impossible makers are excluded: an operation did not make a version that was seen before the
+// operation began; it did not follow one that had not been invoked yet; and it did not follow the empty text once
+// something had been written. An :append makes one version; a :put makes only one that has no version before it.
 class Texts {
  public:
   static constexpr std::int32_t kNone = -1;
   struct Write {
     bool append;
-    std::int32_t text;  // atom
+    std::int32_t text;  // atom of the text
     std::int64_t begin, end, line;
-    bool done;  // certainly
+    bool done;  // whether it certainly took place
     std::int32_t version = kNone;
   };
 
   Texts(const std::string& name, History& history) : name_(name), h_(history) {}
 
-  // Returns its number among the writes of the key.
+  // Adds a write and returns its number among the writes of the key.
   std::size_t write(std::int32_t key, const Write& write) {
     Key& of = keys_[key];
     of.appends |= write.append;
@@ -318,7 +318,7 @@ class Texts {
     return of.writes.size() - 1;
   }
 
-  // After all writes. Throws for texts that could not be told apart where they are joined.
+  // Call after all writes. Throws for texts that could not be told apart where they are joined.
   void close() {
     for (auto& [key, of] : keys_) {
       for (std::size_t w = 0; w < of.writes.size(); ++w) {
@@ -341,8 +341,8 @@ class Texts {
     }
   }
 
-  // A :get that ended then: the version that it shows; kNone if the key has no :append, or the value
-  // is nothing that they can make.
+  // Returns the version that a :get shows which ended at `end`, or kNone if the key has no :append or the writes cannot
+  // make the value.
   std::int32_t see(std::int32_t key, std::int32_t value, std::int64_t end) {
     const auto found = keys_.find(key);
     if (found == keys_.end() || !found->second.appends) return kNone;
@@ -366,7 +366,7 @@ class Texts {
     return version;
   }
 
-  // After all reads: who made each version. Throws where that stays open.
+  // Call after all reads. Finds who made each version, and throws if that stays open.
   void assign() {
     for (auto& [key, of] : keys_) assign(of);
   }
@@ -374,7 +374,7 @@ class Texts {
   std::int32_t atom(std::int32_t key, std::int32_t version) const {
     return keys_.at(key).versions[idx(version)].atom;
   }
-  // The atom that a write wrote, and for an :append that was seen the one before, or kNone.
+  // The atom that a write wrote and, for an :append that was seen, the atom before it or kNone.
   struct Made {
     std::int32_t atom, before = kNone;
     bool follows = false;
@@ -396,9 +396,9 @@ class Texts {
   struct Version {
     std::int32_t parent;
     const Parts::value_type* part;
-    std::int64_t seen;                                   // the first end of a :get that shows it
-    std::int64_t earliest = kTimeUnknownBegin;           // all its parts have begun
-    std::vector<std::size_t> makers{};                   // writes that may have made it
+    std::int64_t seen;                                   // the earliest end of a :get that shows the version
+    std::int64_t earliest = kTimeUnknownBegin;           // when all its parts had begun
+    std::vector<std::size_t> makers{};                   // the writes that may have made the version
     std::int32_t atom = kNil;
     bool settled = false;
   };
@@ -406,12 +406,12 @@ class Texts {
     bool appends = false;
     std::vector<Write> writes;
     Parts parts;
-    std::vector<Version> versions;  // each after its parent
+    std::vector<Version> versions;  // each version comes after its parent
     std::map<std::pair<std::int32_t, const void*>, std::int32_t> number;
   };
 
   void assign(Key& of) {
-    std::int64_t written = kTimeUnknownEnd;  // then the text was empty no more
+    std::int64_t written = kTimeUnknownEnd;  // from then on, the text is not empty
     for (const Write& write : of.writes)
       if (write.done) written = std::min(written, write.end);
     for (Version& version : of.versions) {
@@ -447,7 +447,7 @@ class Texts {
         version.makers, [&](std::size_t w) { return !of.writes[w].append; });
     const bool only_puts = puts == static_cast<std::ptrdiff_t>(version.makers.size());
     bool open = version.makers.size() > 1 && !only_puts;
-    if (version.part->second.size() > 1) {  // of a :put that was made again, a version may come again
+    if (version.part->second.size() > 1) {  // a repeated :put may make a version again
       const Version* root = &version;
       while (root->parent != kNone) root = &of.versions[idx(root->parent)];
       open |= root != &version && root->makers.size() > 1;
@@ -478,7 +478,7 @@ class Texts {
       text.insert(0, of.versions[idx(v)].part->first);
     return text;
   }
-  // A value that nothing else is equal to: of another kind than what a file says.
+  // Returns a value that equals no other, because its kind does not occur in files.
   std::int32_t nobodys(const std::string& text) {
     return h_.values.intern_text(AtomKind::other, "text " + quoted(text));
   }
@@ -566,7 +566,7 @@ class Pairing {
       return;
     }
     if (open->second < 0) {
-      if (!event->has_value) {  // nothing is known of it
+      if (!event->has_value) {  // nothing is known about the operation
         ++strays_;
         return;
       }
@@ -589,7 +589,7 @@ class Pairing {
     if (operation.done != nullptr && operation.done->key >= 0) return operation.done->key;
     return first.key;
   }
-  // The event that states the request: the completion only without an invocation that does.
+  // Returns the event that states the request: the invocation or, if it states none, the completion.
   const Event& asked(const Operation& operation) const {
     const bool tells = operation.invoked != nullptr && operation.invoked->has_value;
     return tells || operation.done == nullptr ? operation.first() : *operation.done;
@@ -632,7 +632,7 @@ class Pairing {
     h_.begin_transaction(session->second, status, label, event.line, 0,
                          h_.has_time ? operation.begin : kTimeUnknownBegin,
                          h_.has_time ? operation.end : kTimeUnknownEnd);
-    if (status == Status::indeterminate) session->second = -1;  // it may take effect later
+    if (status == Status::indeterminate) session->second = -1;  // the transaction may take effect later
     if (!known) {
       if (type == Type::ok)
         fail_line(name_, event.line, "an :ok whose operation is not known (got no :value)");
@@ -713,7 +713,7 @@ class Pairing {
 
   const Log& log_;
   const std::string& name_;
-  const FailedCas failed_cas_;  // `by_format`: what an :error names alone
+  const FailedCas failed_cas_;  // `by_format` means that only an :error decides
   History& h_;
   Remarks& remarks_;
   Budget& budget_;
@@ -732,8 +732,8 @@ class Pairing {
 
 }  // namespace
 
-// Returns the lines of jepsen.util as maps, one a line: `process :type :f value`. Other
-// lines are left out; there are as many lines as before.
+// Returns the lines of jepsen.util as maps, one on each line: `process :type :f value`. Other lines become empty, so
+// the number of lines stays the same.
 std::string maps_of_log(std::string_view data, std::int64_t& others) {
   constexpr std::string_view kLogger = "jepsen.util - ";
   constexpr std::string_view kBlank = " \t\r";

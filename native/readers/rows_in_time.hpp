@@ -21,14 +21,14 @@ class RowsInTime {
       : rows_(rows), keys_(std::move(keys)) {}
 
   bool holds_key(std::int32_t key) const { return keys_.contains(key); }
-  // To be called for each predicate before there are rows.
+  // Call this for each predicate before there are rows.
   void prepare(const Predicate& p) {
     if (const auto b = bounds(p.where))
       columns_.try_emplace(std::string(b->column));
     else if (views_.size() < kViews)
       views_.try_emplace(&p);
   }
-  // `value` is an atom, or kNoAtom for no row.
+  // Sets the row of a key. `value` is an atom, or kNoAtom for no row.
   void put(std::int32_t key, std::int32_t value) {
     const auto [at, fresh] = now_.try_emplace(key, kNoAtom);
     if (at->second != kNoAtom) each_place(key, at->second, [](auto& of, const auto& entry) { of.erase(entry); });
@@ -40,7 +40,7 @@ class RowsInTime {
       else
         matching.erase(key);
   }
-  // Each key whose row matches.
+  // Visits each key whose row matches.
   template <typename Visit>
   void each_match(const Predicate& p, const Visit& visit) const {
     const auto judge = [&](std::int32_t key) {
@@ -64,7 +64,7 @@ class RowsInTime {
   static constexpr std::size_t kViews = 64;
   struct Column {
     std::set<std::pair<double, std::int32_t>> numbers;
-    std::set<std::int32_t> others;  // keys whose rows have no number there, nor NULL
+    std::set<std::int32_t> others;  // keys whose rows have neither a number nor NULL in the column
   };
 
   template <typename Change>
@@ -82,7 +82,7 @@ class RowsInTime {
   std::unordered_map<std::int32_t, Cell> keys_;
   std::unordered_map<std::int32_t, std::int32_t> now_;
   std::map<std::string, Column, std::less<>> columns_;
-  std::map<const Predicate*, std::set<std::int32_t>> views_;  // of those that no column bounds
+  std::map<const Predicate*, std::set<std::int32_t>> views_;  // the matching keys of predicates that no column bounds
 };
 
 }  // namespace isolang::predicates

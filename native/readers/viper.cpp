@@ -1,15 +1,15 @@
-// Viper's JSON logs: one file is one session, one line one committed transaction.
+// Viper's JSON logs: one file is one session, one line is one committed transaction.
 //
-// `i` (insert) and `d` (delete) first read the old state, a value, a tombstone or nothing, and then write: a delete
-// leaves a tombstone with a value of its own. So each is a read and a write here, and a read of a tombstone is matched
-// by its value like any other; the flags *is_dead* and *ready* say nothing more.
+// `i` (insert) and `d` (delete) first read the old state (a value, a tombstone or nothing) and then write; a delete
+// leaves a tombstone with a value of its own. So here each is a read and a write, and a read of a tombstone is matched
+// by its value like any other read. The flags *is_dead* and *ready* add no information.
 //
-// A `range` is a predicate read of the keys between two bounds: it returned the rows in its fourth slot, and the
-// tombstones in its fifth. Any other key between them had never been written. So it is a read of those rows, live and
-// dead, and says of every other key that no version of it was there.
+// A `range` is a predicate read of the keys between two bounds. It returned the rows in its fourth slot and the
+// tombstones in its fifth; all other keys between the bounds had never been written. So it is a read of those rows,
+// live and dead, and says for every other key that no version of the key was there.
 //
-// The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. Where nobody
-// deletes, nothing can be dead: a `true` there shows that the slots are outcomes.
+// The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. If nobody
+// deletes, nothing can be dead, so a `true` there shows that the slots are outcomes.
 #include <algorithm>
 #include <stdexcept>
 
@@ -54,7 +54,7 @@ class Viper {
   }
 
  private:
-  // A mark at the value at this place, for the message if it turns out to be something else.
+  // Marks the value at this place, for the message if the value turns out to be something else.
   Forms::Mark start() {
     json_->blank();
     return json_->mark();
@@ -108,7 +108,7 @@ class Viper {
     }
   }
 
-  // What a range of everything returned is what the initial transaction wrote.
+  // Turns the rows that a range over everything returned into writes of the initial transaction.
   void become_writes(std::int32_t txn) {
     for (std::int64_t op = h_.op_start[txn]; op < h_.operations(); ++op)
       if (h_.in_statement(op)) h_.op_kind[static_cast<std::size_t>(op)] = static_cast<std::uint8_t>(OpKind::write);
@@ -123,7 +123,7 @@ class Viper {
     std::int32_t key = 0, value = 0, read = kNil;
     bool has_read = false, ok = true;
     Flag flag = Flag::missing;
-    std::string range;  // its bounds, as a predicate
+    std::string range;  // the bounds of the range, as a predicate
     json_->array([&] {
       const auto here = start();
       if (slot == 0) {
@@ -178,7 +178,7 @@ class Viper {
         R"(["d", …] or ["range", …])");
   }
 
-  // A bound of a range, or nil: open.
+  // Reads a bound of a range, or nil, which means that the range is open.
   void bound(const char* test, std::string& range) {
     const auto mark = start();
     const char c = json_->peek();
@@ -186,7 +186,7 @@ class Viper {
     if (c == '"')
       bad(mark, "a range of texts, whose order a collation decides", "numbers, \"nil\" or null as its bounds");
     if (c != '-' && (c < '0' || c > '9')) bad(mark, "not a bound of a range", "a number, \"nil\" or null");
-    json_->atom(bounds_, bound_numbers_);  // a number indeed
+    json_->atom(bounds_, bound_numbers_);  // checks that the bound is a number
     range += std::string(" [:") + test + " :key " + std::string(json_->since(mark)) + "]";
   }
 
@@ -199,7 +199,7 @@ class Viper {
     }
   }
 
-  // Of a range; tombstones are values too.
+  // Reads the rows of a range. Tombstones are values, too.
   void rows(Forms::Mark mark) {
     if (json_->peek() != '[') bad(mark, "not a range", kRange);
     json_->array([&] {
