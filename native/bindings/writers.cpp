@@ -23,7 +23,7 @@ std::span<const T> span_of(const Array<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
-// Trusts the arrays from Python only after checking that their indices are in range.
+// Returns the outline that the arrays from Python describe, after checking that all their indices are in range.
 Outline outline_of(const History& h, const Array<std::int32_t>& txns, const Array<std::int64_t>& start,
                    const Array<std::int64_t>& ops, std::size_t names) {
   const Outline out{h, span_of(txns), span_of(start), span_of(ops)};

@@ -1,9 +1,7 @@
-// The certificate checker: accepts a verdict only with a proof that it can follow from the history
-// alone.
+// The certificate checker. It accepts a verdict only with a proof that it can follow from the history alone.
 //
-// It shares the history columns with the rest of the core, and nothing else. The same checker
-// exists once more in Python (isolang/certify); the two were written to agree and are compared by
-// the tests.
+// It shares the history columns with the rest of the core, and nothing else. The same checker exists a second time in
+// Python (isolang/certify). The two were written to agree, and the tests compare them.
 #pragma once
 #include <cstdint>
 #include <iterator>

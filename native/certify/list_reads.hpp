@@ -16,7 +16,7 @@ class ListReads {
  public:
   struct Element {
     std::int32_t writer;  // T0, or a transaction that may be included
-    std::int32_t index;   // among the writer's own appends to the key
+    std::int32_t index;   // which of the writer's own appends to the key it is, from 0
   };
 
   ListReads(const History& history, WriteIndex& writes, Budget& budget);

@@ -1,28 +1,25 @@
-// The rules, to a fixpoint; an "event" is what a transaction does at one point of the order, a
-// "version" the write of a key by a transaction:
-//   1. If events are let happen whenever their reads have had a source, all at once and with
-//      everything that ever was there, then those that do not happen while event b is held back
-//      come after b.
-//   2. The same from the end, where events are undone: a version is there if it may be the last or
-//      its overwriter is undone. An event wants the versions that it wrote and a source of each
-//      read, and gives what it may have overwritten: what its transaction read of that key, if
-//      nothing can come between. (Versions that others overwrite may be the last for all that the
-//      rules know: see 4.)
-//   3. A source after the read, or one with another version between them, is none. What precedes a
-//      read of one source, and is not that source, precedes the source. What follows all sources of
-//      a read follows the read.
-//   4. Transactions that overwrite what they read overwrite different versions: so as many of them
-//      as they have sources among them leave none of these sources last, and more of them cannot
-//      be.
-//   5. Let versions between which a read chooses be a group. One comes when it is written, one goes
-//      when a transaction overwrites what it read (as in 4); T0's are there at first. Of no group
-//      have more gone than come; right before an event that reads one of a group, or overwrites
-//      what was read of it, one more has come than gone, or several. If every writer of a key
-//      overwrites what it read, one version of the key is there at any time: then it is just one
-//      more of that group, and as many have gone as come of the others. So what must precede the
-//      event for these numbers to come about precedes it, and what would spoil them follows. Rules
-//      1 and 2 count in the same way: an event does not happen before enough have come to make up
-//      for those that certainly have gone, and the like.
+// The rules, which are applied to a fixpoint. An "event" is what a transaction does at one point of the total order,
+// and a "version" is the write of a key by a transaction.
+//   1. Let events happen as soon as their reads have had a source, as many as possible at once, where every version
+//      that ever was there remains. The events that do not happen while event b is held back come after b.
+//   2. The same from the end, where events are undone. A version is there if it may be the last one or if its
+//      overwriter has been undone. An event needs the versions that it wrote and a source of each read. It gives what
+//      it may have overwritten: what its transaction read of that key, if no other write can come between. (As far as
+//      these rules know, versions that others overwrite may be the last; see 4.)
+//   3. A source that comes after the read, or that has another version between itself and the read, is no source. If a
+//      read has only one source, every other version that precedes the read precedes the source. A version that follows
+//      all sources of a read follows the read.
+//   4. Transactions that overwrite what they read overwrite different versions. So if there are as many such
+//      transactions as they have sources together, none of these sources is last; more such transactions are
+//      impossible.
+//   5. Versions between which a read chooses form a group. A version comes when it is written, and goes when a
+//      transaction overwrites what it read (as in 4); versions of T0 are there at first. In no group have more versions
+//      gone than come. Right before an event that reads a version of a group, or overwrites what was read of it, at
+//      least one more version of the group has come than gone. If every writer of a key overwrites what it read,
+//      exactly one version of the key is there at any time: then exactly one more of that group has come than gone, and
+//      of each other group as many have gone as come. So what must happen before the event for these numbers to hold
+//      precedes the event, and what would violate them follows it. Rules 1 and 2 count in the same way: for example, an
+//      event does not happen before enough versions have come to make up for those that certainly have gone.
 #include "certify/necessary_precedences.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Unit propagation over a growing set of clauses (two watched literals; Moskewicz et al. 2001).
 //
-// Variable v is the literal 2v when true and 2v + 1 when false; variable 0 is the constant *true*.
+// Variable v is the literal 2v if it is true and 2v + 1 if it is false. Variable 0 is the constant *true*.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -95,8 +95,8 @@ struct Places {
   }
 };
 
-// Returns whether a transaction read a version whose writer also wrote a later version of another key than some read of
-// the same transaction saw. With `earlier_only`, only reads after the first one count.
+// Returns whether a transaction read a version whose writer also wrote a later version of some key than a read of the
+// same transaction saw. With `earlier_only`, that read must come after the read of the version.
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
   const ByReader reads = by_reader(choice);
   const Places places(choice);

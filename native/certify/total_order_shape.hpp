@@ -1,15 +1,17 @@
 // Checks whose models are total orders of events.
 //
-// Why. Let the check be `acyclic e`.
-//   One event a transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt,
-//   if they are words of e, too) is a closed walk of L(e)+, so in a model there is none, and the
-//   transactions have a total order. Two, reading and writing: wr, wr;rw and ww are words of e.
-//   Edges: from reading to writing in each transaction; from the writing of a to the writing of b
-//   for a word x(a, b) of one letter, to the reading of b if x;rw is a word as well; from the
-//   reading of a to the writing of b for rw(a, b). A cycle of these visits a writing, and from each
-//   one the way to the next is x or x;rw; so again it spells a word of L(e)+.
-// On the total order the source of a read is the last writer of the key before it: wr puts it
-// before, rw every later writer behind.
+// The reason: let the check be `acyclic e`. It has one of two shapes.
+//   - One event for each transaction: wr, ww and rw are words of e. Then a cycle of these (and of so or rt, if they are
+//     words of e, too) is a closed walk of L(e)+. So a model has no such cycle, and the transactions have a total
+//     order.
+//   - Two events, reading and writing: wr, wr;rw and ww are words of e. There is an edge from reading to writing in
+//     each transaction. For a word x(a, b) of one letter, there is an edge from the writing of a to the writing of b,
+//     and to the reading of b if x;rw is a word as well. For rw(a, b), there is an edge from the reading of a to the
+//     writing of b. A cycle of these edges visits a writing, and from each writing the way to the next one is x or
+//     x;rw. So again the cycle spells a word of L(e)+.
+//
+// In the total order, the source of a read is the last writer of the key before the read, because wr puts the source
+// before the read and rw puts every later writer after it.
 #pragma once
 #include "certify/checks.hpp"
 

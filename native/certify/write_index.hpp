@@ -30,7 +30,7 @@ class WriteIndex {
  public:
   using InitialWrite = std::tuple<std::int32_t, std::int32_t, std::int64_t>;  // key, value, operation
 
-  // Throws NotCertified.
+  // Throws NotCertified if the history is too large.
   WriteIndex(const History& history, Budget& budget);
 
   OpKind kind(std::int64_t op) const { return static_cast<OpKind>(h_.op_kind[op]); }

@@ -1,4 +1,4 @@
-// The stages of the pre-pass, in the order in which `build_problem` runs them. Internal to
+// The stages of the pre-pass, in the order in which `build_problem` runs them. This header is internal to
 // native/problem.
 #pragma once
 #include <cstdint>

@@ -93,7 +93,7 @@ class Forms {
   void text_of_form(std::string& out) { canonical(out, 0); }
   // Reads the integer here, if there is one that fits 64 bits. Returns whether it did.
   bool integer(std::int64_t& n);
-  // Does the same for unsigned numbers; the next functions, for the words of JSON.
+  // These do the same for unsigned numbers and for the words of JSON.
   bool natural(std::uint64_t& n) {
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error != std::errc{} || (*p_ == '0' && stop - p_ > 1) || (stop < end_ && in_token(*stop))) return false;

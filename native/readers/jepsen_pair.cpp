@@ -1,19 +1,21 @@
-// Pass 2 over Jepsen's operations: invocations meet their completions, and become transactions.
+// Pass 2 over Jepsen's operations: pairs invocations with their completions and makes transactions of them.
 //
-// What is claimed, and when less is known, what is *not* claimed:
-// - :ok is committed, with the completion's micro-operations; :fail is aborted, with the invocation's (its writes are
-//   the aborted writes; what its reads returned is not known); :info, or no completion, is indeterminate.
-// - Real time is the order of the maps (or of :index, where every map has one and no two are equal): a transaction
-//   begins at its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown
-//   time, an indeterminate transaction ends at one. Without any :invoke the history has no real time.
-// - A process has one open operation at a time, as in Jepsen. Where one has several, each of its transactions is a
-//   session of its own, and a completion belongs to the one invocation with the same micro-operations; an error if that
-//   is not one.
-// - After :info a process goes on as a new session: the transaction may take effect later than what follows it.
-// - Operations of clients with another :f are skipped and counted, if there are transactions besides.
-// - A :fail or :info without an invocation and without micro-operations says nothing: it is counted, no
-//   transaction is made.
-// - Without any :process, each transaction is a session of its own, and a completion belongs to the one open
+// The history claims the following, and does *not* claim more where less is known:
+// - :ok is committed, with the completion's micro-operations. :fail is aborted, with the invocation's micro-operations:
+//   its writes are the aborted writes, and what its reads returned is not known. :info, or no completion, is
+//   indeterminate.
+// - Real time is the order of the maps, or of :index if every map has one and no two are equal. A transaction begins at
+//   its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown time, and an
+//   indeterminate transaction ends at an unknown time. Without any :invoke, the history has no real time.
+// - A process has one open operation at a time, as in Jepsen. If a process has several, each of its transactions is a
+//   session of its own, and a completion belongs to the invocation with the same micro-operations; it is an error if
+//   there is not exactly one.
+// - After :info, a process continues as a new session, because the transaction may take effect later than what follows
+//   it.
+// - Operations of clients with another :f are skipped and counted, if there are also transactions.
+// - A :fail or :info without an invocation and without micro-operations says nothing. It is counted and makes no
+//   transaction.
+// - Without any :process, each transaction is a session of its own, and a completion belongs to the only open
 //   invocation.
 #include <algorithm>
 #include <numeric>

@@ -1,19 +1,19 @@
-// Logs of single operations on registers, locks and stores of strings: Jepsen's and Knossos's
-// operation maps, the lines that Jepsen writes of them, and Porcupine's logs of get, put and append.
+// Logs of single operations on registers, locks and stores of strings: Jepsen's and Knossos's operation maps, the lines
+// of Jepsen's log, and Porcupine's logs of get, put and append.
 //
-// Each operation is a transaction. What is claimed, and when less is known, what is not:
+// Each operation is a transaction. The history claims the following, and claims less where less is known:
 // - :ok is committed. A :read saw its value; a :cas [a b] saw a and wrote b.
-// - A :cas that failed because a comparison did, as its :error says, ran and saw something else than
-//   a: it is committed, and that is its read. One with another :error may have been refused: it says
-//   nothing. Of one without, FailedCas decides.
-// - Other operations that failed are aborted; :info, or no completion, is indeterminate. Of both
-//   counts what was invoked, as the completion may say anything.
-// - A lock is a register that is free or locked: who holds it does not matter. :acquire is a
-//   :cas [free locked], :release a :cas [locked free].
-// - In a log with :append, a value is the text of the last :put and of all appends since: a :get
-//   shows who wrote each part, and each append read what stood before. An append that no :get shows
-//   may follow anything: it only writes.
-// - Real time is the order of the lines, or of :index where every operation has one of its own.
+// - If the :error of a failed :cas says that a comparison failed, the :cas ran and saw something other than a: it is
+//   committed, and that is its read. A :cas with another :error may have been refused and says nothing. For a :cas
+//   without :error, FailedCas decides.
+// - Other operations that failed are aborted. An operation with :info, or without completion, is indeterminate. For
+//   both, the invocation counts, because the completion may say anything.
+// - A lock is a register that is free or locked; who holds it does not matter. :acquire is a :cas [free locked], and
+//   :release is a :cas [locked free].
+// - In a log with :append, a value is the text of the last :put and of all appends since. A :get shows who wrote each
+//   part, and each append read the text before it. An append that no :get shows may follow anything, so it is only a
+//   write.
+// - Real time is the order of the lines, or of :index if every operation has one of its own.
 #include <algorithm>
 #include <array>
 #include <map>

@@ -74,7 +74,7 @@ class Replicas {
 
  private:
   struct Delivery {
-    std::int32_t first, last;  // first and last + 1 of its versions
+    std::int32_t first, last;  // its versions are first … last-1
   };
   void learn(std::size_t replica, std::int32_t transaction);
   bool prepared(std::size_t replica, std::int32_t transaction) const;

@@ -19,7 +19,7 @@ struct Limits {
   std::span<const std::uint8_t> open;      // the log has not yet shown every transaction that may overlap this one
   std::span<const std::uint8_t> in_flight;
   std::span<const std::uint8_t> young;     // so new that a later read may still show its order
-  bool timed = false;      // whether times are those of a clock; otherwise they are positions in the log
+  bool timed = false;      // whether the stream has real time
   bool real_time = false;  // whether the level has real-time edges
   std::int64_t clock_error = 0;
 };

@@ -10,7 +10,7 @@
 namespace isolang::watch {
 namespace {
 
-std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
+std::uint64_t mix(std::uint64_t x) {  // the finalizer of splitmix64
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;

@@ -1,4 +1,4 @@
-// Jepsen's operation maps, in EDN or JSON: one per line, sessions as processes.
+// Jepsen's operation maps, in EDN or JSON: one map a line, with a process for each session.
 #include <algorithm>
 #include <tuple>
 
