@@ -623,8 +623,8 @@ class Product {
   }
 
   // Adds edges from the transaction to those in a range of `sent` that sent COMMIT after `answered`. Up to its own
-  // place, which is not a pair, each has an edge of its own; behind that place, one edge leads into the chain. If there
-  // is no chain, `done` leads to those that sent COMMIT after the transaction's own COMMIT was answered.
+  // place, which is not a pair, each has an edge of its own; behind that place, one edge leads into the chain. Without
+  // a chain, `done` leads to those that sent COMMIT after the transaction's own COMMIT was answered.
   template <typename F>
   void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
                 std::size_t first, std::size_t last, Node chain, F&& edge) {

@@ -153,7 +153,7 @@ void follow_sources(const History& h, const Scan& s, Candidates& c) {
       c.range[r].low = from;
       c.range[r].high = from + 1;
     } else {
-      continue;  // a later write of the reading transaction itself, which is no candidate
+      continue;  // a later write of the reading transaction itself, which is not a candidate
     }
     merge(first_read[from], s.read_txn[r], static_cast<std::int32_t>(r), c);
   }

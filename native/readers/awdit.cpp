@@ -1,5 +1,5 @@
 // AWDIT's `test` text: `r key value` lines; any run of '-' separates transactions, any run of '=' separates sessions.
-// There is no implicit initial state: T0 wrote no number, so a number that no transaction wrote is a thin-air read.
+// Nothing is implicit: T0 wrote no number, so a number that no transaction wrote is a thin-air read.
 #include <charconv>
 
 #include "readers/common.hpp"

@@ -134,8 +134,8 @@ class LastValues {
 
 std::string marked(std::string_view text);
 
-// Returns for each entry in these bytes what an index of the column stores of it, or nothing if the entry is no row of
-// the table. Without a column, the result only distinguishes rows of the table from other entries.
+// Returns for each entry in these bytes what an index of the column stores of it, or nothing if the entry is not a row
+// of the table. Without a column, the result only distinguishes rows of the table from other entries.
 std::vector<std::optional<Cell>> cells_of(std::string_view entries, std::string_view table,
                                           std::string_view column);
 
