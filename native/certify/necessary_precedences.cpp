@@ -6,9 +6,9 @@
 //      overwriter has been undone. An event needs the versions that it wrote and a source of each read. It gives what
 //      it may have overwritten: what its transaction read of that key, if no other write can come between. (As far as
 //      these rules know, versions that others overwrite may be the last; see 4.)
-//   3. A source that comes after the read, or that has another version between itself and the read, is not a source. If a
-//      read has only one source, every other version that precedes the read precedes the source. A version that follows
-//      all sources of a read follows the read.
+//   3. A source that comes after the read, or that has another version between itself and the read, is not a source.
+//      If a read has only one source, every other version that precedes the read precedes the source. A version that
+//      follows all sources of a read follows the read.
 //   4. Transactions that overwrite what they read overwrite different versions. So if there are as many such
 //      transactions as they have sources together, none of these sources is last; more such transactions are
 //      impossible.
