@@ -1,4 +1,4 @@
-"""Binary labels: each node has a number of k bits, and an edge that is there makes it go up.
+"""Binary labels: each node has a number of k bits, and each present edge leads to a larger number.
 
 With n nodes, k = ⌈log₂ n⌉ bits are enough for a topological order. Janota, Grigore and Manquinho,
 "On the quest for an acyclic graph" (2017), compare this encoding of acyclicity with others; over
@@ -6,7 +6,7 @@ bit-vectors it is the Z3 baseline of Cobra.
 
 In plain CNF a comparison ``a < b`` is a chain from the lowest bit up: ``less(i) → (¬aᵢ ∧ bᵢ) ∨
 ((aᵢ ≡ bᵢ) ∧ less(i-1))``, in one direction only, since nothing needs the comparison to be false.
-Size: k variables per node, k per possible edge, about 3k clauses per possible edge.
+Size: k variables for each node, k variables and about 3k clauses for each possible edge.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode in plain CNF."""
+    """Encode a polygraph in plain CNF."""
     return _labelled(polygraph, "none", until)
 
 
 def encode_bitvector(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode over bit-vectors, for solvers that have them."""
+    """Encode a polygraph over bit-vectors, for solvers that support them."""
     return _labelled(polygraph, "bitvector", until)
 
 
@@ -46,17 +46,17 @@ def _labelled(
 
 
 def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
-    """Give each node a number of k bits, and make the edges that are there go up, by clauses.
+    """Add a number of k bits for each node, and clauses by which present edges lead to larger ones.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``).
     """
     width = width_of(nodes)
     bits = builder.new(nodes * width, lambda i: f"bit {i % width} of node {i // width}").reshape(
         -1, width
     )
     u, v, guard = builder.all_edges().T
-    # less[e] at bit i: the lowest i + 1 bits of u's label are less than those of v's.
+    # At bit i, less[e] means that the lowest i + 1 bits of u's label are less than those of v's.
     below = None
     for i in range(width):
         remaining_seconds(until)
@@ -67,13 +67,13 @@ def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
             builder.clauses(-less, -a)
             builder.clauses(-less, b)
         else:
-            builder.clauses(-less, -a, below)  # a ∧ b: equal here
-            builder.clauses(-less, b, below)  # ¬a ∧ ¬b: equal here
+            builder.clauses(-less, -a, below)  # a ∧ b: this bit is equal
+            builder.clauses(-less, b, below)  # ¬a ∧ ¬b: this bit is equal
         below = less
     assert below is not None
     builder.clauses(-guard, below)
 
 
 def width_of(nodes: int) -> int:
-    """The number of bits that give each node its own number."""
+    """Return the number of bits that suffice to give each node a different number."""
     return max(1, (nodes - 1).bit_length())

@@ -1,4 +1,4 @@
-"""From an assignment back to what it says: a source for each read, an order for each key."""
+"""Decodes an assignment: a source for each read, and an order of the writers of each key."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 
 class NoOrderError(Exception):
-    """An assignment under which the edges form a cycle: no model, so the solver is wrong."""
+    """The edges of an assignment form a cycle, so it is no model, and the solver is wrong."""
 
 
 def decode(
     formula: PolygraphFormula, values: NDArray[np.int8]
 ) -> tuple[Ints, NDArray[np.int64], Ints]:
-    """Read the choices off an assignment.
+    """Return the sources and the version orders that an assignment chooses.
 
     Args:
-        formula: what was solved.
-        values: 0 or 1 by variable; entry 0 is unused.
+        formula: the formula that was solved.
+        values: the value of each variable, 0 or 1; entry 0 is unused.
 
     Returns:
-        Per read its writer, or -1; and the writers by key (``start``, ``txn``), T0's left out.
+        For each read its writer, or -1; and the writers of each key in order (``start``, ``txn``),
+        without T0's.
 
     Raises:
-        NoOrderError: the edges that are there form a cycle.
+        NoOrderError: the edges that are present form a cycle.
     """
     polygraph = formula.polygraph
     order = order_of(formula, values)
@@ -49,10 +50,10 @@ def decode(
 
 
 def order_of(formula: Formula, values: NDArray[np.int8]) -> NDArray[np.int64]:
-    """An order of the nodes in which all edges of an assignment go up.
+    """Return an order of the nodes in which all edges of an assignment go forward.
 
     Raises:
-        NoOrderError: there is none.
+        NoOrderError: the edges form a cycle.
     """
     there = formula.present(values)
     order = topological_order(formula.nodes, formula.edges[there, 0], formula.edges[there, 1])
@@ -68,19 +69,22 @@ def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
     if polygraph.graph.uses_reads:
         literal = formula.choice
         chosen = values[np.abs(literal)] == (literal > 0)
-    else:  # no check judges reads: any candidate will do
+    else:  # no check judges reads, so any candidate is right
         per_read = np.diff(native.candidate_start)
         source = np.full(len(per_read), -1, np.int32)
         source[per_read > 0] = native.candidate[native.candidate_start[:-1][per_read > 0]]
         chosen = np.zeros(0, bool)
     if len(chosen):
-        reads = polygraph.choice_read[chosen][::-1]  # of several true ones, the first
+        reads = polygraph.choice_read[chosen][::-1]  # the first true candidate counts
         source[reads] = polygraph.choice_writer[chosen][::-1]
     return _of_included(polygraph, source)
 
 
 def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
-    """Without the reads of transactions that nothing included reads from."""
+    """Return the sources, with -1 for the reads of transactions that are not included.
+
+    An optional transaction is included if an included transaction reads from it.
+    """
     native = polygraph.problem.native
     included = native.inclusion == int(InclusionStatus.IN)
     while True:
@@ -93,7 +97,7 @@ def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
 
 
 def topological_order(nodes: int, u: Ints, v: Ints) -> NDArray[np.int64] | None:
-    """An order of the nodes in which all edges go up; ``None`` if there is a cycle."""
+    """Return an order of the nodes in which all edges go forward; ``None`` if there is a cycle."""
     by_tail = np.argsort(u, kind="stable")
     heads = v[by_tail].tolist()
     start = np.searchsorted(u[by_tail], np.arange(nodes + 1)).tolist()

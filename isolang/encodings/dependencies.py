@@ -1,4 +1,4 @@
-"""The dependencies that choices add, each with the choices that it needs."""
+"""The dependencies that choices add; each one has the choices that it needs."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 class Dependencies(Struct, frozen=True, kw_only=True):
-    """Pairs of ``ww`` and ``rw``, as far as they are not known; ``wr`` is the choices.
+    """The pairs of ``ww`` and ``rw`` that are not known. The pairs of ``wr`` are source choices.
 
-    A dependency holds if its choice and its order do. ``choice``: 0, or 1 + the number of a source
-    choice. ``order``: 0, or ±(1 + the number of an open pair of chains), positive if the first
-    chain comes first.
+    A dependency holds if its choice and its order hold. A choice is 0 if the dependency needs none,
+    or 1 + the number of a source choice. An order is 0 if the dependency needs none, or ±(1 + the
+    number of an open pair of chains); it is positive if the first chain of the pair comes first.
 
     Attributes:
-        chains: the writers, combined or not.
-        known: int32[m, 2]; edges that hold whatever is chosen, the polygraph's among them, but for
-            those that others replace.
-        ww_first: int32; writers, from …
-        ww_second: int32; … to; ``ww_order`` says under which order.
-        ww_order: int32.
-        rw_read: int32; external reads, from …
-        rw_writer: int32; … to writers, under ``rw_choice`` and ``rw_order``.
-        rw_choice: int32.
-        rw_order: int32.
+        chains: the chains of writers; without combining, each writer is a chain.
+        known: int32[m, 2]; the edges that hold under every choice: the polygraph's known edges and
+            those that follow from settled sources and chains, without most redundant edges.
+        ww_first: int32; the first writer of each ``ww`` pair.
+        ww_second: int32; the second writer of each ``ww`` pair.
+        ww_order: int32; the order that each ``ww`` pair needs.
+        rw_read: int32; the external read of each ``rw`` pair.
+        rw_writer: int32; the writer of each ``rw`` pair.
+        rw_choice: int32; the choice that each ``rw`` pair needs.
+        rw_order: int32; the order that each ``rw`` pair needs.
     """
 
     chains: Chains
@@ -51,11 +51,12 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
 
 def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
-    """List the dependencies of a polygraph.
+    """Return the dependencies of a polygraph.
 
     Args:
-        polygraph: after any stage of pruning.
-        combined: combine writers to chains. The automata must allow it (``chains_allowed``).
+        polygraph: a polygraph after any stage of pruning.
+        combined: whether to combine writers into chains, which the automata must allow
+            (``chains_allowed``).
     """
     graph = polygraph.graph
     chains = combine(polygraph, allowed=combined)
@@ -77,8 +78,8 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     source = polygraph.source[read]
     point = _insertion_points(polygraph, chains, source, read)
     certain = _Reads(read, point, np.zeros(len(read), np.int32))
-    # Settled readers before writers that certainly come later: the polygraph has these edges as far
-    # as its pairs of writers are settled, not those that only combining settles.
+    # A read with a settled source precedes the writers that certainly come after that source. The
+    # polygraph has these edges for its settled pairs, not for those that only combining settles.
     fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
     moved = point != source
     parts = [
@@ -116,7 +117,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
 
 
 class _Ordered:
-    """Pairs of chains (heads) in an order, found by the first one."""
+    """Ordered pairs of chains, each given by its head; they are looked up by their first chain."""
 
     def __init__(self, first: Ints, second: Ints, order: Ints) -> None:
         order = order if len(order) == len(first) else np.zeros(len(first), np.int32)
@@ -125,7 +126,7 @@ class _Ordered:
         self.order = order[by_first]
 
     def after(self, heads: Ints) -> tuple[NDArray[np.int64], Ints, Ints]:
-        """The chains after given ones: (place in ``heads``, the later head, the order it needs)."""
+        """Return the chains after some chains: (index in ``heads``, later head, needed order)."""
         start = np.searchsorted(self.first, heads, side="left")
         end = np.searchsorted(self.first, heads, side="right")
         place, index = spread(start, end)
@@ -133,9 +134,9 @@ class _Ordered:
 
 
 def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
-    """Return the writer after which the reader comes: its source, or itself if it is next.
+    """Return the writer that each reader follows: its source, or its own writer if that is next.
 
-    A transaction does not overwrite what it read itself: ``rw`` leaves out the identity.
+    A transaction has no anti-dependency on itself, because ``rw`` leaves out the identity.
     """
     native, following = polygraph.problem.native, chains.next[writer]
     own = (following >= 0) & (native.writer_txn[following] == native.read_txn[read])
@@ -143,7 +144,7 @@ def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: 
 
 
 class _Reads(NamedTuple):
-    """Reads, the writers that their transactions come after, and the choices for that (0: none)."""
+    """Reads, the writer that each reader follows, and the choice that this needs (0 for none)."""
 
     read: Ints
     point: Ints
@@ -153,7 +154,7 @@ class _Reads(NamedTuple):
 def _overwrites(
     polygraph: Polygraph, chains: Chains, ordered: _Ordered, reads: _Reads
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """From readers at the tail of a chain to the heads of later chains."""
+    """Return the ``rw`` pairs from reads at the tail of a chain to the heads of later chains."""
     read, point, choice = reads
     (at_tail,) = np.nonzero(chains.next[point] < 0)
     place, writer, order = ordered.after(chains.head[point[at_tail]])
@@ -167,7 +168,7 @@ def _overwrites(
 
 
 def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
-    """From readers inside a chain to the next writer, which certainly follows."""
+    """Return the ``rw`` pairs from reads inside a chain to the next writer of the chain."""
     read, point, choice = reads
     (inside,) = np.nonzero(chains.next[point] >= 0)
     writer = chains.next[point[inside]]
@@ -175,14 +176,14 @@ def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
-    """Settled pairs of chains whose tail and head are not a settled pair of writers."""
+    """Return the settled pairs of chains whose tail and head are not a settled pair of writers."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
-    if (chains.next < 0).all():  # each is one writer
+    if (chains.next < 0).all():  # each chain is one writer
         return chains.settled[:0, 0], chains.settled[:0, 1]
     several = chains.next >= 0
     several[chains.tail] |= chains.head[chains.tail] != chains.tail
-    # The pair of two chains of one writer each is what it was, or begins with T0.
+    # A pair of two chains of one writer each was settled before, or begins with T0.
     settled = chains.settled[(several[chains.settled]).any(axis=1)]
     tail, head = chains.tail[settled[:, 0]].astype(np.int64), settled[:, 1]
     known = polygraph.settled[:, 0].astype(np.int64) * count + polygraph.settled[:, 1]
@@ -193,14 +194,14 @@ def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
     return settled[fresh, 0], settled[fresh, 1]
 
 
-# --- what all encodings have in common ---
+# --- used by all encodings ---
 
 
 def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
-    """Variables for the open sources, and "a read has a source" for each read without a known one.
+    """Make variables for the open sources, and a clause that each other read has one of them.
 
-    An indeterminate transaction is in if an included one reads from it. Only then do its own
-    reads count.
+    An indeterminate transaction is included if an included transaction reads from it. Its own reads
+    need a source only then.
 
     Returns:
         The literal of each source choice, and :attr:`PolygraphFormula.reads`.
@@ -244,7 +245,7 @@ def finished(
     theory: Theory,
     width: int = 0,
 ) -> PolygraphFormula:
-    """The formula that a builder holds."""
+    """Return the formula that a builder has collected."""
     return PolygraphFormula(
         encoding=encoding,
         theory=theory,

@@ -1,4 +1,4 @@
-"""A variable per possible edge, implied by the choices behind it: what several encodings share."""
+"""Makes a variable for each possible edge, which its choices imply; several encodings use it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) -> tuple[Ints, Ints]:
-    """Make a variable per source choice, per pair of writers (or chains) and per possible edge.
+    """Make a variable for each source choice, each pair of chains and each possible edge.
 
     Returns:
         The literal of each source choice, and ``Formula.reads``.
@@ -39,11 +39,14 @@ def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) ->
 
 
 def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
-    """Make a constraint per reader and other writer, and one per pair of writers nobody reads.
+    """Make the constraints of Papadimitriou's polygraph, and those of the remaining pairs.
 
-    Papadimitriou's polygraph: if S reads from T, then another writer U comes before T or after S.
-    Each constraint here also contains the order of T and U, as most automata see ``ww``. Several
-    constraints on one pair agree, because ``ww`` would otherwise have a cycle.
+    There is one constraint for each possible source of a read and each other writer whose order
+    against that source is open, and one for each pair of writers that no read with a settled source
+    orders. In Papadimitriou's polygraph, if S reads from T, then another writer U comes before T or
+    after S. Each constraint here also contains the order of T and U, because most automata read
+    ``ww``. Constraints on the same pair cannot disagree, since that would be a cycle of ``ww``
+    edges.
 
     Returns:
         The literal of each source choice, and ``Formula.reads``.
@@ -56,7 +59,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     rows.sources(polygraph, choice)
     pairs = every.chains.open
 
-    (certain,) = np.nonzero(every.rw_order == 0)  # after a chosen source, without any order
+    (certain,) = np.nonzero(every.rw_order == 0)  # these pairs need no order
     rows.add(
         graph.rw(every.rw_read[certain], every.rw_writer[certain]),
         signed(choice, every.rw_choice[certain]),
@@ -79,7 +82,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     rows.add(graph.ww(source, other), guard, after)
     rows.add(graph.ww(other, source), guard, -after)
 
-    ordered = np.zeros(len(pairs), bool)  # by the reader of a settled source
+    ordered = np.zeros(len(pairs), bool)  # the pairs that a read with a settled source orders
     ordered[np.abs(side[every.rw_choice[path] == 0]) - 1] = True
     a, b = pairs[~ordered].T
     order = builder.new(len(a), lambda i: names.order(int(a[i]), int(b[i])))
@@ -90,21 +93,25 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
 
 
 def signed(literals: Ints, numbers: Ints) -> Ints:
-    """The literals that numbers ±(1 + index) stand for; 0 stays 0."""
+    """Return the literals for numbers ±(1 + index); 0 stays 0."""
     padded = np.concatenate([np.zeros(1, np.int32), literals])
     found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
     return found
 
 
 class EdgeRows:
-    """Edges with up to two literals that they need."""
+    """Collects edges, each of which is present if its one or two literals are true."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = max(nodes, 1)
         self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
 
     def add(self, edges: Edges, first: Ints | int, second: Ints | int) -> None:
-        """Add edges of pairs; the literals are those of the pairs."""
+        """Add edges.
+
+        The `origin` of an edge is the index of the pair that it comes from; `first` and `second`
+        give each pair's literals, or one literal for all pairs.
+        """
         u, v, origin = edges
         size = int(origin.max()) + 1 if len(origin) else 0
         one, two = (
@@ -117,7 +124,7 @@ class EdgeRows:
         self.add(polygraph.graph.wr(polygraph.choice_writer, polygraph.choice_read), choice, 0)
 
     def finish(self, builder: Builder) -> None:
-        """Make one variable per edge, implied by each pair of literals that it was given."""
+        """Make one variable for each edge, which each of the edge's pairs of literals implies."""
         u, v, one, two = (np.concatenate([c[i] for c in self._columns]) for i in range(4))
         ends, which = np.unique(u.astype(np.int64) * self._nodes + v, return_inverse=True)
         tails, heads = np.divmod(ends, self._nodes)

@@ -1,4 +1,4 @@
-"""Formulas as files: DIMACS CNF, SMT-LIB 2, and MonoSAT's GNF, with what each variable means."""
+"""Formulas as files in DIMACS CNF, SMT-LIB 2 and MonoSAT's GNF, with each variable's meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_dimacs(formula: Formula) -> str:
-    """DIMACS CNF.
+    """Return a formula in DIMACS CNF.
 
     Raises:
         ValueError: the formula has a theory, which clauses alone do not express.
@@ -29,14 +29,14 @@ def to_dimacs(formula: Formula) -> str:
 
 
 def to_gnf(formula: Formula) -> str:
-    """MonoSAT's GNF: a graph whose edges are variables, none of them shared, and its acyclicity.
+    """Return a formula in MonoSAT's GNF: a graph with one variable per edge, and its acyclicity.
 
     Raises:
         ValueError: the theory is not acyclicity.
     """
     if formula.theory != "acyclicity":
         raise ValueError(f"{formula.encoding} is not about a graph")
-    # Each edge gets a variable of its own, as the format demands: implied by its literal.
+    # The format demands a separate variable for each edge; the edge's literal implies it.
     count, first = len(formula.edges), formula.variables + 1
     acyclic = first + count
     clauses = formula.clause_list()
@@ -75,7 +75,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
 
 
 def _made_of(formula: Formula) -> tuple[str, str]:
-    """Return how the problem was pruned, and the history."""
+    """Return the stage of pruning, and the name of the history."""
     match formula:
         case PolygraphFormula():
             return formula.polygraph.prune, formula.polygraph.problem.history.name
@@ -96,7 +96,7 @@ def _comments(formula: Formula, mark: str) -> Iterator[str]:
 
 
 def comments(formula: Formula, mark: str) -> str:
-    """Return the meanings of variables and nodes, one a line."""
+    """Return the meanings of variables and nodes, one in each line."""
     out = StringIO()
     for line in _comments(formula, mark):
         out.write(line + "\n")

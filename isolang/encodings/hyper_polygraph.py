@@ -1,11 +1,11 @@
 """The hyper-polygraph encoding (VeriStrong): a variable per dependency, modulo acyclicity.
 
-One variable per possible WW edge and per possible WR edge; a variable per possible RW edge, which
-clauses derive: ``wr(T, S) ∧ ww(T, U) → rw(S, U)``. For each pair of writers one direction or the
-other, for each read a source. The edges whose variable is true must form no cycle.
+There is one variable for each possible WW edge, WR edge and RW edge. Clauses derive the RW edges:
+``wr(T, S) ∧ ww(T, U) → rw(S, U)``. Each pair of writers has exactly one direction, and each read
+has a source. The edges whose variable is true must form no cycle.
 
-Size, with W writers and R reads of a key, C candidates a read: W² + R·C + (distinct RW) variables,
-W² + R·C·W clauses.
+Size: if a key has W writers and R reads, and each read has C candidates, there are W² + R·C +
+(distinct RW) variables and W² + R·C·W clauses.
 
 ``+2width`` adds, before solving, a clause for each pair of edges that closes a cycle with known
 edges between them, and for each edge that does so alone: the published solver's heuristic.
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode without the clauses for cycles of two edges."""
+    """Encode a polygraph without the clauses for cycles of two edges."""
     builder = Builder()
     choices = _dependencies(builder, polygraph)
     return finished(builder, polygraph, *choices, encoding="hyper_polygraph", theory="acyclicity")
 
 
 def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode with a clause for each pair of edges that closes a cycle of known edges."""
+    """Encode a polygraph with a clause for each pair of edges that closes a cycle of known ones."""
     builder = Builder()
     choices = _dependencies(builder, polygraph)
     _forbid_short_cycles(builder, polygraph.graph.nodes, until)
@@ -52,7 +52,7 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     u, v, origin = graph.wr(polygraph.choice_writer, polygraph.choice_read)
     builder.edges(u, v, choice[origin])
 
-    # A variable for each direction of each pair.
+    # There is a variable for each direction of each pair.
     first, second = every.ww_first, every.ww_second
     ww = builder.new(len(first), lambda i: names.order(int(first[i]), int(second[i])))
     of_order = np.zeros(2 * len(every.chains.open) + 1, np.int32)
@@ -66,8 +66,8 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     u, v, origin = graph.ww(first, second)
     builder.edges(u, v, ww[origin])
 
-    # A variable for each pair of transactions that anti-depend, whatever the key; those by
-    # predicate reads have their own.
+    # There is one variable for each pair of transactions with an anti-dependency on any key, and a
+    # separate one for the anti-dependencies of predicate reads.
     kind = native.read_predicate[every.rw_read] if len(native.read_predicate) else 0
     code = (kind * np.int64(native.n + 1) + native.read_txn[every.rw_read]) * (native.n + 1)
     code += native.writer_txn[every.rw_writer]
@@ -97,7 +97,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     for i in range(len(u)):
         if i % 256 == 0:
             remaining_seconds(until)
-        # From this edge's head to a later one's tail, and from its head to this one's tail.
+        # This edge's head reaches a later edge's tail, and that edge's head reaches this tail.
         closes = reach[v[i], u[i + 1 :]] & reach[v[i + 1 :], u[i]]
         if closes.any():
             others = np.unique(literal[i + 1 :][closes])
@@ -105,7 +105,10 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
 
 
 def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray[np.bool_] | None:
-    """bool[nodes, nodes]: which nodes reach which, and itself; ``None`` if there is a cycle."""
+    """Return as bool[nodes, nodes] which nodes reach which; ``None`` if there is a cycle.
+
+    Each node reaches itself.
+    """
     from isolang.encodings.decode import topological_order
 
     order = topological_order(nodes, edges[:, 0], edges[:, 1])

@@ -1,7 +1,7 @@
-"""Integer labels: each node has an integer, and an edge that is there makes it go up.
+"""Integer labels: each node has an integer, and each present edge leads to a larger one.
 
-Difference logic. Size: the variables and clauses of the choices, an integer per node, and an
-implication per possible edge; known edges are plain constraints.
+The formula is in difference logic. Besides the variables and clauses of the choices, it has an
+integer for each node and an implication for each possible edge; known edges are plain constraints.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode with integers."""
+    """Encode a polygraph in difference logic."""
     builder = Builder()
     choices = edge_variables(builder, polygraph, combined=False)
     return finished(builder, polygraph, *choices, encoding="integer_order", theory="difference")

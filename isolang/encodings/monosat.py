@@ -1,18 +1,20 @@
 """Cobra's encoding for MonoSAT: either/or edge sets over edge variables, modulo acyclicity.
 
-A variable per possible edge, and one per pair of chains of combined writes: if it is true, the
-edges from the tail of the first one, and from its readers, to the head of the second one are there;
-else those of the other direction (Tan et al., OSDI 2020: combining writes and coalescing
-constraints). Where the automata do not permit combining, each writer is a chain.
+There is a variable for each possible edge, and one for each pair of chains of combined writes. If
+the variable of a pair is true, the edges from the tail of the first chain, and from the readers of
+that tail, to the head of the second chain are present; otherwise, the edges of the other direction
+are (Tan et al., OSDI 2020: combining writes and coalescing constraints). If the automata do not
+allow combining, each writer is a chain.
 
 Cobra also forbids the edges of the direction that was not taken. That is sound where the paper
-needs it, but another constraint may want such an edge under other automata; without, the solver
-only has fewer edges to reason about.
+needs it. Under other automata, another constraint may need such an edge, so this encoding does not
+forbid them; the solver then only has fewer edges to consider.
 
-Size, with K chains and R reads of a key: K²/2 + (distinct edges) variables, K² + R·K clauses.
+Size: if a key has K chains and R reads, there are K²/2 + (distinct edges) variables and K² + R·K
+clauses.
 
-``+raw`` is the polygraph as it was defined: one bipath per reader and other writer, nothing
-combined or coalesced.
+``+raw`` is the polygraph as it was defined: it has one bipath for each reader and other writer, and
+combines and coalesces nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode with combined writes and coalesced constraints."""
+    """Encode a polygraph with combined writes and coalesced constraints."""
     builder = Builder()
     combined = chains_allowed(polygraph.graph.automata)
     choices = edge_variables(builder, polygraph, combined=combined)
@@ -37,7 +39,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def encode_raw(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode the raw polygraph."""
+    """Encode a polygraph without combining or coalescing."""
     builder = Builder()
     choices = bipaths(builder, polygraph)
     return finished(builder, polygraph, *choices, encoding="monosat+raw", theory="acyclicity")

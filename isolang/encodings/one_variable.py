@@ -1,11 +1,12 @@
-"""Vbox's encoding: one variable per constraint, whose literal stands for a whole set of edges.
+"""Vbox's encoding: one variable per constraint, whose literal guards a whole set of edges.
 
-No variable per edge: the edges of both directions of a pair of chains carry the pair's literal or
-its negation themselves, and the edges of a source carry the source's. An anti-dependency that needs
-a chosen source and an order has a variable for the two together.
+Edges have no variables. The edges of a pair of chains carry the pair's literal in one direction and
+its negation in the other, and the edges of a source carry the source's literal. An anti-dependency
+that needs both a chosen source and an order has a variable for their conjunction.
 
-Size: a variable per pair of chains and per open source; clauses only for the reads, and one per
-(open source, later chain). Several edges share a literal, which the solver's theory must take.
+Size: there is a variable for each pair of chains and each open source. There are clauses only for
+the reads and for each open source with a later chain. Several edges share a literal, which the
+solver's theory must support.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode with one variable per constraint."""
+    """Encode a polygraph with one variable for each constraint."""
     graph, names = polygraph.graph, names_of(polygraph)
     builder = Builder()
     choice, reads = choose_sources(builder, polygraph)

@@ -1,4 +1,4 @@
-"""The encodings, one line each; they are imported when they are used."""
+"""The list of encodings; the module of an encoding is imported when it is used."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 class Encoding(Struct, frozen=True, kw_only=True):
-    """One way to put a problem to a solver.
+    """A translation of a problem to a solver's input.
 
     Attributes:
-        name: as users type it.
-        makers: per theory that it can be expressed in, ``module:function``.
-        source: who proposed it.
-        of: what it starts from: the polygraph that pruning leaves of an event graph; or any
-            specification as it is written (a ``Question``), unpruned.
+        name: the name that users type.
+        makers: the function that encodes, as ``module:function``, for each theory that can express
+            the encoding.
+        source: the authors or tool that proposed the encoding.
+        of: the input: the polygraph that pruning leaves of an event graph, or any specification as
+            it is written (a ``RelationalInput``), without pruning.
     """
 
     name: str
@@ -33,16 +34,16 @@ class Encoding(Struct, frozen=True, kw_only=True):
     def encode(
         self, subject: Polygraph | RelationalInput, theory: Theory, *, until: float | None = None
     ) -> Formula:
-        """Encode for a solver of some theory, one of ``makers``.
+        """Return the formula of a problem for solvers of a theory.
 
         Args:
-            subject: what ``of`` says.
-            theory: of the formula.
-            until: a moment of ``time.perf_counter``.
+            subject: the input that ``of`` names.
+            theory: the theory of the formula, one of ``makers``.
+            until: the time of ``time.perf_counter`` at which to give up; ``None`` for no limit.
 
         Raises:
-            TimeoutError: that moment came.
-            UnsupportedError: it would be too much.
+            TimeoutError: the time is past ``until``.
+            UnsupportedError: the formula would be too large.
         """
         module, function = self.makers[theory].split(":")
         formula: Formula = getattr(import_module(module), function)(subject, until=until)

@@ -1,4 +1,4 @@
-"""Intrinsic anomalies: reads that are wrong whatever the order, in the words of the input."""
+"""Intrinsic anomalies: reads that are wrong under every order, in the words of the input."""
 
 from __future__ import annotations
 
@@ -71,12 +71,13 @@ class Anomaly(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: the kind of anomaly.
-        txn: the reader; for contradicting versions, it may be a writer.
-        op: the read, or write.
-        other_txn: the transaction that the read contradicts (the reader itself if the read
-            contradicts an own write).
+        txn: the reader; if stated versions contradict each other, it may be a writer.
+        op: the read; if stated versions contradict each other, it may be a write.
+        other_txn: the transaction that the read contradicts, which is the reader itself if the read
+            contradicts an own write.
         other_op: the operation that the read contradicts. A split append has none if the list shows
-            a transaction twice with another one between; ``other_txn`` is then that transaction.
+            a transaction twice with another transaction between; ``other_txn`` is then the
+            transaction that is shown twice.
     """
 
     kind: AnomalyKind
@@ -86,7 +87,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     other_op: int | None = None
 
     def evidence(self, history: History) -> str:
-        """Return a sentence: what was read, where, and what it contradicts."""
+        """Return a sentence with the read, its place, and the reason why it is wrong."""
         reader, place = history.name_of(self.txn), history.where_op(self.op)
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
             return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
@@ -103,17 +104,18 @@ class Anomaly(Struct, frozen=True, kw_only=True):
 
 
 def anomaly_of_row(row: Sequence[int]) -> Anomaly:
-    """Return the anomaly for five numbers of the native core, in which -1 means ``None``."""
+    """Return the anomaly that the native core states by five numbers, where -1 means ``None``."""
     kind, txn, op, *others = row
     other_txn, other_op = (None if i < 0 else i for i in others)
     return Anomaly(kind=AnomalyKind(kind), txn=txn, op=op, other_txn=other_txn, other_op=other_op)
 
 
 def shown_order(history: History, op: int) -> list[int]:
-    """Return appends whose elements a list read shows, in order, one per block of a transaction.
+    """Return the appends that a list read shows, in order, one for each block of a transaction.
 
     If a transaction other than the last has an append that the list lacks, that append comes at the
-    end: it was made after all appends that the list shows. Empty for other reads.
+    end, because it was made after all appends that the list shows. The result is empty for reads
+    that are not list reads.
     """
     columns = history.columns
     number = int(columns.op_value[op])
@@ -139,7 +141,7 @@ def shown_order(history: History, op: int) -> list[int]:
 
 
 def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
-    """Return an append of the transaction shown twice, one between, and a later one of its own."""
+    """Return two appends of the transaction that is shown twice, with one between, in order."""
     order = shown_order(history, anomaly.op)
     first, last, *_ = (
         i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn
@@ -169,7 +171,7 @@ def _is_list(history: History, op: int) -> bool:
 
 
 def _contradicted(anomaly: Anomaly) -> int:
-    """Return the other operation, for a kind that has one."""
+    """Return the operation that the read contradicts, for a kind of anomaly that has one."""
     assert anomaly.other_op is not None, f"a {anomaly.kind.title} without a second operation"
     return anomaly.other_op
 
@@ -188,7 +190,7 @@ def _verb(anomaly: Anomaly, history: History) -> str:
 
 
 def _object(anomaly: Anomaly, history: History) -> str:
-    """Return the object of the sentence: the element of a list, or ``which``."""
+    """Return the object of the sentence: a phrase for the element of a list, or ``which``."""
     if _is_append(anomaly, history):
         return f"whose element {history.op_value(_contradicted(anomaly))}"
     return "which"
@@ -303,7 +305,7 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
 
 
 def _stated(history: History, op: int) -> str:
-    """Return a clause: which transaction read or wrote what, and as which version."""
+    """Return a clause with the transaction, the value that it read or wrote, and the version."""
     reads = int(history.columns.op_kind[op]) == READ
     who = history.name_of(history.transaction_of(op))
     deletes = history.is_delete(op)
@@ -313,7 +315,7 @@ def _stated(history: History, op: int) -> str:
 
 
 def _contradicting(anomaly: Anomaly, history: History) -> str:
-    """Return how the stated versions contradict each other, or the values."""
+    """Return a clause on how the stated versions contradict each other or the values."""
     if anomaly.other_op is None:
         return "a version that no transaction wrote"
     op, other, columns = anomaly.op, anomaly.other_op, history.columns

@@ -1,10 +1,11 @@
 """Chains of combined writes (Cobra, OSDI 2020): writers that follow each other directly.
 
-If S reads x from T and writes x itself, and both are in, then nothing comes between the two in the
-version order of x: ``T → S`` is a link, and a maximal path of links is a chain. Only the order of
-chains is left open, and an edge from the tail of one to the head of the other stands for all pairs.
+If S reads x from T and also writes x, and both are included, then no writer comes between T and S
+in the version order of x. ``T → S`` is then a link, and a maximal path of links is a chain. Only
+the order of chains is left open, and an edge from the tail of one chain to the head of another
+represents all pairs of their writers.
 
-That is sound only where the automata say so (:func:`chains_allowed`).
+This is sound only if the automata allow it (:func:`chains_allowed`).
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Chains(Struct, frozen=True, kw_only=True):
         next: int32[writers]; the writer that follows directly, or -1.
         head: int32[writers]; the first writer of the chain.
         tail: int32[writers]; the last writer of the chain.
-        open: int32[p, 2]; heads of chains of one key, in either order.
-        settled: int32[s, 2]; heads of chains, the first one before the second. T0's chain, which
-            precedes all others of its key, is among them.
+        open: int32[p, 2]; the heads of two chains of one key that may come in either order.
+        settled: int32[s, 2]; the heads of two chains, the first before the second. This includes
+            the pairs of T0's chain, which precedes all other chains of its key.
     """
 
     next: Ints
@@ -49,12 +50,12 @@ class Chains(Struct, frozen=True, kw_only=True):
 def chains_allowed(automata: Sequence[Automaton]) -> bool:
     """Return whether writers may be combined, and immediate edges between chains suffice.
 
-    Three conditions. (1) ``ww ; rw`` and (2) ``ww ; wr`` close a loop, so that neither can U come
-    between T and its reader S that also writes (T ww U ww S, S rw U), nor S come before T. The
-    second matters: under ``acyclic ww | rw`` S may read from T and still come before T. (3) Two
-    ``ww`` steps make a ``ww`` step, and an ``rw`` step (or one of a part of it) with a ``ww`` step
-    makes an ``rw`` step, so that the edges of the pairs between are implied. PC fails (1): its
-    ``ww`` ends where no ``rw`` begins.
+    There are three conditions. (1) ``ww ; rw`` closes a loop. Therefore U cannot come between T and
+    its reader S that also writes (T ww U ww S, S rw U). (2) ``ww ; wr`` closes a loop. Therefore S
+    cannot come before T; under ``acyclic ww | rw``, for example, S may read from T and still come
+    before T. (3) Two ``ww`` steps make a ``ww`` step, and an ``rw`` step (or a step of a part of
+    ``rw``) followed by a ``ww`` step makes an ``rw`` step. Therefore the edges of the pairs between
+    are implied. PC fails (1), because its ``ww`` ends in a state in which no ``rw`` begins.
     """
     if any(a.restricted for a in automata):
         return False
@@ -66,7 +67,7 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
 
 
 def _closes(a: Automaton, first: str, second: str) -> bool:
-    """Return whether two steps, with moves inside transactions, return to their first state."""
+    """Return whether two steps, with moves inside transactions, can return to their first state."""
     return any(
         q2 in reached_inside(a, r1) and q1 in reached_inside(a, r2)
         for q1, r1 in a.steps.get(first, ())
@@ -75,7 +76,7 @@ def _closes(a: Automaton, first: str, second: str) -> bool:
 
 
 def _repeats(a: Automaton, relation: str) -> bool:
-    """Return whether each step of a relation is also one followed by a ``ww`` step."""
+    """Return whether each step of a relation is also a step of it followed by a ``ww`` step."""
     steps = a.steps.get(relation, ())
     return all(
         any(
@@ -88,7 +89,7 @@ def _repeats(a: Automaton, relation: str) -> bool:
 
 
 def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
-    """Combine the writers of a polygraph; unless ``allowed``, each one is its own chain."""
+    """Return the chains of a polygraph; unless ``allowed``, each writer is its own chain."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
     follows = _links(polygraph) if allowed else np.full(count, -1, np.int32)
@@ -107,7 +108,7 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
     of_initial = among(open_pairs, initial).any(axis=1)  # T0's chain is first
-    # A pair of two chains of one writer each stays as it is, except for T0's.
+    # A pair of two chains of one writer each does not change, unless one of them is T0's chain.
     several = head != tail
     several[head[initial]] = True
     settled, same = _split(np.concatenate([settled, initial_first]), several)
@@ -121,7 +122,7 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
 
 
 def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Return the pairs with a marked side, and the others."""
+    """Return the pairs of which at least one side is marked, and the remaining pairs."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 
@@ -131,7 +132,7 @@ def _code(pairs: Ints, count: int) -> NDArray[np.int64]:
 
 
 def _codes(pairs: Ints, count: int) -> NDArray[np.int64]:
-    """Return the pairs of two different writers as numbers, each once, ascending."""
+    """Return the pairs of two different writers as ascending numbers, without duplicates."""
     return distinct(_code(pairs[pairs[:, 0] != pairs[:, 1]], count))
 
 
@@ -140,7 +141,7 @@ def _pairs(code: NDArray[np.int64], count: int) -> Ints:
 
 
 def _links(polygraph: Polygraph) -> Ints:
-    """Return for each writer the one that follows it directly, or -1; these form paths."""
+    """Return for each writer the writer that follows it directly, or -1; the links form paths."""
     native = polygraph.problem.native
     follows = np.full(len(native.writer_txn), -1, np.int32)
     certain = polygraph.inclusion == int(InclusionStatus.IN)
@@ -149,7 +150,7 @@ def _links(polygraph: Polygraph) -> Ints:
     seen = np.zeros(len(native.writer_txn), bool)
     for read in reads.tolist():
         before, after = int(polygraph.source[read]), int(own[read])
-        # A second follower contradicts the first one; the edges show that.
+        # A second follower of a writer contradicts the first one, and the edges show this.
         if follows[before] >= 0 or seen[after]:
             continue
         here = after

@@ -1,7 +1,7 @@
-"""Sets of whole numbers in arrays, by sorting.
+"""Sets of integers in arrays, by sorting.
 
-Since numpy 2.3 ``unique`` and ``isin`` of integers hash them, which takes a hundred times as long
-if many numbers are close to each other, as the codes of pairs are.
+Since numpy 2.3, ``unique`` and ``isin`` hash integers. This takes a hundred times as long if many
+integers are close to each other, as the codes of pairs are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _N = TypeVar("_N", bound=np.integer[Any])
 
 
 def distinct(numbers: NDArray[_N]) -> NDArray[_N]:
-    """Return the numbers, each once, ascending."""
+    """Return the numbers in ascending order, without duplicates."""
     found = np.sort(numbers)
     first = np.ones(len(found), bool)
     first[1:] = found[1:] != found[:-1]
@@ -35,7 +35,7 @@ def among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
 
 
 def distinct_rows(rows: NDArray[_N]) -> NDArray[_N]:
-    """Return the rows, each once, in lexicographic order."""
+    """Return the rows in lexicographic order, without duplicates."""
     if not rows.size:
         return rows
     least = rows.min(axis=0)

@@ -1,7 +1,7 @@
-"""The event graph in numpy: nodes, edges that are facts, and products of a relation's pairs.
+"""The event graph in numpy: its nodes, its known edges, and the edges of a relation's pairs.
 
-``native/engine/graph/event_graph.cpp`` implements the same definition a second time: an encoding
-without pruning shares nothing with the engine but the problem itself.
+``native/engine/graph/event_graph.cpp`` is a second implementation of the same definition. Therefore
+an encoding without pruning shares only the problem itself with the engine.
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     """The product of a history with each automaton, as a disjoint union.
 
     Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +
-    state``; auxiliary nodes, and version nodes where no automaton orders the versions, follow.
+    state``. Auxiliary nodes come after these, then version nodes if no automaton orders the
+    versions.
 
     Attributes:
-        problem: of the history.
-        automata: one per check.
+        problem: the problem of the history.
+        automata: one automaton for each check.
         nodes: the number of nodes.
-        facts: int32[m, 2]; edges that every choice has.
+        facts: int32[m, 2]; the edges that are present under every choice.
         base: the first node of each check.
         order_node: int32[writers]; the node whose place in a topological order of all edges is the
             writer's place in the version order of its key.
-        version_base: the first version node, or -1.
-        uses_reads: whether some step is ``wr`` or ``rw``, or a part of one.
+        version_base: the first version node; -1 if there are none.
+        uses_reads: whether some step is ``wr`` or ``rw``, or a part of one of them.
         uses_orders: whether some step is ``ww`` or ``rw``, or a part of ``rw``.
     """
 
@@ -73,12 +74,12 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     uses_orders: bool
 
     def wr(self, writer: Ints, read: Ints) -> Edges:
-        """Return the edges of reads-from pairs: from writers to reads (both are indices)."""
+        """Return the ``wr`` edges from writers to reads; both are indices in the problem."""
         native = self.problem.native
         return self._of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
 
     def ww(self, first: Ints, second: Ints) -> Edges:
-        """Return the edges of pairs of writers (indices), the first before the second."""
+        """Return the ``ww`` edges of pairs of writers (indices), the first before the second."""
         writer_txn = self.problem.native.writer_txn
         u, v, origin = self._product("ww", writer_txn[first], writer_txn[second], self._key[first])
         if self.version_base < 0:
@@ -91,9 +92,9 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         )
 
     def rw(self, read: Ints, writer: Ints) -> Edges:
-        r"""Return the edges of anti-dependencies: from reads to writers (both are indices).
+        r"""Return the ``rw`` edges from reads to writers; both are indices in the problem.
 
-        There is none from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
+        No edge leads from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
         """
         native = self.problem.native
         reader, overwriter = native.read_txn[read], native.writer_txn[writer]
@@ -102,7 +103,10 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         return u, v, other[origin]
 
     def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
-        """Return the edges of pairs that reads make, by all steps or by those of their kind."""
+        """Return the edges of pairs from reads, by steps of the relation and of its parts.
+
+        A part such as ``prw`` is only for predicate reads, or only for other reads.
+        """
         key = self.problem.native.read_key[read]
         found = [self._product(relation, a, b, key)]
         by_predicate = self.problem.native.read_predicate
@@ -134,7 +138,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
 
 def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restriction | None]]:
-    """Yield the steps of a letter, each with the restriction that names in quotes make."""
+    """Yield the steps of a letter, each with its restriction by names in quotes, or ``None``."""
     for own, steps in automaton.steps.items():
         if whole_letter(own) == letter:
             for step in steps:
@@ -263,7 +267,10 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
-    """Return whether ``a``'s answer precedes ``b``'s request; in one session by its clock."""
+    """Return whether the answer of ``a`` precedes the request of ``b``.
+
+    Two transactions of one session are compared by the session's own clock.
+    """
     if answered == UNKNOWN_END or sent == UNKNOWN_BEGIN:
         return False
     if answered < sent:
@@ -275,7 +282,7 @@ def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) 
 
 
 def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
-    """Return the pairs of ``done``, ``late`` or ``locked`` among includable transactions."""
+    """Return the pairs of ``done``, ``late`` or ``locked`` of transactions that may be included."""
     sent = native.commit_begin.tolist()
     present = [t for t in range(native.n) if native.inclusion[t]] if sent else []
     if name == "locked":
@@ -306,7 +313,10 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
 
 
 def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
-    """Return the pairs of a letter such as ``rt[W,R]`` on some keys. T0 is on no cycle."""
+    """Return the pairs of a letter such as ``rt[W,R]`` on some keys.
+
+    Pairs of T0 are left out, because T0 is on no cycle.
+    """
     relation = relation_of(letter)
     writers, readers = _accesses(native)
     first, last = ({"W": writers, "R": readers}[end] for end in ends_of(letter))
@@ -330,7 +340,7 @@ def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> li
 
 
 def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """Return for each key its writers, and its external readers."""
+    """Return the writers of each key, and the external readers of each key."""
     writers: dict[int, set[int]] = {}
     for key, (low, high) in enumerate(pairwise(native.key_start.tolist())):
         writers[key] = set(native.writer_txn[low:high].tolist()) - {native.n}
@@ -344,7 +354,7 @@ def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, s
 
 
 def orders_versions(automaton: Automaton) -> bool:
-    """Return whether ``ww`` leads from state 0 to itself, so that its nodes order versions."""
+    """Return whether ``ww`` leads from state 0 to state 0, so that its nodes order versions."""
     return any(
         q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
     )
@@ -392,7 +402,7 @@ def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.i
 
 
 def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each member the index of the last finished one before it, or -1 for T0."""
+    """Return for each member the index of the last finished member before it; -1 means T0."""
     finished = problem.native.unfinished[members] == 0
     places = np.where(finished, np.arange(len(members)), -1)
     return np.concatenate([[-1], np.maximum.accumulate(places)[:-1]])
@@ -401,7 +411,7 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _immediate(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add session edges between neighbours only: the automaton can repeat the step."""
+    """Add session edges between neighbours only, because the automaton can repeat the step."""
     q, r = step
     last = _last_finished(problem, members)
     before = np.where(last < 0, problem.native.n, members[last])
@@ -411,7 +421,10 @@ def _immediate(
 def _chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add all session pairs in linear size: earlier members enter a chain, later ones leave it."""
+    """Add edges for all session pairs in linear size.
+
+    Each member has an edge into a chain of nodes, from which edges lead to all later members.
+    """
     q, r = step
     entry = chunks.fresh(len(members)) + np.arange(len(members))
     chunks.add([problem.native.n * states + q], entry[:1])
@@ -424,7 +437,11 @@ def _chain(
 def _end_times(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add the pairs of real time in linear size: a chain of the times when transactions end."""
+    """Add edges for all pairs of real time in linear size.
+
+    Each transaction has an edge into a chain of the times at which transactions end, and an edge
+    from the last of these times before it began.
+    """
     native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
     ends = native.end[ended]

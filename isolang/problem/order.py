@@ -11,9 +11,10 @@ from isolang.problem.problem import Problem
 def find_order_contradiction(problem: Problem) -> Anomaly | None:
     """Return the first anomaly that makes ``vo`` contradictory, so that no ``ww`` contains it.
 
-    It violates every spec that uses ``ww``, also one that judges no reads (PL-1). Not every list
-    anomaly does: ``ww`` does not depend on the order of one transaction's own elements. If a single
-    list read shows the contradiction, it is a split append, whatever else is wrong with that read.
+    Such an anomaly violates every specification that uses ``ww``, even one that judges no reads
+    (PL-1). Not every list anomaly does, because ``ww`` does not depend on the order of the elements
+    of one transaction. If a single list read shows the contradiction, the result is a split append,
+    even if the read has other anomalies.
     """
     history = problem.history
     keys = history.columns.op_key
@@ -40,9 +41,10 @@ def find_order_contradiction(problem: Problem) -> Anomaly | None:
 
 
 def _list_reads(anomalies: Iterable[Anomaly]) -> Iterator[int]:
-    """Yield each read that may contradict another one, or itself, once.
+    """Yield once each list read that may contradict another list read, or itself.
 
-    All other lists are prefixes of the longest list of their key, which is among these if any is.
+    Every other list is a prefix of the longest list of its key, whose read is yielded if any read
+    of the key is.
     """
     seen: set[int] = set()
     for anomaly in anomalies:

@@ -1,13 +1,12 @@
 """The hyper-polygraph of a history: known edges, and open choices, after a stage of pruning.
 
-Every encoding starts from it. The stages are:
+Every encoding of event graphs starts from it. The stages are:
 
-* ``none``: the facts of the history alone. Each external read chooses among its candidates, even a
-  single one; each pair of writers of a key may come in either order.
-* ``known``: the facts, and their direct consequences. A read with one candidate reads from it,
-orders
-  that list reads show are closed transitively, and anti-dependencies follow.
-* ``fixpoint``: every conclusion of the native engine from paths of known edges.
+* ``none``: only the facts of the history are known. Each external read chooses among its
+  candidates, even if it has only one. Each pair of writers of a key may come in either order.
+* ``known``: the facts and their direct consequences are known. A read with one candidate reads
+  from it, the orders that list reads show are closed transitively, and anti-dependencies follow.
+* ``fixpoint``: every conclusion of the native engine from paths of known edges is known.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ PRUNE: Final[tuple[Prune, ...]] = ("none", "known", "fixpoint")
 
 
 class Polygraph(Struct, frozen=True, kw_only=True):
-    """The input of every encoding. Writers are indices into ``Problem.native.writer_*``.
+    """The input of an encoding. Writers are indices into ``Problem.native.writer_*``.
 
     Attributes:
-        graph: the event graph, for the edges that choices add.
+        graph: the event graph, which has the edges of each choice.
         prune: the stage of pruning.
         contradiction: whether pruning found that no choice satisfies the axioms; the other fields
             are then unused.
-        known: int32[m, 2]; edges of every choice.
-        source: int32[reads]; the source of a read if it is settled, or -1.
-        choice_read: int32[k]; the other reads, each repeated for its candidates.
+        known: int32[m, 2]; the edges that are present under every choice.
+        source: int32[reads]; the source of each read if it is settled, or -1.
+        choice_read: int32[k]; the reads without a settled source, one entry for each candidate.
         choice_writer: int32[k]; the candidates of these reads.
-        settled: int32[s, 2]; pairs (before, after) of writers of one key, without T0's, which are
-            first.
-        open: int32[p, 2]; the other pairs, which may come in either order.
-        inclusion: uint8[n + 1]; as in the problem, but pruning may include optional ones.
+        settled: int32[s, 2]; pairs (before, after) of writers of one key. Pairs of T0, which comes
+            first, are left out.
+        open: int32[p, 2]; the pairs of writers of one key that may come in either order.
+        inclusion: uint8[n + 1]; as in the problem, but pruning may include optional transactions.
     """
 
     graph: EventGraph
@@ -67,11 +66,11 @@ class Polygraph(Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> Problem:
-        """The problem that it was built from."""
+        """The problem that the polygraph was built from."""
         return self.graph.problem
 
     def reduced(self, edges: Ints) -> Ints:
-        """Return edges with the same reachability, without most redundant ones."""
+        """Return edges with the same reachability as some edges, without most redundant ones."""
         from isolang import _native
 
         return _native.reduced_edges(self.graph.nodes, edges)
@@ -94,13 +93,13 @@ def build_polygraph(
     """Return the polygraph of a problem after a stage of pruning.
 
     Args:
-        problem: one without intrinsic anomalies, which the caller handles.
-        automata: one per check.
-        prune: the stage.
-        until: a moment of ``time.perf_counter`` at which to give up.
+        problem: a problem without intrinsic anomalies, which the caller has handled.
+        automata: one automaton for each check.
+        prune: the stage of pruning.
+        until: the time of ``time.perf_counter`` at which to give up; ``None`` for no limit.
 
     Raises:
-        TimeoutError: the moment came.
+        TimeoutError: the time is past ``until``.
     """
     graph = build_event_graph(problem, automata)
     if prune == "fixpoint":
@@ -143,7 +142,8 @@ def pairs_of(problem: Problem) -> int:
 def clauses_of(polygraph: Polygraph) -> int:
     """Estimate the number of clauses of an encoding.
 
-    One for each open pair, and one for each candidate of a read and each other writer of its key.
+    The estimate has one clause for each open pair, and one for each candidate of a read and each
+    writer of the read's key.
     """
     native = polygraph.problem.native
     writers = np.diff(native.key_start).astype(np.int64)
@@ -153,7 +153,7 @@ def clauses_of(polygraph: Polygraph) -> int:
 
 
 def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
-    """Return for each read its only candidate, or -1; -1 unless its transaction is included."""
+    """Return for each read of an included transaction its only candidate; -1 for other reads."""
     native = problem.native
     reads = len(native.read_txn)
     of_read = np.repeat(np.arange(reads), np.diff(native.candidate_start))[alive]
@@ -185,7 +185,7 @@ def shown_orders(problem: Problem) -> Ints:
 
 
 def _latest_first(after: dict[int, set[int]]) -> list[int]:
-    """Return the writers that precede others, each one after all that it precedes."""
+    """Return the writers that precede other writers, each one after all that it precedes."""
     done: dict[int, None] = {}
     for start in after:
         stack = [start]
@@ -200,7 +200,7 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
 
 
 def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
-    """Return the edges of settled reads: wr, and rw to all writers that certainly come later."""
+    """Return the ``wr`` edges of settled reads, and their ``rw`` edges to certainly later writers."""
     reads = np.flatnonzero(source >= 0).astype(np.int32)
     u, v, _ = graph.wr(source[reads], reads)
     edges = [np.stack((u, v), axis=1)]
@@ -214,9 +214,9 @@ def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[In
 def later_writers(
     problem: Problem, writers: Ints, settled: Ints
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the writers that certainly come later than some: (index in ``writers``, later one).
+    """Return the pairs (index in ``writers``, later writer) of writers that certainly come later.
 
-    T0's writer precedes all others of its key.
+    T0's writer precedes all other writers of its key.
     """
     native = problem.native
     order = np.argsort(settled[:, 0], kind="stable")
@@ -236,7 +236,7 @@ def later_writers(
 def spread(
     start: NDArray[np.integer], end: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the index of its range and the number, for each number of some ranges."""
+    """Return all numbers of some ranges, each with the index of its range (the indices first)."""
     length = (end - start).astype(np.int64)
     place = np.repeat(np.arange(len(length)), length)
     offset = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
@@ -280,7 +280,7 @@ def _read_of_candidates(problem: Problem) -> Ints:
 
 
 def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
-    """Return the pairs of writers of one key, without T0's, that are not settled."""
+    """Return the pairs of writers of one key that are not settled; T0's pairs are left out."""
     native = problem.native
     count = len(native.writer_txn)
     known = distinct(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
@@ -329,7 +329,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
 
 
 def _with_nodes_of(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
-    """Return the graph with the engine's numbers of auxiliary and version nodes."""
+    """Return the graph with the engine's numbers for auxiliary nodes and version nodes."""
     if graph.version_base < 0:
         return replace(graph, nodes=nodes)
     writers = len(graph.order_node)

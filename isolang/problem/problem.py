@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class InclusionStatus(IntEnum):
-    """The status of a transaction in ``Problem.native.inclusion``: do the axioms judge it?"""
+    """The status of a transaction in ``Problem.native.inclusion``: whether the axioms judge it."""
 
     OUT = 0
     IN = 1
@@ -29,7 +29,8 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the history.
-        native: the columns, as read-only numpy views; ``native/core/problem.hpp`` describes each.
+        native: the columns, as read-only numpy views; ``native/core/problem.hpp`` describes each
+            of them.
     """
 
     history: History
@@ -40,7 +41,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
         Args:
             kind: the kind to return; ``None`` for all kinds.
-            limit: the most anomalies to return.
+            limit: the maximum number of anomalies to return; ``None`` for no limit.
         """
         rows = self.native.anomalies
         if kind is not None:
@@ -57,8 +58,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
         """Return whether the included transactions fit in a total order, for some version orders.
 
-        In that order each external read comes after one of its candidates. Linear except for
-        sorting by time; releases the GIL.
+        In that order each external read comes after one of its candidates. The time is linear
+        except for sorting by time, and the GIL is released.
 
         Args:
             sessions: whether the order extends session order.
@@ -69,7 +70,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return fits_one_total_order(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
-        """Return phrases, with counts, about what was read but constrains nothing."""
+        """Return phrases, with counts, about parts of the history that constrain nothing."""
         phrases = []
         if count := self.native.ignored_failed_ops:
             one, many = "operation that failed itself", "operations that failed themselves"
@@ -84,17 +85,20 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 def build_problem(history: History, *, unread: bool = False, each_read: bool = False) -> Problem:
-    """Run the pre-pass over a history and return its neutral problem. Linear; releases the GIL.
+    """Run the pre-pass over a history and return its neutral problem.
+
+    The time is linear, and the GIL is released.
 
     Args:
         history: the history.
-        unread: whether an unread indeterminate transaction is optional, too. Otherwise it is out,
-            which is right for specifications that are closed under sub-histories.
-        each_read: whether each external read chooses its source by itself. Otherwise reads of a
+        unread: whether an indeterminate transaction that no transaction reads from is optional,
+            too. Otherwise it is excluded, which is right for specifications that are closed under
+            sub-histories.
+        each_read: whether each external read chooses its source separately. Otherwise reads of a
             transaction that return the same version of a key share one choice.
 
     Raises:
-        HistoryError: the columns do not fit together.
+        HistoryError: the columns contradict each other.
         UnsupportedError: the problem cannot express the history: a key used as a register and as a
             list; a list element that several transactions appended; a list order that only an
             indeterminate transaction shows. If the history has anomalies as well, these decide

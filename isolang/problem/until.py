@@ -6,10 +6,10 @@ import time
 
 
 def remaining_seconds(until: float | None) -> float | None:
-    """Return the seconds until a moment of ``time.perf_counter``; ``None`` without a limit.
+    """Return the seconds until a time of ``time.perf_counter``; ``None`` if there is no limit.
 
     Raises:
-        TimeoutError: the moment has passed.
+        TimeoutError: the time has passed.
     """
     if until is None:
         return None

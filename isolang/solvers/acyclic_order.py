@@ -1,28 +1,27 @@
-"""A topological order kept up while edges come and go: Pearce and Kelly (2006), in plain Python."""
+"""A topological order under edge additions and removals (Pearce and Kelly, 2006), in Python."""
 
 from __future__ import annotations
 
 
 class AcyclicOrder:
-    """An acyclic graph whose edges carry literals; the last ones can be taken away again."""
+    """An acyclic graph whose edges have literals; the last edges can be removed again."""
 
     def __init__(self, nodes: int) -> None:
-        """Begin without edges."""
+        """Make a graph without edges."""
         self._place = list(range(nodes))
         self._out: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
         self._into: list[list[int]] = [[] for _ in range(nodes)]
         self._added: list[tuple[int, int]] = []
 
     def edges(self) -> int:
-        """The number of edges."""
+        """Return the number of edges."""
         return len(self._added)
 
     def add(self, u: int, v: int, literal: int) -> list[int] | None:
-        """Add an edge.
+        """Add an edge unless it would close a cycle.
 
         Returns:
-            ``None``, or, if it would close a cycle, the literals of the cycle, 0 left out; then the
-            edge is not added.
+            ``None`` if the edge was added; otherwise the literals of the cycle, without 0.
         """
         place = self._place
         if place[u] >= place[v]:
@@ -39,14 +38,17 @@ class AcyclicOrder:
         return None
 
     def shrink(self, edges: int) -> None:
-        """Remove the last edges until ``edges`` are left. The order stays valid."""
+        """Remove the last edges until ``edges`` of them are left. The order stays valid."""
         while len(self._added) > edges:
             u, v = self._added.pop()
             self._out[u].pop()
             self._into[v].pop()
 
     def _ahead(self, start: int, target: int) -> tuple[list[int], list[int] | None]:
-        """The nodes reached up to the target's place; or the literals on a path to the target."""
+        """Return the nodes that are reached before the target's place, and ``None``.
+
+        If there is a path to the target, return no nodes, and the literals of the path.
+        """
         if start == target:
             return [], []
         came: dict[int, tuple[int, int]] = {start: (-1, 0)}

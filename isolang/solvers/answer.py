@@ -1,4 +1,4 @@
-"""The answer of a solver: to a formula, and to the history that the formula was made of."""
+"""The answers of solvers, to formulas and to the histories that were encoded as formulas."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ Cause: TypeAlias = Literal[
 
 
 class Solution(Struct, frozen=True, kw_only=True):
-    """The answer of a back end to a formula; at the deadline it raises ``TimeoutError`` instead.
+    """The answer of a solver to a formula; at the deadline it raises ``TimeoutError`` instead.
 
     Attributes:
         satisfiable: whether there is an assignment.
-        values: int8[variables + 1]; 0 or 1 by variable, entry 0 unused; if satisfiable.
-        core: if unsatisfiable and the solver gives cores: the rows of ``Formula.reads`` that clash
-            with all the rest; ``None`` if it gives none.
-        statistics: the solver's counts by name; ``conflicts`` where it has them.
+        values: int8[variables + 1]; the value of each variable, 0 or 1 (entry 0 is unused), if the
+            formula is satisfiable.
+        core: the rows of ``Formula.reads`` that contradict the rest of an unsatisfiable formula;
+            ``None`` if the solver gives no core.
+        statistics: the solver's counts by name, with ``conflicts`` if it counts them.
     """
 
     satisfiable: bool
@@ -41,14 +42,14 @@ class Unproved(Struct, frozen=True, kw_only=True):
     """The claim, without a proof, that a history has no model.
 
     Attributes:
-        core: operations: the reads that clash with all the writes, or ``None`` if not known.
+        core: the read operations that contradict the writes; ``None`` if they are not known.
     """
 
     core: tuple[int, ...] | None = None
 
 
 class Undecided(Struct, frozen=True, kw_only=True):
-    """The outcome that it is unknown whether a history has a model.
+    """The outcome of a solver that did not decide whether a history has a model.
 
     Attributes:
         cause: the kind of reason.
@@ -66,8 +67,8 @@ class Answer(Struct, frozen=True, kw_only=True):
         result: a model (a witness, or the relations that the specification quantifies over), a
             refutation, an unproved claim that no model exists, or why nothing was decided.
         statistics: the solver's counts by name.
-        formula: what was solved, if the history was encoded as a formula.
-        work: how often the native engine polled its budget.
+        formula: the formula that was solved, if the history was encoded as one.
+        work: how many times the native engine polled its budget.
     """
 
     result: Proof | Unproved | Undecided
@@ -83,12 +84,12 @@ class Answer(Struct, frozen=True, kw_only=True):
         return "valid" if isinstance(self.result, Witness | Relations) else "invalid"
 
 
-# Work of a conflict in a formula of no size, and the clauses and edges that add one more each.
+# The work of a conflict in an empty formula, and how many clauses and edges add 1 to that work.
 _CONFLICT, _SIZE = 300, 20
 
 
 def conflicts_for(work: int, formula: Formula) -> int:
-    """Return the number of conflicts that equals an amount of work; 0 for no limit."""
+    """Return the number of conflicts that correspond to an amount of work; 0 for no limit."""
     return max(1, work // _of_conflict(formula)) if work else 0
 
 

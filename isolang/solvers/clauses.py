@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def with_selectors(formula: Formula) -> tuple[Ints, list[int]]:
-    """Guard the clause of each read by a fresh variable that is to be assumed.
+    """Add a new variable to the clause of each read, which the clause needs as an assumption.
 
     Returns:
-        The clauses, each ended by 0; and the selector of each row of ``Formula.reads``.
+        The clauses, with a 0 after each one, and the selector of each row of ``Formula.reads``.
     """
     (ends,) = np.nonzero(formula.clauses == 0)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])[: len(ends)]

@@ -19,7 +19,7 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
     """
     import clingo
 

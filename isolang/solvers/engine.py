@@ -1,4 +1,4 @@
-"""The native engine, which takes a history as it is: pruning by clocks, then CDCL over a graph."""
+"""The native engine, which decides a history by pruning with clocks and then CDCL over a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isolang import _native
     from isolang.language.classify.automaton import Automaton
 
-# Between these loads neither models nor refutations are easy to find (docs/hard-region.md).
+# Between these two loads, models and refutations are both hard to find (docs/hard-region.md).
 HARD = (0.4, 1.5)
 
 
@@ -31,35 +31,36 @@ def solve(
     threads: int = 1,
     work: int = 0,
 ) -> Answer:
-    """Decide a problem whose intrinsic anomalies the caller has dealt with.
+    """Decide a problem; the caller has already handled its intrinsic anomalies.
 
     Args:
         columns: the history's columns.
-        problem: the neutral problem made of them.
-        automata: one per check.
-        seconds: wall-clock limit; ``None`` for none.
+        problem: the neutral problem of the history.
+        automata: one automaton for each check.
+        seconds: the limit of wall-clock time; ``None`` for no limit.
         seed: breaks ties between variables; equal seeds give equal runs.
-        clock_bytes: memory for the reachability clocks; with less the pruning is weaker and the
-            search longer.
-        search_bytes: memory for what the searches keep (clauses with their proofs, states).
-        strategy: one of ``_native.strategies()``. ``cdcl`` is that search alone; another name runs
-            that search first, to its end; ``auto`` runs all in turns, and CDCL before pruning ends
-            where a short search is likely.
-        threads: how many may work on one history, at least one; the answer and its proof do not
-            depend on it.
-        work: how often the search may poll its budget, which is some millions of times in a second;
-            0 for no limit. With one thread, equal runs end after equal work.
-        progress: called now and then with the phase that the search is in.
-        presolve: look for a model of stronger checks first; most histories have one.
+        clock_bytes: the memory for the reachability clocks; with less memory, the pruning is weaker
+            and the search takes longer.
+        search_bytes: the memory for the clauses with their proofs, and the states, that searches
+            keep.
+        strategy: one of ``_native.strategies()``. ``cdcl`` runs only that search. Another name runs
+            that search first, to its end. ``auto`` runs all searches in turns, and runs CDCL before
+            pruning ends if a short search is likely.
+        threads: the number of threads that may work on the history, at least one; the answer and
+            its proof do not depend on it.
+        work: how many times the search may poll its budget, which it does some millions of times a
+            second; 0 for no limit. With one thread, equal runs end after equal work.
+        progress: called now and then with the current phase of the search.
+        presolve: whether to look first for a model of stronger checks, which most histories have.
 
     Returns:
         A witness or a refutation, with statistics.
 
     Raises:
         isolang._native.OutOfTime: a limit of time or work was reached (a ``TimeoutError``).
-        isolang._native.OutOfMemory: the searches hold ``search_bytes`` and know no answer (a
+        isolang._native.OutOfMemory: the searches use ``search_bytes`` and have found no answer (a
             ``MemoryError``).
-        MemoryError: the process may not have more memory.
+        MemoryError: the process cannot get more memory.
     """
     from isolang import _native
 
@@ -79,7 +80,7 @@ def solve(
     )
     found: Witness | Refutation
     if "refutation" in result:
-        # The core numbers the checks; the rest of the package names them.
+        # The native core uses numbers of checks; the rest of the package uses their names.
         found = Refutation.of(
             [
                 ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
@@ -92,9 +93,10 @@ def solve(
 
 
 def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
-    """Return whether checks evaluate the reads of a transaction one by one.
+    """Return whether some check looks at a transaction's reads one by one.
 
-    Then the engine builds the problem again, unless it holds each of these reads.
+    If so, the engine rebuilds the problem unless it was already built with ``each_read``, which
+    keeps repeated reads apart.
     """
     return any(
         one.sites in ("statements", "operations") or "earlier wr" in one.direct for one in automata
@@ -104,7 +106,7 @@ def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
 def load(problem: _native.Problem) -> float:
     """Return how hard a history is: the constraint of its reads over the freedom of its sessions.
 
-    The sum over the reads of -ln(share of the key's writers that the read may take its value from),
+    This is the sum over all reads of -ln(share of the key's writers that the read may read from),
     divided by ln(number of interleavings of the sessions).
     """
     from isolang import _native

@@ -1,4 +1,4 @@
-"""The native solver of clauses with an acyclic graph: part of the engine, for any encoding."""
+"""The engine's solver of clauses with an acyclic graph, for any encoding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
     """
     from isolang import _native
 

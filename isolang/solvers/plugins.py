@@ -1,9 +1,9 @@
 """Loads encodings and solvers from other packages and from files of the user.
 
-Other packages add theirs by entry points of the groups ``isolang.encodings`` and
-``isolang.solvers``, whose objects are rows of the registries. A file adds its rows itself, when it
-is run: ``ENCODINGS["mine"] = Encoding(...)``. An environment variable holds the names of the
-files, so that the processes that solve load them, too.
+Other packages add encodings and solvers by entry points of the groups ``isolang.encodings`` and
+``isolang.solvers``, whose objects are rows of the registries. A file adds its rows when it is run:
+``ENCODINGS["mine"] = Encoding(...)``. An environment variable has the names of the files, from
+which the solver processes load them, too.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 
 VARIABLE: Final = "ISOLANG_PLUGINS"
-"""Files, as in PATH."""
+"""The environment variable with the plugin files, which are separated as in ``PATH``."""
 _HINT = 'hint: `ENCODINGS["mine"] = Encoding(...)`, docs/adding-an-encoding.md'
 
 
 def add_file(path: str) -> None:
-    """Load the encodings and solvers of a file, here and in all processes started from here.
+    """Load the encodings and solvers of a file, in this process and all that it starts later.
 
     Raises:
-        SolverError: it cannot be run, adds nothing, or replaces an existing row.
+        SolverError: the file cannot be run, adds nothing, or replaces an existing row.
     """
     whole = str(Path(path).resolve())
     known = os.environ.get(VARIABLE, "").split(os.pathsep)
@@ -42,7 +42,7 @@ def load_plugins() -> None:
     """Load the files that the environment names, and the entry points of other packages.
 
     Raises:
-        SolverError: one of them cannot be loaded.
+        SolverError: a file or an entry point cannot be loaded.
     """
     for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _load_file(path)
@@ -78,7 +78,7 @@ def _load_file(path: str) -> None:
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise SolverError(f"{path}: no plugin (got no Python file, expected FILE.py)")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where the rows say that their functions are
+    sys.modules[name] = module  # the module in which the rows name their functions
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""pySMT: integers, bit-vectors or plain clauses, with whatever SMT solver it finds."""
+"""pySMT: integers, bit-vectors or plain clauses, with any SMT solver that it finds."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 _LOGIC = {"difference": "QF_IDL", "bitvector": "QF_BV", "none": "QF_BOOL"}
-# In files: SMT-LIB has no logic of Booleans alone.
+# The logics in files, because SMT-LIB has no logic of Booleans alone.
 _SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 
 @cache
 def _found() -> dict[str, Any]:
-    """The classes of the solvers that pySMT finds; cached, as the search dominates a solve."""
+    """Return the classes of the solvers that pySMT finds, once, as the search is slow."""
     from pysmt.environment import Environment
 
     return dict(Environment().factory.all_solvers())
 
 
 def names() -> list[str]:
-    """The SMT solvers that pySMT finds."""
+    """Return the names of the SMT solvers that pySMT finds."""
     return sorted(_found())
 
 
 def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
-    """A formula as pySMT terms of an environment.
+    """Return a formula as pySMT terms of an environment.
 
     Returns:
-        What is asserted; and the symbol of each variable, from 1 (entry 0 is ``True``).
+        The assertions, and the symbol of each variable, from 1 (entry 0 is ``True``).
     """
     from pysmt.typing import BVType
 
@@ -62,7 +62,7 @@ def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
 
 
 def to_smtlib(formula: Formula) -> str:
-    """A formula in SMT-LIB 2."""
+    """Return a formula in SMT-LIB 2."""
     from io import StringIO
 
     from pysmt.environment import Environment
@@ -95,10 +95,10 @@ def solve(
 ) -> Solution:
     """Solve a formula whose theory is ``difference``, ``bitvector`` or ``none``.
 
-    Only Z3 takes limits through pySMT.
+    pySMT passes limits only to Z3.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
         SolverError: pySMT finds no SMT solver, or the one named does not know the theory.
     """
     from pysmt.environment import Environment
@@ -115,8 +115,9 @@ def solve(
         logic = get_closer_logic(found[name].LOGICS, convert_logic_from_string(logic_name))
     except NoLogicAvailableError:
         raise SolverError(f"pysmt:{name} does not know {logic_name}, the logic needed") from None
-    # As the current environment: else pySMT notes the type of each term in the one that is, where
-    # the terms of all formulas have the same few hashes, and stay until the process ends.
+    # The environment must be the current one. Otherwise pySMT records the type of each term in the
+    # global environment, where the terms of all formulas have the same few hashes and stay until
+    # the process ends.
     with Environment() as environment:
         assertions, symbol = terms(formula, environment)
         remaining = remaining_seconds(until)

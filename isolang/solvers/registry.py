@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from isolang.language.classify.plan import Route
     from isolang.solvers.answer import Solution
 
-#: The native engine's own encoding: it makes variables on demand, and always prunes.
+#: The native engine's own encoding, which makes variables on demand and always prunes.
 EVENT_GRAPH: Final = "event-graph"
-#: The native engine with its own encoding; its clauses and its graph alone with any other.
+#: The native solver: with its own encoding the whole engine, else only its clauses and its graph.
 NATIVE: Final = "native"
 
 
 class Solver(Struct, frozen=True, kw_only=True):
-    """One back end.
+    """A solver, or a library of several solvers.
 
     Attributes:
-        name: as users type it.
-        module: where its ``solve`` is.
-        theories: those it can solve, the best one first.
-        package: the Python package that it needs; empty for none.
-        extra: the extra that installs it: ``pip install isolang[extra]``; empty for a core
+        name: the name that users type.
+        module: the module of its ``solve`` function.
+        theories: the theories that it can solve, the best one first.
+        package: the Python package that it needs; empty if it needs none.
+        extra: the extra that installs it (``pip install isolang[extra]``); empty for a core
             dependency.
-        cores: whether it says which reads an unsatisfiable formula needs.
-        incremental: whether it goes on from where it was when clauses are added.
-        deadline: ``yes``, or between which steps it looks at the clock.
+        cores: whether it returns the reads that an unsatisfiable formula needs.
+        incremental: whether it continues from its state when clauses are added.
+        deadline: ``yes`` if it stops at the deadline; otherwise when, or for which solver, it does.
         parts: whether ``name:part`` chooses one of several solvers.
         progress: whether it reports progress.
     """
@@ -55,12 +55,12 @@ class Solver(Struct, frozen=True, kw_only=True):
 
     @property
     def installed(self) -> bool:
-        """Return whether its package is installed."""
+        """Whether its package is installed."""
         return not self.package or find_spec(self.package) is not None
 
     @property
     def missing(self) -> str:
-        """The error message where it is not installed."""
+        """The error message for a solver that is not installed."""
         what = f"isolang[{self.extra}]" if self.extra else self.package
         return f"not installed; pip install '{what}'"
 
@@ -74,19 +74,19 @@ class Solver(Struct, frozen=True, kw_only=True):
         progress: Callable[[str], object] | None = None,
         work: int = 0,
     ) -> Solution:
-        """Solve a formula of one of its theories; imports the package.
+        """Solve a formula of one of the solver's theories; this imports its package.
 
         Args:
-            formula: what to solve.
-            until: a moment of ``time.perf_counter``; ``None`` for no limit.
+            formula: the formula to solve.
+            until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
             seed: breaks ties.
-            part: which of its solvers, if it has ``parts``.
+            part: the solver to use, if this one has ``parts``.
             progress: called now and then with the current phase.
-            work: how much it may do, as ``isolang.limits.Work`` counts; 0 for no limit. A solver
-                that cannot be limited so is not.
+            work: the limit of work, as ``isolang.limits.Work`` counts it; 0 for no limit. It has no
+                effect on solvers that cannot be limited in this way.
 
         Raises:
-            TimeoutError: the moment ``until`` came, or the work is done.
+            TimeoutError: the time is past ``until``, or the work is used up.
         """
         function: Callable[..., Solution] = import_module(self.module).solve
         more: dict[str, object] = {"name": part} if part else {}
@@ -134,17 +134,17 @@ class Pair(Struct, frozen=True, order=True):
     prune: str
 
     def __str__(self) -> str:
-        """As users type it: ``encoding/solver/prune``."""
+        """Return the pair as users type it: ``encoding/solver/prune``."""
         return f"{self.encoding}/{self.solver}/{self.prune}"
 
     @property
     def is_engine(self) -> bool:
-        """Return whether it is the native engine with its own encoding."""
+        """Whether the pair is the native engine with its own encoding."""
         return self.encoding == EVENT_GRAPH
 
     @property
     def of_specification(self) -> bool:
-        """Return whether its encoding is of a specification as it is written."""
+        """Whether the encoding starts from a specification as it is written."""
         return not self.is_engine and ENCODINGS[self.encoding].of == "specification"
 
     def shares_with(self, other: Pair) -> bool:
@@ -158,10 +158,10 @@ ENGINE: Final = Pair(EVENT_GRAPH, NATIVE, "fixpoint")
 
 
 def solver_of(name: str) -> tuple[Solver, str]:
-    """The solver of a name, and its part (``sat:glucose4``), or ``""``.
+    """Return the solver of a name such as ``sat:glucose4``, and its part; ``""`` without one.
 
     Raises:
-        SolverError: there is none, or it is not installed.
+        SolverError: no solver has the name, or the solver is not installed.
     """
     base, _, part = name.partition(":")
     if base not in SOLVERS:
@@ -180,16 +180,16 @@ def solver_of(name: str) -> tuple[Solver, str]:
 
 
 def theory_of(encoding: str, solver: Solver) -> Theory | None:
-    """The theory in which a solver takes an encoding; ``None`` if they do not fit."""
+    """Return the theory in which a solver takes an encoding; ``None`` if there is none."""
     makers = ENCODINGS[encoding].makers
     return next((theory for theory in solver.theories if theory in makers), None)
 
 
 def applicable(route: Route | None = None) -> tuple[str, ...]:
-    """The encodings of a specification, the native engine's own first, if it has one.
+    """Return the encodings that apply to a specification, the native engine's own first.
 
     Args:
-        route: of the specification; ``None``: one that all are of.
+        route: the route of the specification; ``None`` if all encodings apply.
     """
     if route is None or route.kind == "event graph":
         return EVENT_GRAPH, *ENCODINGS
@@ -198,23 +198,23 @@ def applicable(route: Route | None = None) -> tuple[str, ...]:
 
 
 def starts_from_polygraph(encoding: str) -> bool:
-    """Return whether it is an encoding of event graphs, after pruning."""
+    """Return whether an encoding starts from the polygraph of an event graph."""
     return encoding != EVENT_GRAPH and ENCODINGS[encoding].of == "polygraph"
 
 
 def stages_of(encoding: str) -> tuple[str, ...]:
-    """The stages of pruning before an encoding."""
+    """Return the stages of pruning that are possible before an encoding."""
     if encoding == EVENT_GRAPH:
         return ("fixpoint",)
     return PRUNE if starts_from_polygraph(encoding) else ("none",)
 
 
 def fitting(route: Route | None = None, *, installed: bool = True) -> Iterator[tuple[str, str]]:
-    """All pairs (encoding, solver) that fit, the engine's own first, and those of plugins.
+    """Yield all pairs (encoding, solver) that fit, with those of plugins; the engine's own first.
 
     Args:
-        route: of the specification; ``None``: one that all encodings are of.
-        installed: only those whose solver is installed.
+        route: the route of the specification; ``None`` if all encodings apply.
+        installed: whether to leave out solvers that are not installed.
     """
     load_plugins()
     for encoding in applicable(route):
@@ -233,20 +233,20 @@ def choose_pair(
     *,
     route: Route | None = None,
 ) -> tuple[Pair, str]:
-    """Choose a pair; what is ``auto`` is filled in.
+    """Choose a pair; replace each ``auto`` by a choice.
 
     Args:
-        encoding: as users name it.
-        solver: as users name it.
-        prune: a stage of pruning.
-        route: of the specification; ``None``: one that all encodings are of.
+        encoding: the name of an encoding, or ``auto``.
+        solver: the name of a solver, or ``auto``.
+        prune: a stage of pruning, or ``auto``.
+        route: the route of the specification; ``None`` if all encodings apply.
 
     Returns:
-        The pair, and why it is this one, as a sentence; empty if nothing was left to choose.
+        The pair, and a sentence with the reason for the choice, which is empty if there was none.
 
     Raises:
-        SolverError: there is no such pair, it is not installed, or does not apply to the
-            specification.
+        SolverError: there is no such pair, its solver is not installed, or the pair does not apply
+            to the specification.
     """
     if encoding not in ("auto", EVENT_GRAPH, *ENCODINGS):
         load_plugins()
@@ -298,10 +298,10 @@ def choose_pair(
 
 
 def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
-    """An encoding by its name, and the stage of pruning before it.
+    """Return the encoding of a name, and the stage of pruning before it.
 
     Raises:
-        SolverError: there is none, or it does not apply to the specification.
+        SolverError: no encoding has the name, or the encoding does not apply to the specification.
     """
     if encoding not in ENCODINGS:
         load_plugins()
@@ -326,7 +326,7 @@ def _require_stage(prune: str, stages: Sequence[str]) -> None:
 
 
 def _stage(encoding: str, prune: str) -> str:
-    """The stage of pruning before an encoding; the last one if it is left open."""
+    """Return the stage of pruning before an encoding; for ``auto``, its last stage."""
     stages = stages_of(encoding)
     if prune == "auto":
         return stages[-1]

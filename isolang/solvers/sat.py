@@ -1,7 +1,7 @@
 """python-sat: any of its solvers, CaDiCaL by default; acyclicity by a clause per cycle found.
 
-After each model its edges are searched for cycles; each cycle found becomes a clause, and the
-solver goes on from there, until there is a model without cycles or none at all.
+The edges of each model are searched for cycles. Each cycle becomes a clause, and the solver
+continues until a model has no cycle or there is no model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNUSABLE = ("kissat",)
 
 
 def names() -> list[str]:
-    """The solvers of python-sat by their names there, that can be used here."""
+    """Return the names in python-sat of its solvers that can be used here."""
     from pysat.solvers import SolverNames
 
     every = {n: aliases for n, aliases in vars(SolverNames).items() if not n.startswith("_")}
@@ -51,7 +51,7 @@ def solve(
     to ``work``.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
     """
     from pysat.solvers import Solver
 
@@ -61,7 +61,7 @@ def solve(
     counted: dict[str, float] = {}
     with Solver(name=name) as solver:
         top = formula.variables + len(selectors)
-        if top:  # all variables have a value in a model
+        if top:  # by this clause all variables have a value in a model
             solver.append_formula([[top, -top]])
         solver.append_formula(split_clauses(clauses))
         while True:
@@ -135,14 +135,14 @@ def _counts(solver: Any) -> dict[str, float]:
 
 
 class _Graph:
-    """The edges of a formula, searched for cycles under one assignment after the other."""
+    """The edges of a formula, which are searched for cycles under several assignments."""
 
     def __init__(self, formula: Formula) -> None:
         self._nodes = formula.nodes
         self._formula = formula
 
     def cycles(self, values: Any) -> Iterator[list[int]]:
-        """One clause per cycle found: no node is on two of them."""
+        """Yield a clause for each cycle found; no node is on two of these cycles."""
         edges = self._formula.edges[self._formula.present(values)]
         edges = edges[np.argsort(edges[:, 0], kind="stable")]
         start = np.searchsorted(edges[:, 0], np.arange(self._nodes + 1)).tolist()

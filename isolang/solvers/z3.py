@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-# Of its own count, unlike its conflicts also of what propagates much.
+# Z3's resource count also includes propagation, unlike its count of conflicts.
 _WORK_PER_RESOURCE = 6
 
 
@@ -24,7 +24,7 @@ def solve(
     """Solve a formula of any theory.
 
     Raises:
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came, or the work is done.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
     """
     import z3
 
@@ -34,7 +34,7 @@ def solve(
     solver.set("random_seed", seed % (1 << 31))
     if formula.theory == "difference":
         solver.set("arith.solver", 1)  # the default one is much slower on differences
-    # As text: building terms one by one from Python is much slower.
+    # The formula is passed as text, because building terms one by one from Python is much slower.
     solver.from_string(_text(formula))
     selectors = {f"read{row}": row for row in range(len(formula.reads))}
     true = [z3.BoolVal(True, context)]
@@ -65,19 +65,19 @@ def solve(
 
 
 def new_context() -> Any:
-    """A separate context for each formula, so that earlier solves do not change a run."""
+    """Return a new context; each formula has its own, because earlier solves could change a run."""
     import z3
 
     return z3.Context()
 
 
 def resources(work: int) -> int:
-    """Z3's own limit for so much work; 0 for none."""
+    """Return the limit of Z3's resource count for an amount of work; 0 for no limit."""
     return min(-(-work // _WORK_PER_RESOURCE), (1 << 32) - 1)
 
 
 def _text(formula: Formula) -> str:
-    """The formula in SMT-LIB 2, the clause of each read implied by a selector."""
+    """Return the formula in SMT-LIB 2; a selector implies the clause of each read."""
 
     def term(literal: int) -> str:
         return f"v{literal}" if literal > 0 else f"(not v{-literal})"
@@ -101,7 +101,7 @@ def _text(formula: Formula) -> str:
 
 
 def counts(solver: Any) -> dict[str, float]:
-    """The counts of one of Z3's solvers, by name."""
+    """Return the counts of a Z3 solver, by name."""
     statistics = solver.statistics()
     names = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {
@@ -113,7 +113,7 @@ def counts(solver: Any) -> dict[str, float]:
 
 @cache
 def _propagator() -> Any:
-    """The class of propagators; made when Z3 is there, which it need not be."""
+    """Return the class of propagators, which can be made only if Z3 is installed."""
     import z3
 
     from isolang.solvers.acyclic_order import AcyclicOrder
@@ -140,7 +140,7 @@ def _propagator() -> Any:
                 self.add(true[variable])
 
         def release(self) -> None:
-            """Let go of the solver: Z3's module keeps every propagator until the process ends."""
+            """Drop the references to the solver, as Z3's module keeps propagators until the end."""
             self.solver = self.fixed = self._order = None
             self._true, self._edges, self._variable = [], {}, {}
 

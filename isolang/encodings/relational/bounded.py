@@ -1,8 +1,9 @@
-"""The interpretation of a problem: what is certain of it, and what may be, as literals.
+"""The interpretation of a problem: its certain facts, and its possible ones as literals.
 
-Elements are numbered densely: T0 is 0, then the transactions that may be included, then (if the
-specification speaks of events) T0's write events, one for each key, and the operations. A
-transaction of unknown outcome has a literal for being included, and so has all that depends on it.
+Elements are numbered densely. T0 is 0; the transactions that may be included follow. If the
+specification speaks of events, T0's write events, one for each key, and the operations come next.
+An indeterminate transaction has a literal that means that it is included, and every fact about it
+depends on that literal.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 At: TypeAlias = tuple[int, int]
-"""A moment: its time, and the session whose clock says so."""
+"""A moment: its time, and the session by whose clock it was measured."""
 
 
 def _selects(pattern: str, name: str) -> bool:
@@ -45,7 +46,7 @@ class Bounded(Interpretation[At]):
 
     Attributes:
         problem: the problem.
-        txns: the history's number of each transaction element; T0's is its number there, too.
+        txns: the number in the history of each transaction element, T0 included.
         reads: the external reads that have a candidate.
     """
 
@@ -64,11 +65,11 @@ class Bounded(Interpretation[At]):
 
         Args:
             problem: the problem.
-            circuit: makes the literals.
+            circuit: the circuit in which literals are made.
             events: whether operations are elements, too.
             only: the transactions to keep (numbers of the history); ``None`` for all.
-            reads: whether there are reads; without, what compares times, sessions and names of
-                transactions is as it is, and no literal is made.
+            reads: whether to include reads. Without them, no literal is made for sources, and the
+                relations of times, sessions and names of transactions are the same.
         """
         self.problem = problem
         self.circuit = circuit
@@ -97,17 +98,17 @@ class Bounded(Interpretation[At]):
         return len(self.txns) + len(self._owner)
 
     def number(self, element: int) -> int:
-        """Return the number that an element has outside of this encoding.
+        """Return the number of an element outside of this encoding.
 
-        Transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i, T0's write event of
-        key k is n + 1 + operations + k.
+        The transactions are 0 … n, where n is T0. The event of operation i is n + 1 + i, and T0's
+        write event of key k is n + 1 + operations + k.
         """
         if element < len(self.txns):
             return self.txns[element]
         return self._event_numbers[element - len(self.txns)]
 
     def label(self, element: int) -> str:
-        """An element in the words of the history."""
+        """Return the name of an element in the words of the history."""
         if element == T0:
             return "T0"
         if element < len(self.txns):
@@ -119,18 +120,18 @@ class Bounded(Interpretation[At]):
         return f"T0's write of {self.history.key(number - operations)}"
 
     def impossible(self) -> list[int]:
-        """The elements of transactions that contradict themselves, if their reads are judged."""
+        """Return the transactions whose own reads contradict each other, as elements."""
         return [self._element[t] for t in self._native.impossible.tolist() if t in self._element]
 
     @cached_property
     def lists(self) -> UncertainLists:
-        """The orders that list reads show if their transactions are included."""
+        """The orders that the list reads of optional transactions show if these are included."""
         return UncertainLists(self.history, self._ops, self.included)
 
     # --- sessions, groups and times ---
 
     def in_session(self) -> Iterator[Pair]:
-        """Yield the pairs of one session, in the order of the history."""
+        """Yield the pairs of transactions of the same session, in the order of the history."""
         session = self._native.session.tolist()
         before: dict[int, list[int]] = defaultdict(list)
         for i, t in enumerate(self.txns[1:], 1):
@@ -138,17 +139,17 @@ class Bounded(Interpretation[At]):
             before[session[t]].append(i)
 
     def finished(self, t: int) -> bool:
-        """Return whether a transaction certainly ended; an indeterminate one need not have."""
+        """Return whether a transaction certainly ended; an indeterminate transaction may not."""
         return not self._unfinished[self.txns[t]]
 
     def in_group(self, a: int, b: int) -> int:
-        """Compare the names of the groups, where there are any."""
+        """Compare the names of the groups; transactions without a group are in no group."""
         group = self._group
         same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
         return TRUE if same else FALSE
 
     def bears(self, of: Named, t: int) -> int:
-        """Look the label, or the level, of a transaction up in the history."""
+        """Match the labels, or the level, of a transaction in the history against a name."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
         return TRUE if any(name and _selects(of.name, name) for name in names) else FALSE
@@ -165,7 +166,7 @@ class Bounded(Interpretation[At]):
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
-        """The moment by the history, each bounded by the others of its transaction."""
+        """Return a moment of the history, bounded by the other moments of its transaction."""
         txn = self.txns[t]
         time = self._time(what, t, of)
         return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
@@ -197,7 +198,7 @@ class Bounded(Interpretation[At]):
         return self._known_moments[txn]
 
     def precedes(self, a: At, b: At) -> int:
-        """Compare two moments by the clocks; one session has one clock, which errs by less."""
+        """Compare two moments by their clocks, which differ by less within one session."""
         (answered, session), (sent, other) = a, b
         if answered < sent:
             return TRUE
@@ -235,24 +236,27 @@ class Bounded(Interpretation[At]):
     # --- writes and reads ---
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """The problem has no writers that cannot be included."""
+        """Return the writers in the problem, all of which may be included."""
         return [(t, self.included[t]) for t in self._rows[key]]
 
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that includes the transaction of the read."""
+        """Return the literal that the transaction of the read is included."""
         return self.included[read.reader]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """The literals that were made for it."""
+        """Return the candidates of a read, each with the literal that was made for it."""
         return self._sources[read.op]
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the sources of a read, on the condition that both transactions are included."""
+        """Return the candidates of a read, each with the literal that it and the reader are in."""
         both, included = self.circuit.both, self.included
         return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
-        """A literal for each candidate; one of them is true if the reader is included."""
+        """Make a literal for each candidate, by which an included reader has at most one source.
+
+        It has exactly one unless it may read from a transaction outside the interpretation.
+        """
         circuit, reader = self.circuit, self.included[read.reader]
         alone = len(read.sources) == 1 and not read.elsewhere
         options = [reader if alone else circuit.new() for _ in read.sources]
@@ -266,7 +270,7 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _rows(self) -> list[dict[int, int]]:
-        """Per key the elements that write it, T0 first, each with its row in the problem."""
+        """For each key, its writers as elements, T0 first, with their rows in the problem."""
         start, txn = self._native.key_start.tolist(), self._native.writer_txn.tolist()
         return [
             {self._element[txn[row]]: row for row in range(*bounds) if txn[row] in self._element}
@@ -274,7 +278,7 @@ class Bounded(Interpretation[At]):
         ]
 
     def shown(self, key: int) -> Relation:
-        """Return the order that reads show, those of transactions that may be excluded too."""
+        """Return the order that list reads show, with those of optional transactions."""
         return self._shown.get(key, EMPTY)
 
     @cached_property
@@ -307,12 +311,12 @@ class Bounded(Interpretation[At]):
     # --- events ---
 
     def all_events(self) -> Iterator[Pair]:
-        """T0's writes, one for each key, come first."""
+        """Return the events; T0's writes, one for each key, come first."""
         base = len(self.txns)
         return ((base + i, t, self.included[t]) for i, t in enumerate(self._owner))
 
     def program_order(self) -> Iterator[Pair]:
-        """Inside one predicate read nothing is ordered."""
+        """Return the pairs of program order; the set-reads of one predicate read have no order."""
         return (
             (self._event[a], self._event[b], self.included[element])
             for element, ops in enumerate(self._ops, 1)
@@ -331,11 +335,11 @@ class Bounded(Interpretation[At]):
         return statement >= 0 and statement == history.statement_of(b)
 
     def read_event(self, read: ReadEvent) -> int:
-        """The event of its operation."""
+        """Return the event of the read's operation."""
         return self._event[read.op]
 
     def write_event(self, key: int, t: int) -> int:
-        """The event of the operation; T0 has one for each key."""
+        """Return the event of the last write operation; T0 has one write event for each key."""
         return len(self.txns) + key if t == T0 else self._event[self._last_write[key, t]]
 
     @cached_property
@@ -347,7 +351,7 @@ class Bounded(Interpretation[At]):
         return dict(reversed(list(self._writes())))
 
     def _writes(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """The writes of each key by each transaction element, in program order."""
+        """Yield (key, transaction element) and the operation of each write, in program order."""
         columns = self.history.columns
         kind, key = columns.op_kind.tolist(), columns.op_key.tolist()
         for element, ops in enumerate(self._ops, 1):

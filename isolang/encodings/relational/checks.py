@@ -1,8 +1,8 @@
 """The checks of a specification as clauses and edges, over relations known by must/may bounds.
 
-``acyclic e`` is a guarded graph, with a layer of nodes for each place between two steps of ``e``;
-the others are clauses. What is stated needs no gates: expressions may err to the side on which the
-clauses stay true. Only a flag needs the exact literal of its check.
+``acyclic e`` becomes a guarded graph, with a layer of nodes for each place between two steps of
+``e``; the other checks become clauses. A stated check needs no gates, because expressions may err
+to the side on which the clauses stay true. Only a flag needs the exact literal of its check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isolang.rows import bits
 
 
 class Checks:
-    """Checks on relations, those of the history and those that the solver chooses."""
+    """Encodes checks on the relations of the history and on those that the solver chooses."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class Checks:
         evaluator: CoreEvaluator[Relation],
         tick: Callable[[], object],
     ) -> None:
-        """Take what checks are stated with.
+        """Prepare to encode checks.
 
         Args:
             interpretation: the elements.
-            circuit: where clauses and gates are made.
-            graph: the edges that must stay without a cycle.
-            algebra: of relations.
+            circuit: the circuit in which clauses and gates are made.
+            graph: the edges that must form no cycle.
+            algebra: the operators on relations.
             evaluator: the values of expressions.
             tick: called now and then; may raise ``TimeoutError``.
         """
@@ -52,7 +52,7 @@ class Checks:
         self._beginnings: dict[int, tuple[Core, Seq]] = {}
 
     def state(self, check: Check) -> None:
-        """State that a check is met."""
+        """Add clauses and edges by which a check is met."""
         if check.negated:
             self._circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
@@ -67,7 +67,7 @@ class Checks:
             self._require(check.expr, within, {})
 
     def _walk(self, e: Core, start: int, end: int, check: str) -> None:
-        """Edges between two layers of nodes for the pairs of an expression.
+        """Add edges between two layers of nodes for the pairs of an expression.
 
         SOUND BECAUSE every layer but the first lies inside one sequence, and the edges go forward
         in it. So a cycle passes the first layer, and spells a step of the check between two visits.
@@ -149,15 +149,15 @@ class Checks:
                     state((-literal, within.get(i, j)))
 
     def _joined(self, within: Relation, less: Relation) -> Relation:
-        """The union of two bounds; for all keys the same one, if it depends on none."""
+        """Return the union of two bounds; the same object for all keys if it depends on no key."""
         place = (id(within), id(less))
         if place not in self._unions:
-            # What goes by identity must live as long as the table.
+            # The table is keyed by identity, so the operands must live as long as the table.
             self._unions[place] = (self._algebra.union([within, less]), within, less)
         return self._unions[place][0]
 
     def _beginning(self, e: Seq) -> Core:
-        """A sequence without its last part, always the same object."""
+        """Return a sequence without its last part, each time as the same object."""
         if id(e) not in self._beginnings:
             rest = e.parts[:-1]
             self._beginnings[id(e)] = (rest[0] if len(rest) == 1 else Seq(rest), e)
@@ -181,14 +181,14 @@ class Checks:
                     state((-a, -b, known.get(j, FALSE)))
 
     def met(self, check: Check) -> int:
-        """The literal of a check being met, exactly."""
+        """Return the exact literal of a check being met."""
         return self._test(check, Side.EXACT)
 
     def _test(self, check: Check, side: Side) -> int:
-        """The literal of the test, without its ``not``; for ``BELOW`` it may be true too often.
+        """Return the literal of the test of a check; for ``BELOW`` it ignores ``not``.
 
-        The value of the expression errs to that side, and what is required to contain it to the
-        other one.
+        For ``BELOW`` the literal may be true too often: the value of the expression errs to that
+        side, and the bound that must contain the value errs to the other side.
         """
         value = self._evaluator.value
         expr = Plus(check.expr) if check.kind == "acyclic" else check.expr
@@ -213,7 +213,10 @@ def _mask(rows: Mapping[int, int]) -> int:
 
 
 def _reduced(value: Relation) -> Relation:
-    """The neighbours of a transitive relation, where all is certain."""
+    """Return the transitive reduction of a transitive relation if all of its pairs are certain.
+
+    Otherwise return the relation itself.
+    """
     if value.maybe:
         return value
     reach = closure(value.must)

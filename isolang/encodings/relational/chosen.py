@@ -1,4 +1,4 @@
-"""The relations to be chosen: orders, choices and relations, with their bounds, as literals."""
+"""The relations that a solver chooses: orders, choices and relations, with their bounds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from isolang.rows import bits
 
 
 class GuardedGraph(Struct):
-    """Edges that a solver keeps free of cycles, and the nodes given out so far.
+    """A graph that a solver keeps free of cycles, whose edges have literals.
 
     Attributes:
-        nodes: how many there are.
-        edges: ``from, to, literal`` of each; literal 0 for an edge that is always there.
-        layers: of each layer the first node, the elements that its nodes stand for, and the order
-            or check that it is of.
+        nodes: the number of nodes.
+        edges: ``from, to, literal`` of each edge; the literal is 0 if the edge is always present.
+        layers: the first node of each layer, the elements of its nodes, and the name of its order
+            or check.
     """
 
     nodes: int = 0
@@ -29,14 +29,14 @@ class GuardedGraph(Struct):
     layers: list[tuple[int, Sequence[int], str]] = field(default_factory=list)
 
     def layer(self, elements: Sequence[int], of: str) -> int:
-        """New nodes, one for each of some elements; the number of the first."""
+        """Add a node for each of some elements, and return the number of the first node."""
         first = self.nodes
         self.nodes += len(elements)
         self.layers.append((first, elements, of))
         return first
 
     def edge(self, a: int, b: int, literal: int) -> None:
-        """An edge that is there if ``literal`` is true."""
+        """Add an edge that is present if ``literal`` is true."""
         if literal != FALSE:
             self.edges.extend((a, b, 0 if literal == TRUE else literal))
 
@@ -45,9 +45,9 @@ class OrderVariables(Struct, frozen=True):
     """The variables that decide a total order.
 
     Attributes:
-        elements: all that may be in it, in an order that agrees with ``certain``.
-        certain: what certainly comes before what.
-        pairs: ``(a, b, v)`` of each open pair: v for a before b, v + 1 for b before a.
+        elements: the elements that may be in the order, sorted in agreement with ``certain``.
+        certain: for each element, the bits of the elements that certainly come after it.
+        pairs: ``(a, b, v)`` for each open pair: v means a before b, and v + 1 means b before a.
     """
 
     elements: list[int]
@@ -55,10 +55,10 @@ class OrderVariables(Struct, frozen=True):
     pairs: list[tuple[int, int, int]]
 
     def extended(self, true: Callable[[int], bool]) -> list[int]:
-        """The elements in a total order that agrees with all decisions.
+        """Return the elements in a total order that agrees with all decisions.
 
         Args:
-            true: whether a variable is true.
+            true: returns whether a variable is true.
 
         Raises:
             NoOrderError: the decisions form a cycle.
@@ -90,7 +90,7 @@ class Chooser:
     """Makes the variables of chosen relations, and states their bounds.
 
     Attributes:
-        orders: of each order made, by the identity of its relation, how it is decided.
+        orders: the variables that decide each order, by the identity of the order's relation.
     """
 
     def __init__(self, circuit: Circuit, graph: GuardedGraph, tick: Callable[[], object]) -> None:
@@ -103,13 +103,13 @@ class Chooser:
     def order(
         self, over: Relation, least: Relation, most: Relation | None, *, name: str
     ) -> Relation:
-        """A strict total order on a set; transitive because the graph has no cycle.
+        """Make a strict total order on a set; it is transitive because the graph has no cycle.
 
         Args:
             over: the set.
-            least: what the order contains.
-            most: what it is within; ``None`` for no bound.
-            name: its name in the specification.
+            least: the pairs that the order must contain.
+            most: the relation that must contain the order; ``None`` for no bound.
+            name: the order's name in the specification.
         """
         circuit, graph = self._circuit, self._graph
         member = {j: literal for _, j, literal in over.pairs()}
@@ -123,7 +123,7 @@ class Chooser:
         for row in certain.values():
             for j in bits(row):
                 depth[j] += 1
-        # What certainly precedes has fewer predecessors: an order to begin with.
+        # An element that certainly precedes another one has fewer predecessors.
         elements = sorted(member, key=lambda i: (depth[i], i))
         first_node = graph.layer(elements, name)
         node = {i: first_node + at for at, i in enumerate(elements)}
@@ -160,7 +160,7 @@ class Chooser:
         return result
 
     def relation(self, over: Relation, least: Relation, most: Relation | None) -> Relation:
-        """Any relation on a set; the arguments are those of :meth:`order`."""
+        """Make an arbitrary relation on a set; the arguments are those of :meth:`order`."""
         circuit = self._circuit
         members = list(over.pairs())
         found: list[tuple[int, int, int]] = []
@@ -181,7 +181,7 @@ class Chooser:
         return result
 
     def choice(self, of: Relation, least: Relation, most: Relation | None) -> Relation:
-        """A part with exactly one pair for each element of the range."""
+        """Make a part of a relation that has exactly one pair for each element of the range."""
         circuit = self._circuit
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for i, j, literal in of.pairs():

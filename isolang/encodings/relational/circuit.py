@@ -1,9 +1,9 @@
 """Boolean circuits: and-gates with structural hashing, and the clauses that define them.
 
-Literals are DIMACS numbers: variables count from 1, ``-v`` is the negation. ``TRUE`` is variable 1.
-An or is a negated and. Gates are turned into clauses only where a clause needs them, and only in
-the direction in which it does (D. Plaisted, S. Greenbaum, *A structure-preserving clause form
-translation*, 1986).
+Literals are DIMACS numbers: variables are numbered from 1, and ``-v`` is the negation of v.
+``TRUE`` is variable 1. An *or* is a negated *and*. A gate is defined by clauses only if some clause
+needs it, and only in the direction that this clause needs (D. Plaisted, S. Greenbaum, *A
+structure-preserving clause form translation*, 1986).
 """
 
 from __future__ import annotations
@@ -14,57 +14,57 @@ from collections.abc import Iterable, Sequence
 TRUE = 1
 FALSE = -1
 
-_SMALL = 4  # the most inputs of a gate that is written out rather than defined
-_TIMES = 2  # how often such a gate is written out before it is defined
+_SMALL = 4  # a gate with more inputs is always defined, not written out
+_TIMES = 2  # a smaller gate is written out this many times before it is defined
 
 
 class Circuit:
     """Variables, gates over them, and clauses.
 
     Attributes:
-        variables: how many there are; variable 1 is true.
-        clauses: literals, each clause ended by 0.
+        variables: the number of variables; variable 1 is true.
+        clauses: the literals of all clauses, with a 0 after each clause.
     """
 
     def __init__(self) -> None:
-        """Begin with the constant."""
+        """Make a circuit that has only the constant."""
         self.variables = 1
         self.clauses = array("i", (TRUE, 0))
         self._inputs: dict[int, tuple[int, ...]] = {}
         self._pairs: set[int] = set()
         self._gate: dict[tuple[int, ...], int] = {}
-        # Per gate: 1 once "gate => inputs" is stated, 2 once "inputs => gate" is.
+        # For each gate, the sum of 1 if "gate => inputs" is stated and 2 if "inputs => gate" is.
         self._stated: dict[int, int] = {}
         self._unfolded_times: dict[tuple[int, int], int] = {}
 
     def new(self) -> int:
-        """A free variable."""
+        """Make and return a free variable."""
         self.variables += 1
         return self.variables
 
     def pair(self) -> int:
-        """A variable for the order of two elements; the next one is for the opposite order."""
+        """Make two variables for the opposite orders of two elements, and return the first one."""
         self.variables += 2
         self._pairs.add(self.variables - 1)
         return self.variables - 1
 
     def decided(self, literal: int) -> int:
-        """The literal for solvers that says that ``literal`` is decided to be true."""
+        """Return the literal for solvers which means that ``literal`` is decided to be true."""
         return 1 - literal if -literal in self._pairs else literal
 
     def value(self, literal: int, model: Sequence[int]) -> bool:
-        """Return the value of a literal in a model; that of a gate, from its inputs."""
+        """Return the value of a literal in a model; a gate's value follows from its inputs."""
         inputs = self._inputs.get(abs(literal))
         if inputs is None:
             return bool(model[abs(literal)]) == (literal > 0)
         return all(self.value(a, model) for a in inputs) == (literal > 0)
 
     def is_gate(self, variable: int) -> bool:
-        """Return whether a variable stands for a conjunction of others."""
+        """Return whether a variable is the output of a gate."""
         return variable in self._inputs
 
     def both(self, a: int, b: int) -> int:
-        """The literal of ``a and b``."""
+        """Return the literal of ``a and b``."""
         if a in (TRUE, b):
             return b
         if b == TRUE:
@@ -74,7 +74,7 @@ class Circuit:
         return self._and((a, b) if a < b else (b, a))
 
     def all_of(self, literals: Iterable[int]) -> int:
-        """The literal of a conjunction."""
+        """Return the literal of a conjunction."""
         inputs = set(literals)
         inputs.discard(TRUE)
         if FALSE in inputs or any(-a in inputs for a in inputs):
@@ -86,7 +86,7 @@ class Circuit:
         return self._and(tuple(sorted(inputs)))
 
     def any_of(self, literals: Iterable[int]) -> int:
-        """The literal of a disjunction."""
+        """Return the literal of a disjunction."""
         return -self.all_of([-a for a in literals])
 
     def _and(self, inputs: tuple[int, ...]) -> int:
@@ -98,15 +98,16 @@ class Circuit:
         return gate
 
     def state(self, literals: Sequence[int]) -> None:
-        """State a clause; its gates are unfolded or defined as needed."""
-        # A clause is a head, kept as it is (the gate that it defines, or 0), and the rest.
+        """Add a clause, and write out or define its gates as needed."""
+        # A clause consists of a head, which stays as it is (a gate that the clause defines, or 0),
+        # and the rest.
         todo: list[tuple[int, tuple[int, ...]]] = [(0, tuple(literals))]
         while todo:
             head, rest = todo.pop()
             flat = self._unfolded(rest)
             if flat is None:
                 continue
-            # `x or (a and b and …)` with one conjunction: a clause for each of its inputs.
+            # `x or (a and b and …)` becomes a clause for each input of its only conjunction.
             wide = next((a for a in flat if a > 0 and self._unfolds(a, 1)), 0)
             if wide:
                 others = tuple(a for a in flat if a != wide)
@@ -121,7 +122,11 @@ class Circuit:
                     self._define(abs(a), 1 if a > 0 else 2, todo)
 
     def at_most_one(self, literals: Sequence[int]) -> None:
-        """Pairwise; in a long row by one variable for each beginning (C. Sinz, CP 2005)."""
+        """State that at most one literal is true.
+
+        A short row gets a clause for each pair; a long row gets a variable for each prefix (C.
+        Sinz, CP 2005).
+        """
         if len(literals) <= 6:
             for j, b in enumerate(literals):
                 for a in literals[:j]:
@@ -136,7 +141,7 @@ class Circuit:
             before = now
 
     def _unfolds(self, gate: int, direction: int) -> bool:
-        """Return whether a small gate is written out instead of defined: the first few times."""
+        """Return whether to write a gate out instead of defining it, and count the times."""
         inputs = self._inputs.get(gate)
         if inputs is None or len(inputs) > _SMALL or self._stated.get(gate, 0) & direction:
             return False
@@ -145,7 +150,7 @@ class Circuit:
         return times < _TIMES
 
     def _unfolded(self, literals: tuple[int, ...]) -> list[int] | None:
-        """The clause without negated conjunctions and constants; ``None`` if it holds anyway."""
+        """Return a clause without negated small gates and constants; ``None`` if always true."""
         flat: dict[int, None] = {}
         stack = list(literals)
         while stack:
@@ -174,16 +179,17 @@ class Circuit:
             todo.append((gate, tuple(-a for a in inputs)))
 
     def named(self, literal: int) -> int:
-        """A variable that is true iff ``literal`` is: for assumptions."""
+        """Make and return a variable that is true iff ``literal`` is, for assumptions."""
         same = self.new()
         self.state((-same, literal))
         self.state((same, -literal))
         return same
 
     def guard(self, literal: int) -> int:
-        """A literal for solvers that is true unless ``literal`` is decided to be false.
+        """Return a literal for solvers that is true unless ``literal`` is decided to be false.
 
-        For the edges of a graph that must have no cycle: an undecided pair counts as both.
+        It guards the edges of a graph that must have no cycle: there an undecided pair counts as
+        both of its orders.
         """
         if abs(literal) not in self._inputs:
             return -self.decided(-literal)

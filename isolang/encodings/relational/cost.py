@@ -20,19 +20,19 @@ from isolang.problem import Problem
 from isolang.rows import bits
 
 LARGEST = 20_000_000
-"""Steps beyond which an encoding is not attempted: minutes, and gigabytes."""
+"""The most steps of an encoding that is attempted; it takes minutes and gigabytes."""
 
 STEPS_PER_SECOND = 600_000
-"""What the encoder makes of them on an ordinary machine, the solver's part included."""
+"""The number of steps per second on an ordinary machine, with the time of the solver."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
     """The size of an encoding.
 
     Attributes:
-        transactions: how many may be included, T0 left out.
-        pairs: pairs of chosen relations that are open.
-        steps: how often a pair will be looked at, about.
+        transactions: the number of transactions that may be included, without T0.
+        pairs: the number of open pairs of chosen relations.
+        steps: about how many times the encoder will process a pair.
     """
 
     transactions: int
@@ -45,7 +45,7 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.steps / STEPS_PER_SECOND
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return the cost in one line for people."""
         took = "seconds at most" if self.seconds < 5 else f"about {self.seconds:.0f} s"
         return (
             f"this level runs relationally: {self.transactions} transactions, about "
@@ -60,13 +60,13 @@ def cost_of(
     *,
     most: int | None = None,
 ) -> Cost:
-    """Estimate the cost.
+    """Estimate the cost of encoding a specification on a problem.
 
     Args:
         problem: the problem.
         spec: the specification.
         tick: called now and then; may raise ``TimeoutError``.
-        most: raise as soon as there are more steps than this.
+        most: the number of steps at which the estimate stops with an error; ``None`` for no limit.
     """
     bounded = _AnySource(problem, Circuit(), events=speaks_of_events(spec))
     return _Estimate(bounded, spec, tick, most).cost()
@@ -95,11 +95,11 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
 
 
 class _TooManyStepsError(Exception):
-    """The estimate is beyond what anyone wants to know."""
+    """The estimate has exceeded the given number of steps."""
 
 
 class _Bounds(Struct, frozen=True):
-    """The least and the greatest that a relation can be."""
+    """The lower and the upper bound of a relation."""
 
     least: Mapping[int, int]
     most: Mapping[int, int]
@@ -109,7 +109,7 @@ _NOTHING = _Bounds({}, {})
 
 
 class _Sizes:
-    """The operators on bounds; counts what they would cost with gates."""
+    """The operators on bounds; they count the steps that they would take with gates."""
 
     def __init__(self, everything: Relation, tick: Callable[[], object], most: int | None) -> None:
         self.identity = self.lift(_of(everything))
@@ -118,7 +118,11 @@ class _Sizes:
         self._most = most
 
     def count(self, steps: int) -> None:
-        """Add steps, unless it is settled that there are too many."""
+        """Add steps to the count.
+
+        Raises:
+            _TooManyStepsError: there are now too many steps.
+        """
         self.steps += steps
         if self._most is not None and self.steps > self._most:
             raise _TooManyStepsError
@@ -143,13 +147,13 @@ class _Sizes:
         return _Bounds(less(a.least, b.most), less(a.most, b.least))
 
     def only_if(self, literal: int, a: _Bounds) -> _Bounds:
-        """Return the bounds unchanged: what a history names is certain."""
+        """Return the bounds unchanged, because the names in a history are certain."""
         del literal
         return a
 
     def seq(self, a: _Bounds, b: _Bounds) -> _Bounds:
-        # Each pair on the left with each on the right of the element in the middle, but for those
-        # that are certain on both sides, which are bits of whole rows.
+        # Each pair on the left is combined with each pair on the right of the same middle element.
+        # Pairs that are certain on both sides cost nothing, because they are bits of whole rows.
         sizes = {k: row.bit_count() for k, row in b.most.items()}
         certain = {k: row.bit_count() for k, row in b.least.items()}
         live = _mask(b.most)
@@ -202,7 +206,7 @@ class _Sizes:
 
 
 class _AnySource(Bounded):
-    """Without the clauses that choose sources: a read has its only candidate, or any of several."""
+    """An interpretation without the clauses that choose one of several candidates of a read."""
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
         alone = len(read.sources) == 1

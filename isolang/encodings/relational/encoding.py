@@ -1,9 +1,9 @@
-"""Any specification as clauses and an acyclic graph, by must/may bounds (Kodkod's way).
+"""Encodes any specification as clauses and an acyclic graph, by must/may bounds (Kodkod's way).
 
-Every relation is known as the pairs that it must have and a literal for each other pair that it
-may have; expressions are evaluated on those, with gates for what is not certain. Total orders are
-one literal for each pair, with both directions as guarded edges: acyclicity
-makes them transitive.
+A relation consists of the pairs that it must have and a literal for each other pair that it may
+have. Expressions are evaluated on such relations, with gates for the pairs that are not certain. A
+total order has one literal for each pair, and guarded edges in both directions; because the graph
+is acyclic, the order is transitive.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class RelationalEncoding:
-    """A specification on a problem, or on some of its transactions, for a solver.
+    """The encoding of a specification on a problem, or on some of its transactions.
 
     Attributes:
         circuit: the variables and clauses.
         interpretation: the elements and the given relations.
-        graph: the edges that must stay without a cycle.
-        flags: per flagged check a variable that is true iff it is met.
+        graph: the edges that must form no cycle.
+        flags: for each flagged check, a variable that is true iff the check is met.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class RelationalEncoding:
         only: Iterable[int] | None = None,
         tick: Callable[[], object] = lambda: None,
     ) -> None:
-        """Encode.
+        """Encode a specification.
 
         Args:
-            problem: of a history without intrinsic anomalies, if the spec judges them.
+            problem: a problem; without intrinsic anomalies if the specification judges reads.
             spec: the specification.
-            checks: other checks in place of its own; flagged ones are left out.
-            only: the transactions to keep; reads from others then have any source or none. ``None``
-                for all.
+            checks: the checks to encode instead of the specification's; flagged ones are left out.
+            only: the transactions to keep; a read from another transaction may then have any source
+                or none. ``None`` for all transactions.
             tick: called now and then; may raise ``TimeoutError``.
         """
         self.spec = spec
@@ -94,13 +94,13 @@ class RelationalEncoding:
         return self.circuit.clauses.count(0)
 
     def orders(self) -> Iterable[OrderVariables]:
-        """The total orders that are searched for."""
+        """Return the total orders that the solver chooses."""
         return self._chooser.orders.values()
 
     # --- variables of choices ---
 
     def _include(self) -> None:
-        """State when an indeterminate transaction is included."""
+        """State the conditions under which an indeterminate transaction is included."""
         bounded, state = self.interpretation, self.circuit.state
         included = bounded.included
         for reader, writer in bounded.lists.shown():
@@ -131,12 +131,12 @@ class RelationalEncoding:
             return result
         return self._chooser.relation(over, least, most)
 
-    # --- what variables mean, and what a model says ---
+    # --- the meanings of variables, and of a model ---
 
     def meanings(self) -> dict[int, str]:
-        """Return the meanings of the variables that are choices; the others are gates.
+        """Return the meanings of the variables that are choices; all other variables are gates.
 
-        ``a -co-> b`` is that a is decided to precede b; neither direction need be.
+        ``a -co-> b`` means that a is decided to precede b; both directions may be undecided.
         """
         bounded = self.interpretation
         label, history = bounded.label, bounded.history
@@ -164,10 +164,10 @@ class RelationalEncoding:
         return meanings
 
     def chosen(self, model: Callable[[int], bool]) -> Relations:
-        """The relations that a model chooses, in the numbers of :meth:`Bounded.number`.
+        """Return the relations that a model chooses, in the numbers of :meth:`Bounded.number`.
 
         Args:
-            model: whether a literal is true.
+            model: returns whether a literal is true.
         """
         bounded = self.interpretation
         number = bounded.number
@@ -194,7 +194,7 @@ class RelationalEncoding:
         return Relations(included, relations)
 
     def _in_order(self, value: Relation, model: Callable[[int], bool]) -> list[int]:
-        """The elements of an order that are there, in a total order."""
+        """Return the elements that a model includes in an order, in their total order."""
         row = self._chooser.orders[id(value)].extended(model)
         there = self._members[id(value)]
         return [i for i in row if model(there.get(0, i))]

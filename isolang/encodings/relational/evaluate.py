@@ -1,4 +1,4 @@
-"""The value of an expression, by any algebra: with gates, or of sizes alone."""
+"""Evaluates expressions by any algebra, such as one with gates or one that only counts sizes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Side(IntEnum):
-    """The side on which a value may err, or that it must be exact.
+    """The side on which a value may err; ``EXACT`` if it must not.
 
-    In a check that forbids pairs, a value may have too many pairs (``ABOVE``), as the solver may
-    choose fewer. A bound that must contain pairs may have too few (``BELOW``).
+    In a check that forbids pairs, a value may have too many pairs (``ABOVE``), because the solver
+    may choose fewer. A bound that must contain pairs may have too few (``BELOW``).
     """
 
     BELOW = -1
@@ -87,7 +87,7 @@ class Operators(Protocol[R]):
         ...
 
     def domain(self, a: R) -> R:
-        """The elements that a relates to others."""
+        """The elements that a relates to some element."""
         ...
 
     def plus(self, a: R) -> R:
@@ -95,7 +95,7 @@ class Operators(Protocol[R]):
         ...
 
     def plus_from_above(self, a: R) -> R:
-        """A relation that contains a^+; used only where more pairs never help the solver."""
+        """A relation that contains a^+; it is used only where more pairs never help the solver."""
         ...
 
     def with_identity(self, a: R) -> R:
@@ -103,7 +103,7 @@ class Operators(Protocol[R]):
         ...
 
     def only_if(self, literal: int, a: R) -> R:
-        """The pairs of a, if a literal holds."""
+        """The pairs of a, each on the condition that a literal holds."""
         ...
 
 
@@ -111,23 +111,23 @@ class QuotedNames(Protocol[S_co]):
     """The meanings of names in quotes, which an interpretation provides."""
 
     def named(self, of: Named) -> S_co:
-        """The transactions that a name selects."""
+        """Return the transactions that a name selects."""
         ...
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """The literal of a key being in a class."""
+        """Return the literal of a key being in a class."""
         ...
 
 
 Choose: TypeAlias = Callable[[Exists, int | None, R, R | None, R | None], R]
-"""From a declaration, a key, and what it is over, contains and lies within, to what is chosen."""
+"""Makes a chosen relation from its declaration, its key, its set, and its two bounds."""
 
 
 class CoreEvaluator(Generic[R]):
-    """Evaluates expressions; each part once for each key that it speaks of.
+    """Evaluates expressions; it evaluates each part once for each key on which it depends.
 
     Attributes:
-        values: the relations whose values are known, by name and key.
+        values: the values of relations that are known so far, by name and key.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class CoreEvaluator(Generic[R]):
             of_history: returns a relation or set of the history; see ``Interpretation``.
             keys: all keys.
             exists: the relations that :meth:`choose` chooses; ``rf`` belongs to the history.
-            names: what names in quotes mean.
+            names: the meanings of names in quotes.
         """
         self._algebra = algebra
         self._of_history = of_history
@@ -157,16 +157,16 @@ class CoreEvaluator(Generic[R]):
         self.values: dict[tuple[str, int | None], R] = {}
         self._free: dict[int, tuple[str, ...]] = {}
         self._known: dict[tuple[int, tuple[int, ...], Side], R] = {}
-        # The cache goes by identity: an expression must live as long as it.
+        # The cache is keyed by identity, so an expression must live as long as the cache.
         self._kept_alive: list[Core] = []
 
     def choose(self, exists: Exists, choose: Choose[R], side: Side = Side.ABOVE) -> None:
-        """Choose a relation, for each key if it is keyed.
+        """Choose a relation; a keyed relation is chosen for each key.
 
         Args:
-            exists: its declaration.
-            choose: makes the value from those of the parts of the declaration.
-            side: on which side the value of what it must contain may err.
+            exists: the declaration of the relation.
+            choose: makes the relation from the values of the parts of its declaration.
+            side: the side on which the value of its lower bound may err.
         """
         keys: Sequence[int | None] = (None,) if exists.key is None else self._keys
         for key in keys:
@@ -180,7 +180,7 @@ class CoreEvaluator(Generic[R]):
             self.values[exists.name, key] = choose(exists, key, over, least, most)
 
     def named(self, name: str, key: int | None) -> R:
-        """The value of a name; ``None`` for the key: the union over keys of a keyed one."""
+        """Return the value of a name; if the key of a keyed one is ``None``, the union of all."""
         if (name, key) not in self.values:
             self.values[name, key] = self._meaning(name, key)
         return self.values[name, key]
@@ -202,7 +202,7 @@ class CoreEvaluator(Generic[R]):
     def value(
         self, e: Core, side: Side = Side.EXACT, binding: Mapping[str, int] | None = None
     ) -> R:
-        """The value of an expression; ``binding`` gives key variables their keys."""
+        """Return the value of an expression; ``binding`` gives key variables their keys."""
         return self._value(e, side, binding or {})
 
     def _value(self, e: Core, side: Side, binding: Mapping[str, int]) -> R:
@@ -212,7 +212,7 @@ class CoreEvaluator(Generic[R]):
         return self._known[place]
 
     def _keys_of(self, e: Core) -> tuple[str, ...]:
-        """The key variables that are free in an expression."""
+        """Return the key variables that are free in an expression."""
         if id(e) not in self._free:
             found = {k for part in children(e) for k in self._keys_of(part)}
             if isinstance(e, Rel) and e.key is not None:
@@ -271,7 +271,7 @@ class CoreEvaluator(Generic[R]):
                 return algebra.union(every)
 
     def _seq(self, parts: list[R]) -> R:
-        """Compose neighbours that are certain first, as the result is certain and small."""
+        """Compose certain neighbours first, because their composition is certain and small."""
         algebra = self._algebra
         joined = parts[:1]
         for part in parts[1:]:

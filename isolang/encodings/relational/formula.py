@@ -1,11 +1,12 @@
-"""Any specification as a formula for any solver: what ``encoding`` says, laid out like the rest.
+"""Any specification as a formula for any solver, made by ``encoding``.
 
-Unlike the other encodings it starts from the problem and the specification as it is written, not
-from a polygraph: no automaton, no theorem and no pruning is between them. Its edges are those of
-the total orders, in both directions of each open pair, and of the ``acyclic`` checks.
+Unlike the other encodings, this one starts from the problem and the specification as it is written,
+not from a polygraph. So it depends on no automaton, no theorem and no pruning. Its edges are those
+of the total orders, in both directions of each open pair, and of the ``acyclic`` checks.
 
-Size, for an order of n elements: n² variables and edges; for a check that requires ``a ; b`` in
-``c``, a clause for each pair of pairs that meet: n³ at most. Known pairs cost nothing.
+Size: an order of n elements has n² variables and edges. A check that requires ``a ; b`` in ``c``
+has a clause for each pair of ``a`` and pair of ``b`` that meet, at most n³. Known pairs cost
+nothing.
 
 The bounds are those of E. Torlak, D. Jackson, *Kodkod: a relational model finder*, TACAS 2007.
 """
@@ -44,10 +45,10 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
     """The input of the encoding.
 
     Attributes:
-        problem: of a history without intrinsic anomalies, if the spec judges them; see
+        problem: a problem, without intrinsic anomalies if the specification judges reads; see
             :func:`question_of`.
         spec: the specification, as the user wrote it.
-        cost: of the encoding, if it was estimated before, and is not too much.
+        cost: the cost of the encoding, if it was estimated before and is not too large.
     """
 
     problem: Problem
@@ -56,10 +57,10 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
 
 
 def question_of(problem: Problem, spec: Spec) -> RelationalInput:
-    """The question whether a problem's history meets a specification.
+    """Return the input for the question whether a problem's history meets a specification.
 
-    An indeterminate transaction that nobody reads from may be in or out where that may matter. A
-    problem that was built for other routes leaves it out.
+    If it may matter to the specification, an indeterminate transaction that no transaction reads
+    from is optional. A problem that was built for other routes excludes such transactions.
     """
     history = problem.history
     if unread_matter(spec) and INDETERMINATE in history.columns.txn_status:
@@ -68,21 +69,21 @@ def question_of(problem: Problem, spec: Spec) -> RelationalInput:
 
 
 class RelationalFormula(Formula, frozen=True, kw_only=True):
-    """A formula made of a specification.
+    """The formula of a specification.
 
     Attributes:
-        relations: what it was made of.
+        relations: the encoding that the formula was made from.
     """
 
     relations: RelationalEncoding
 
 
 def encode(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
-    """Encode modulo acyclicity.
+    """Encode a specification modulo acyclicity.
 
     Raises:
-        UnsupportedError: it would be too much.
-        TimeoutError: the moment ``until`` (of ``time.perf_counter``) came.
+        UnsupportedError: the formula would be too large.
+        TimeoutError: the time is past ``until`` (of ``time.perf_counter``).
     """
     return formula_of(_encoded(question, until))
 
@@ -109,7 +110,7 @@ def formula_of(
 ) -> RelationalFormula:
     """Return the formula of an encoding, for solvers of a theory."""
     builder = Builder()
-    meanings = cache(encoding.meanings)  # needed only where a formula is written to a file
+    meanings = cache(encoding.meanings)  # needed only if the formula is written to a file
     builder.new(encoding.circuit.variables, lambda i: meanings().get(i + 1, "a gate"))
     builder.raw_clauses(np.frombuffer(encoding.circuit.clauses, dtype=np.int32))
     edges = np.frombuffer(encoding.graph.edges, dtype=np.int32).reshape(-1, 3)
@@ -137,14 +138,14 @@ def with_units(formula: RelationalFormula, literals: Sequence[int]) -> Relationa
 
 
 def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Relations:
-    """Read the choices off an assignment.
+    """Return the relations that an assignment chooses.
 
     Args:
-        formula: what was solved.
-        values: 0 or 1 by variable; entry 0 is unused.
+        formula: the formula that was solved.
+        values: the value of each variable, 0 or 1; entry 0 is unused.
 
     Raises:
-        NoOrderError: the edges that are there form a cycle.
+        NoOrderError: the edges that are present form a cycle.
     """
     order_of(formula, values)
     model = values.tolist()

@@ -1,10 +1,10 @@
 """Defines the relations of a history, each once, over a few primitives.
 
-An interpretation says what there is to relate and under which condition, a literal of a circuit,
-each thing about it holds. There is one of a problem, where few conditions are open (``bounded``),
-and one of all small histories at once, where every operation is a variable
-(``isolang.comparison.symbolic``). A new relation over sessions, times or reads is a new case of
-:meth:`Interpretation.given`.
+An interpretation provides the elements to relate, and for each fact about them the condition under
+which it holds, a literal of a circuit. One interpretation is of a problem, where few conditions are
+open (``bounded``). Another is of all small histories at once, where every operation is a variable
+(``isolang.comparison.symbolic``). To add a relation over sessions, times or reads, add a case to
+:meth:`Interpretation.of_history`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T0 = 0
 
 
 Pair: TypeAlias = tuple[int, int, int]
-"""Two elements, and the literal of their being related."""
+"""Two elements, and the literal that they are related."""
 
 M = TypeVar("M")
 
@@ -53,10 +53,10 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
     """An external read.
 
     Attributes:
-        op: its number: in the history, or among the reads of one key by its transaction.
+        op: the number of the read in the history, or among its transaction's reads of the key.
         reader: the element of its transaction.
         key: its key.
-        of_predicate: whether it says, for a predicate read, that no matching row was there.
+        of_predicate: whether it is part of a predicate read and states that no row matched.
     """
 
     op: int
@@ -68,15 +68,15 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
 class Interpretation(ABC, Generic[M]):
     """The elements, the primitives, and the given relations by their names.
 
-    Elements are T0, which is 0, the other transactions, and if ``events`` is set, the operations.
-    ``M`` is what a moment is.
+    The elements are T0, which is 0, the other transactions, and, if ``events`` is true, the
+    operations. ``M`` is the type of a moment.
 
     Attributes:
-        circuit: where literals are made.
+        circuit: the circuit in which literals are made.
         keys: all keys.
-        included: per transaction element the literal of its being included.
+        included: for each transaction element, the literal that it is included.
         reads: the external reads.
-        events: whether there are operations among the elements.
+        events: whether operations are elements, too.
     """
 
     circuit: Circuit
@@ -89,7 +89,7 @@ class Interpretation(ABC, Generic[M]):
 
     @abstractmethod
     def in_session(self) -> Iterable[Pair]:
-        """Transactions of one session, in its order."""
+        """Return the pairs of transactions of the same session, in its order."""
 
     @abstractmethod
     def finished(self, t: int) -> bool:
@@ -97,70 +97,70 @@ class Interpretation(ABC, Generic[M]):
 
     @abstractmethod
     def in_group(self, a: int, b: int) -> int:
-        """The literal of two transactions being of one group."""
+        """Return the literal that two transactions are in the same group."""
 
     @abstractmethod
     def bears(self, of: Named, t: int) -> int:
-        """The literal of a transaction bearing a label, or a level, that a name selects."""
+        """Return the literal that a transaction has a label, or a level, that a name selects."""
 
     @abstractmethod
     def share_label(self, a: int, b: int) -> int:
-        """The literal of two transactions having a label in common."""
+        """Return the literal that two transactions have a label in common."""
 
     @abstractmethod
     def key_in(self, within: KeyClass, key: int) -> int:
-        """The literal of a key being in a class."""
+        """Return the literal that a key is in a class."""
 
     @abstractmethod
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> M | None:
-        """A moment of a transaction, of one of its reads, or of its write of a key.
+        """Return a moment of a transaction, of one of its reads, or of its write of a key.
 
-        ``None`` if it is not known.
+        Return ``None`` if the moment is not known.
         """
 
     @abstractmethod
     def precedes(self, a: M, b: M) -> int:
-        """The literal of one moment being before another one."""
+        """Return the literal that one moment is before another one."""
 
     @abstractmethod
     def writers(self, key: int) -> Iterable[tuple[int, int]]:
-        """The transactions that write a key, T0 first, with the literals of their doing so."""
+        """Return the writers of a key, T0 first, each with the literal that it writes the key."""
 
     @abstractmethod
     def happens(self, read: ReadEvent) -> int:
-        """The literal of a read being there."""
+        """Return the literal that a read exists."""
 
     @abstractmethod
     def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """The transactions that a read may be from, with the literals of its being so."""
+        """Return the possible sources of a read, each with the literal that it is the source."""
 
     @abstractmethod
     def candidates(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return the sources of a read, each with the literal that it and the read exist."""
+        """Return the possible sources of a read, each with the literal that both exist."""
 
     @abstractmethod
     def shown(self, key: int) -> Relation:
-        """The pairs of writers of a key whose order reads of lists show."""
+        """Return the pairs of writers of a key whose order list reads show."""
 
     @abstractmethod
     def all_events(self) -> Iterable[Pair]:
-        """The events, each with its transaction and the literal of its being there."""
+        """Return the events, each with its transaction and the literal that it exists."""
 
     @abstractmethod
     def program_order(self) -> Iterable[Pair]:
-        """The events of each transaction, in its order."""
+        """Return the pairs of events of the same transaction, in its order."""
 
     @abstractmethod
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
-        """Return whether two different reads are of one statement."""
+        """Return whether two different reads belong to the same statement."""
 
     @abstractmethod
     def read_event(self, read: ReadEvent) -> int:
-        """The event of a read."""
+        """Return the event of a read."""
 
     @abstractmethod
     def write_event(self, key: int, t: int) -> int:
-        """The event of a transaction's last write of a key."""
+        """Return the event of a transaction's last write of a key."""
 
     # --- sets ---
 
@@ -170,13 +170,13 @@ class Interpretation(ABC, Generic[M]):
 
     @cached_property
     def everything(self) -> Relation:
-        """All elements that are there."""
+        """The set of all elements that exist."""
         events = self.all_events() if self.events else ()
         everyone = ((0, t, literal) for t, literal in enumerate(self.included))
         return relation_of([*everyone, *((0, e, literal) for e, _, literal in events)])
 
     def initial(self, over: Relation) -> Relation:
-        """``init`` within a set."""
+        """Return the pairs of ``init`` between members of a set."""
         members = {j: literal for _, j, literal in over.pairs()}
         if T0 not in members:
             return EMPTY
@@ -187,7 +187,7 @@ class Interpretation(ABC, Generic[M]):
         )
 
     def reads_of(self, key: int) -> Sequence[ReadEvent]:
-        """The external reads of a key."""
+        """Return the external reads of a key."""
         return self._reads_by_key.get(key, ())
 
     @cached_property
@@ -200,7 +200,7 @@ class Interpretation(ABC, Generic[M]):
     # --- the meaning of each name ---
 
     def named(self, of: Named) -> Relation:
-        """The set of transactions that a name selects; T0 has no names."""
+        """Return the set of transactions that a name selects; T0 has no names."""
         both = self.circuit.both
         return relation_of(
             (0, t, both(self.bears(of, t), literal))
@@ -209,10 +209,12 @@ class Interpretation(ABC, Generic[M]):
         )
 
     def of_history(self, name: str, key: int | None) -> Relation | None:
-        """Return a relation or set of the history; ``None`` for one of each key without a key.
+        """Return a relation or set of the history.
+
+        Return ``None`` if the relation has a value for each key and ``key`` is ``None``.
 
         Args:
-            name: its name.
+            name: the name of the relation or set.
             key: the key; ``None`` if there is none.
 
         Raises:
@@ -325,7 +327,7 @@ class Interpretation(ABC, Generic[M]):
                 assert_never(word)
         return relation_of(pairs)
 
-    # --- what several of them share ---
+    # --- helpers of several relations ---
 
     def _init(self) -> Iterator[Pair]:
         return self._between((T0, t, self.included[T0]) for t in range(1, len(self.included)))
@@ -336,12 +338,12 @@ class Interpretation(ABC, Generic[M]):
         return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
 
     def _alike(self, alike: Callable[[int, int], int]) -> Iterator[Pair]:
-        """Different transactions that have something in common."""
+        """Yield the pairs of different transactions that are alike, with their literals."""
         everyone = range(1, len(self.included))
         return self._between((a, b, alike(a, b)) for a in everyone for b in everyone if a != b)
 
     def _timed(self, one: Moment, other: Moment) -> Iterator[Pair]:
-        """The transactions a moment of which comes before a moment of another one; none of T0."""
+        """Yield the pairs (a, b) for which one moment of a is before another moment of b; not T0."""
         later = self._of_transaction(other)
         return self._between(
             (a, b, literal)
@@ -351,7 +353,7 @@ class Interpretation(ABC, Generic[M]):
         )
 
     def _locked(self) -> Iterator[tuple[int, int, int]]:
-        """Per key: the writer's write is answered before another one of its writers commits."""
+        """Yield the writers (a, b) of each key for which a's write is answered before b commits."""
         both = self.circuit.both
         for key in self.keys:
             writers = [(t, literal) for t, literal in self.writers(key) if t != T0]
@@ -373,7 +375,7 @@ class Interpretation(ABC, Generic[M]):
     def _other_commits(
         self, commit: Moment, *, before: bool
     ) -> Iterator[tuple[int, ReadEvent, int]]:
-        """The commits of others before a read is sent, or after it is answered."""
+        """Yield the transactions that commit before a read is sent, or after it is answered."""
         both, commits = self.circuit.both, self._of_transaction(commit)
         for read, own in self._of_reads(Moment.READ_SENT if before else Moment.READ_ANSWERED):
             for t, moment in commits:
@@ -388,7 +390,7 @@ class Interpretation(ABC, Generic[M]):
                 yield source, read.reader, literal
 
     def _any(self, pairs: Iterable[Pair]) -> Relation:
-        """The relation of pairs of which some occur more than once."""
+        """Return the relation of some pairs, which may occur several times with other literals."""
         found: dict[tuple[int, int], list[int]] = defaultdict(list)
         for a, b, literal in pairs:
             if literal != FALSE:

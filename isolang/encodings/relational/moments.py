@@ -1,7 +1,7 @@
-"""When a transaction did what it did, as far as its history says: docs/times.md.
+"""The moments of a transaction as far as its history shows them, as docs/times.md defines them.
 
-This is an interpretation's own reading of the statement there; the engine's problem and the
-certificate checkers have programs of their own.
+Interpretations use this implementation of the definition. The engine's problem and the certificate
+checkers have separate ones.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _NOTHING = (UNKNOWN_BEGIN, UNKNOWN_END)
 
 
 class Moments(NamedTuple):
-    """The moments of one transaction; if it is indeterminate, nothing is known to be answered.
+    """The moments of one transaction; unless it is committed, no answer has a known time.
 
     Attributes:
-        sent: per operation, the earliest that it can have been sent.
-        answered: per operation, the latest that it can have been answered.
-        first_answered: the latest that the first operation can have been answered.
-        commit_sent: the earliest that COMMIT can have been sent.
-        commit_answered: the latest that it can have been answered.
+        sent: for each operation, the earliest time at which it can have been sent.
+        answered: for each operation, the latest time at which it can have been answered.
+        first_answered: the latest time at which the first operation can have been answered.
+        commit_sent: the earliest time at which COMMIT can have been sent.
+        commit_answered: the latest time at which COMMIT can have been answered.
     """
 
     sent: dict[int, int]
@@ -43,7 +43,7 @@ class RecordedTimes:
     """The times of a history, by transaction."""
 
     def __init__(self, columns: Columns) -> None:
-        """Take the times as they are in the columns."""
+        """Copy the times from the columns."""
         self._timed = columns.has_operation_times
         self._bounded = (columns.has_time or self._timed) and not columns.two_clocks
         self._whole = _pairs(columns.txn_begin, columns.txn_end)
@@ -51,7 +51,7 @@ class RecordedTimes:
         self._operations = _pairs(columns.op_begin, columns.op_end)
         self._start = columns.op_start.tolist()
         self._status = columns.txn_status.tolist()
-        # Predicate reads without any row; the times of the others are their operations', too.
+        # The predicate reads without any row. All others have the times of their operations.
         self._silent: dict[int, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
         spans = _pairs(columns.statement_start, columns.statement_end)
         answers = _pairs(columns.statement_sent, columns.statement_answered)
@@ -62,11 +62,11 @@ class RecordedTimes:
                 self._silent[owner].append((float(start), own))
 
     def of(self, txn: int) -> Moments:
-        """Give the moments of a transaction, each bounded by those before and after it."""
+        """Return the moments of a transaction, each bounded by the moments before and after it."""
         begin, end = self._whole[txn] if self._bounded else _NOTHING
         commit = self._commit[txn] if self._timed else _NOTHING
         ops = range(self._start[txn], self._start[txn + 1])
-        # The silent predicate reads that begin at an operation come before it.
+        # A predicate read without rows that begins at an operation comes before that operation.
         known = [(op + 0.5, self._operations[op] if self._timed else _NOTHING) for op in ops]
         known = sorted([*known, *self._silent.get(txn, ())], key=lambda one: one[0])
         since = list(accumulate((sent for _, (sent, _) in known), max, initial=begin))

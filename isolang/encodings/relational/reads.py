@@ -1,4 +1,4 @@
-"""The external reads of some transactions, each with the elements that it may read from."""
+"""The external reads of some transactions, each with its candidates as elements."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ExternalRead(ReadEvent, frozen=True, kw_only=True):
     """An external read with a candidate.
 
     Attributes:
-        sources: the elements of its candidates, T0 among them if it is one.
-        elsewhere: whether it has candidates outside the interpretation; only in a part of a
-            history.
+        sources: the elements of its candidates, with T0 if T0 is a candidate.
+        elsewhere: whether it has candidates outside the interpretation, which happens only for a
+            part of a history.
     """
 
     sources: tuple[int, ...]
@@ -40,13 +40,15 @@ def external_reads(
     element_of: Mapping[int, int],
     ops: Sequence[Sequence[int]],
 ) -> list[ExternalRead]:
-    """All external reads with their candidates; the problem has those of equal value once.
+    """Return all external reads that have candidates.
+
+    The problem has only one row for the reads of a transaction that return the same value of a key.
 
     Args:
         problem: the problem.
         txns: the history's number of each transaction element, T0 first.
-        element_of: its inverse.
-        ops: per transaction element but T0 its successful operations.
+        element_of: the inverse of ``txns``.
+        ops: for each transaction element except T0, its successful operations.
     """
     native = problem.native
     operations = _Operations(problem.history)
@@ -103,7 +105,7 @@ class _Operations:
         return found
 
     def what_was_read(self, op: int) -> tuple[int, int, int]:
-        """Two external reads of a transaction for which this is equal have the same candidates."""
+        """Return a key that is equal for external reads of a transaction with equal candidates."""
         key = self.key[op]
         if self._source[op] != SOURCE_BY_VALUE:
             return key, 1, self._source[op]
@@ -112,6 +114,6 @@ class _Operations:
             return key, 2, op
         if self._kind[op] == READ_LIST:
             first, end = self._columns.list_start[value : value + 2].tolist()
-            # Its last element is the source; the empty list is nil.
+            # The writer of the last element is the source; an empty list is a read of nil.
             value = int(self._columns.list_values[end - 1]) if end > first else 0
         return key, 0, value

@@ -1,9 +1,9 @@
-"""Sets and relations whose elements are certain, possible (a literal), or out of the question.
+"""Sets and relations whose pairs are certain, possible (with a literal), or impossible.
 
-A relation is its rows. ``must`` has, per row, the columns that are certain, as the bits of an
-integer; ``maybe`` has, per row, the other possible columns with the literal that says whether they
-are in. Absent rows are empty. No literal in ``maybe`` is a constant, and none is at a place where
-``must`` has a bit. Both are shared between relations and never changed once a relation is made.
+A relation consists of rows. For each row, ``must`` has the certain columns, as the bits of an
+integer, and ``maybe`` has the other possible columns, each with the literal that the pair is in the
+relation. Absent rows are empty. No literal in ``maybe`` is a constant, and none is in a column
+where ``must`` has a bit. Relations share these rows, which never change once a relation is made.
 
 ``must`` and the columns of ``maybe`` are the two bounds of E. Torlak and D. Jackson, *Kodkod: a
 relational model finder*, TACAS 2007.
@@ -29,11 +29,11 @@ class Relation(Struct, frozen=True):
     maybe: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
     def rows(self) -> set[int]:
-        """The rows that may have a pair."""
+        """Return the rows that may have a pair."""
         return {*self.must, *self.maybe}
 
     def pairs(self) -> Iterator[tuple[int, int, int]]:
-        """All possible pairs with their literals."""
+        """Yield all possible pairs with their literals."""
         for i, row in self.must.items():
             for j in bits(row):
                 yield i, j, TRUE
@@ -42,7 +42,7 @@ class Relation(Struct, frozen=True):
                 yield i, j, literal
 
     def get(self, i: int, j: int) -> int:
-        """The literal of a pair."""
+        """Return the literal of a pair."""
         if self.must.get(i, 0) >> j & 1:
             return TRUE
         return self.maybe.get(i, _NO_ROW).get(j, FALSE)
@@ -53,7 +53,7 @@ EMPTY = Relation()
 
 
 def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
-    """A relation from pairs with literals; each pair occurs once."""
+    """Return the relation of some pairs with literals; each pair occurs only once."""
     must: Must = {}
     maybe: Maybe = {}
     for i, j, literal in pairs:
@@ -65,10 +65,10 @@ def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
 
 
 class Algebra:
-    """The operators of the language on relations, with gates for what is not certain."""
+    """The operators of the language on relations, with gates for pairs that are not certain."""
 
     def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
-        """Make gates in a circuit, over the set of all elements.
+        """Prepare to make gates in a circuit; ``everything`` is the set of all elements.
 
         ``tick`` is called now and then, and may raise ``TimeoutError``.
         """
@@ -111,7 +111,7 @@ class Algebra:
         return Relation(must, maybe)
 
     def _any(self, i: int, row: dict[int, list[int]], must: Must) -> dict[int, int]:
-        """The disjunction in each column of row ``i``; what is certain goes to ``must``."""
+        """Return the disjunction in each column of row ``i``; certain columns go to ``must``."""
         found: dict[int, int] = {}
         for j, literals in row.items():
             literal = literals[0] if len(literals) == 1 else self.circuit.any_of(literals)
@@ -172,7 +172,7 @@ class Algebra:
             self.tick()
             through = [k for k in bits(a.must.get(i, 0)) if k in live]
             unsure = a.maybe.get(i, _NO_ROW)
-            if len(through) == 1 and not unsure:  # a row of `[S] ; b`: the same row
+            if len(through) == 1 and not unsure:  # a row of `[S] ; b` is the same row of b
                 k = through[0]
                 if k in b.must:
                     must[i] = b.must[k]
@@ -209,7 +209,7 @@ class Algebra:
         return relation_of((j, j, literal) for _, j, literal in s.pairs())
 
     def only_if(self, literal: int, a: Relation) -> Relation:
-        """The pairs of ``a``, if a literal holds."""
+        """Return the pairs of ``a``, each on the condition that a literal holds."""
         both = self.circuit.both
         return relation_of((i, j, both(literal, x)) for i, j, x in a.pairs())
 
@@ -230,7 +230,7 @@ class Algebra:
         return relation_of(found)
 
     def plus(self, a: Relation) -> Relation:
-        """``a^+``, exactly, by repeated squaring."""
+        """Return exactly ``a^+``, by repeated squaring."""
         if not a.maybe:
             return Relation(closure(a.must), {})
         reach, steps = a, 1
@@ -241,10 +241,10 @@ class Algebra:
         return reach
 
     def plus_from_above(self, a: Relation) -> Relation:
-        """Some transitive relation that contains ``a``, chosen by the solver.
+        """Return a transitive relation that contains ``a``, which the solver chooses.
 
-        SOUND BECAUSE the caller uses it only where fewer pairs never hurt, so that the solver can
-        as well choose ``a^+`` itself.
+        SOUND BECAUSE the caller uses it only where fewer pairs never hurt. So if any choice
+        satisfies the formula, ``a^+`` itself does.
         """
         if not a.maybe:
             return Relation(closure(a.must), {})
@@ -274,7 +274,7 @@ class Algebra:
 
 
 def may(a: Relation) -> Must:
-    """The upper bound: all possible pairs."""
+    """Return the upper bound of a relation: all possible pairs."""
     rows = dict(a.must)
     for i, literals in a.maybe.items():
         row = 0
@@ -285,7 +285,7 @@ def may(a: Relation) -> Must:
 
 
 def closure(rows: Mapping[int, int]) -> Must:
-    """The transitive closure of certain pairs (S. Warshall, JACM 1962)."""
+    """Return the transitive closure of certain pairs (S. Warshall, JACM 1962)."""
     reach = dict(rows)
     for k in rows:
         through = reach[k]

@@ -1,7 +1,7 @@
 """The orders that list reads of indeterminate transactions show if these are included.
 
-The problem has the order that the longest certain list of a key shows, and all that its prefixes
-show with it. This module evaluates the lists of transactions that may be excluded, one by one.
+The problem has the order that the longest certain list of a key shows, which contains the orders of
+all of its prefixes. This module evaluates each list of a transaction that may be excluded.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class UncertainLists:
-    """The list reads of transactions that may be out; transactions are given as elements."""
+    """The list reads of transactions that may be excluded; transactions are elements here."""
 
     def __init__(
         self, history: History, operations: Sequence[Sequence[int]], included: Sequence[int]
     ) -> None:
-        """Look at a history.
+        """Collect the list reads of the transactions that may be excluded.
 
         Args:
             history: the history.
-            operations: of element 1, 2, …; those that failed left out.
-            included: per element, T0 first, the literal of its being included.
+            operations: the operations of elements 1, 2, …, without failed ones.
+            included: for each element, T0 first, the literal that it is included.
         """
         self._columns = columns = history.columns
         self._operations = operations
@@ -44,7 +44,7 @@ class UncertainLists:
         ]
 
     def shown(self) -> list[tuple[int, int]]:
-        """Pairs (reader, writer): the reader's list reads show an element of the writer."""
+        """Return the pairs (reader, writer) for which a list of the reader shows a writer's element."""
         return [
             (reader, writer)
             for reader, key, values in self._reads
@@ -55,7 +55,7 @@ class UncertainLists:
     def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
         """Yield, for each list read, the reader, the key, and the pairs of writers that it orders.
 
-        Its elements are in its order, and all that it does not show comes after them.
+        The elements of a list are in its order, and appends that it does not show come after them.
         """
         for reader, key, values in self._reads:
             inside = [self._appender.get((key, value)) for value in values]
@@ -69,9 +69,9 @@ class UncertainLists:
             yield reader, key, sorted(pairs)
 
     def clashing(self) -> list[tuple[int, int]]:
-        """Pairs of readers whose lists contradict each other: neither is a prefix of the other.
+        """Return the pairs of readers with lists of which neither is a prefix of the other.
 
-        A reader that contradicts a list that is certainly there is impossible by itself.
+        A reader whose list contradicts that of an included transaction is impossible by itself.
         """
         return [
             (one, other)
@@ -81,7 +81,7 @@ class UncertainLists:
 
     @cached_property
     def _appender(self) -> dict[tuple[int, int], int]:
-        """Return the transaction that appended each value to each key."""
+        """The transaction that appended each value to each key."""
         return {
             (self._key[op], self._value[op]): element
             for element, ops in enumerate(self._operations, 1)
@@ -90,7 +90,7 @@ class UncertainLists:
         }
 
     def _of(self, element: int) -> Iterator[tuple[int, list[int]]]:
-        """The list reads of a transaction: key, and what was read."""
+        """Yield the key and the elements of each list read of a transaction."""
         for op in self._operations[element - 1]:
             value = self._value[op]
             if self._kind[op] == READ_LIST and value != UNKNOWN_VALUE:
