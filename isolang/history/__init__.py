@@ -1,4 +1,4 @@
-"""Histories: what clients saw, in columns, whatever file it came from."""
+"""Histories: what clients saw of a database, in columns, from files of any format."""
 
 from __future__ import annotations
 

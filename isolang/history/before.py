@@ -1,12 +1,12 @@
 """Initial values of a history that no transaction of it wrote.
 
-Histories of databases that already had rows show values that no transaction in the history wrote.
+If a database already had rows, its history shows values that no transaction in the history wrote.
 Either the user names the initial values (``--initial-value``), or reads show them
-(``--unwritten-initial``); in both cases they replace nil, and a read of nil no longer sees the
-initial state.
+(``--unwritten-initial``). In both cases the initial values replace nil, and a read of nil no longer
+sees the initial state.
 
-``native/readers/before.hpp`` has the rule for reads: a key holds at most one value that no
-transaction wrote, and it is the first in the key's version order.
+``native/readers/before.hpp`` has the rule for reads: a key has at most one value that no
+transaction wrote, and this value is the first in the key's version order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def texts(initial: object) -> tuple[str, ...]:
         initial: a value for all keys, a mapping from keys to values, or a tuple of texts.
 
     Raises:
-        HistoryError: something is not a value.
+        HistoryError: an initial value is not a value.
 
     >>> texts(0), texts({"x": [1, 2]}), texts(("x=5",)), texts(None)
     (('0',), ('x=[1 2]',), ('x=5',), ())
@@ -67,16 +67,17 @@ def with_initial(
     """Return the history with other initial values.
 
     Args:
-        history: the history; its columns stay as they are.
-        values: ``V`` for all keys, or ``KEY=V``: the initial values of keys, instead of nil. A list
-            is for keys that hold lists, any other value for the others. Keys that a declared
-            initial transaction wrote keep those values.
+        history: the history, whose columns do not change.
+        values: the initial values of keys, instead of nil: ``V`` for all keys, or ``KEY=V``. A list
+            is for keys that hold lists, and any other value is for all other keys. Keys that a
+            declared initial transaction wrote keep the values that it wrote.
         unwritten: whether values that were read and that no transaction wrote are initial, by the
             rule of ``native/readers/before.hpp``.
 
     Raises:
-        HistoryError: both are requested, or a value fits no key.
-        UnsupportedError: only indeterminate transactions show the initial value, and they differ.
+        HistoryError: both ways are requested, or a value fits no key.
+        UnsupportedError: only indeterminate transactions show the initial value, and they
+            contradict each other.
 
     >>> from isolang import History, Transaction, check
     >>> history = History.from_transactions([
@@ -172,7 +173,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
 
 
 def parsed(text: str) -> tuple[str | None, Any]:
-    """Return the key, if the text names one, and the value, which is EDN."""
+    """Return the key that a text names, or ``None``, and its value, which is parsed as EDN."""
     from isolang.history.edn import forms
 
     where = f"--initial-value {text}"
@@ -190,7 +191,7 @@ def parsed(text: str) -> tuple[str | None, Any]:
 
 
 def _plain(form: Any) -> Any:
-    """Return a form as a value: a word stands for itself, a map is a row by column names."""
+    """Return a form as a value: a symbol becomes its text, and a map becomes a row."""
     if isinstance(form, dict):
         return {k.name if isinstance(k, Keyword) else str(k): _plain(v) for k, v in form.items()}
     return form.text if isinstance(form, Literal) else form

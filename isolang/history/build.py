@@ -1,4 +1,4 @@
-"""From Python transactions to columns: ``History.from_transactions``."""
+"""Builds columns from Python transactions, for ``History.from_transactions``."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     """Return whether no transaction names a session; T0 has none.
 
     Raises:
-        HistoryError: if some do and some do not.
+        HistoryError: some transactions name a session, and others do not.
     """
     ordinary = [(i, t) for i, t in enumerate(transactions, 1) if t.status != "initial"]
     without = [i for i, t in ordinary if t.session is UNSET]
@@ -98,7 +98,7 @@ class _Builder:
         self.name = name
         self.clock = Clock()
         self.sessions: dict[Any, int] = {}
-        self.scalar = 0  # the atom that T0 wrote to keys without one of their own
+        self.scalar = 0  # the atom that T0 wrote to keys that are not in by_key
         self.by_key: dict[tuple[int, Any], int] = {}
         self.initial_value = initial
         self.used: set[tuple[int, Any]] = set()
@@ -185,7 +185,7 @@ class _Builder:
             self.columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
 
     def versions(self, index: int, transaction: Transaction, where: str) -> None:
-        """Add the versions that operations state to have read or written."""
+        """Add the versions that operations state for their reads and writes."""
         if transaction.versions is None:
             return
         versions = self.sequence(transaction.versions, f"{where}: versions")
@@ -211,7 +211,7 @@ class _Builder:
             self.columns.set_version(self.columns.operation_at(index, i + 1), kind, payload)
 
     def names(self, index: int, transaction: Transaction, where: str) -> None:
-        """Add the labels and the level."""
+        """Add the labels and the level of a transaction."""
         label, level = transaction.label, transaction.level
         if label is None and level is None:
             return
@@ -226,7 +226,7 @@ class _Builder:
             self.columns.set_level(index, level)
 
     def times(self, index: int, transaction: Transaction, where: str) -> None:
-        """The times of the operations and of COMMIT, which are within the transaction's."""
+        """Add the times of operations and of COMMIT, which must be within the transaction's."""
         times, commit = transaction.times, transaction.commit
         if times is None and commit is None:
             return
@@ -407,7 +407,7 @@ class _Builder:
         )
 
     def timed(self) -> bool:
-        """Return whether there are times, and each committed transaction has both."""
+        """Return whether there are times and each committed transaction has a begin and an end."""
         committed = [t for t in self.transactions if t.status == "committed"]
         has_begins = any(t.begin is not None for t in self.transactions)
         return has_begins and all(t.begin is not None and t.end is not None for t in committed)

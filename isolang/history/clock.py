@@ -14,10 +14,10 @@ _INTEGER = "an integer"
 
 
 class Clock:
-    """Converts the times of one history, which are all of one kind.
+    """Converts the times of one history, which must all be of one kind.
 
-    Integers are nanoseconds (any unit will do, as only their order counts). Floats are seconds, and
-    datetimes are moments; both become nanoseconds.
+    Integers are nanoseconds; any other unit works as well, because only the order matters. Floats
+    are seconds, and datetimes are instants; both are converted to nanoseconds.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Clock:
             where: the place to name in an error.
 
         Raises:
-            HistoryError: if it is not a time, or of another kind than an earlier one.
+            HistoryError: the value is not a time, or its kind differs from that of earlier times.
         """
         if moment is None:
             return unknown

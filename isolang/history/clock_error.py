@@ -1,10 +1,10 @@
-"""Clocks that may be wrong: real time counts only between moments further apart than the error.
+"""Clocks that may be wrong: real time orders only moments further apart than the clock error.
 
-Each session has one clock. ``2ms`` means that no two clocks differ by more than that;
-``a=2ms,b=50us`` means how far these sessions' clocks may be off, while the others are right. Every
-end moves later by the error (and, for an error per session, every begin moves earlier). The columns
-have the sum (``slack``): between two moments of one session it is subtracted again, since one clock
-agrees with itself.
+Each session has one clock. ``2ms`` means that no two clocks differ by more than 2 ms.
+``a=2ms,b=50us`` means that the clocks of these two sessions may be wrong by that much, and all
+other clocks are right. Every end moves later by the error; if the errors are per session, every
+begin also moves earlier. The columns have the sum of the two shifts (``slack``). Between two
+moments of one session it is subtracted again, because a clock agrees with itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGEST: Final = 1 << 61
 
 
 def nanoseconds(text: str) -> int:
-    """Return the nanoseconds of a duration: ``2ms``, ``1.5s``; without a unit, nanoseconds.
+    """Return a duration such as ``2ms`` or ``1.5s`` in nanoseconds, the unit by default.
 
     Raises:
         HistoryError: the text is not a duration.
@@ -61,7 +61,7 @@ def with_clock_error(history: History, error: str | int) -> History:
         error: nanoseconds, or a text such as ``2ms`` or ``a=2ms,b=50us``.
 
     Raises:
-        HistoryError: the error cannot be read, names a session that is not there, or the history
+        HistoryError: the clock error cannot be parsed or names an unknown session, or the history
             has no times of a clock.
     """
     columns = history.columns

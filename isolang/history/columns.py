@@ -34,7 +34,7 @@ SOURCE_BY_VALUE: Final = -1
 SOURCE_INITIAL: Final = -2
 SOURCE_MISSING: Final = -3
 
-# Real time that is not known.
+# The begin and the end of a transaction whose times are not known.
 UNKNOWN_BEGIN: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 1
 
@@ -42,7 +42,7 @@ UNKNOWN_END: Final = 2**63 - 1
 def initial_alone(columns: Columns) -> NDArray[np.bool_]:
     """Return for each key whether only its initial value, and not nil, names the initial state.
 
-    The column itself ends with the last such key.
+    The column itself may be shorter: it ends with the last key for which this is true.
     """
     import numpy as np
 

@@ -8,16 +8,16 @@ import struct
 
 from msgspec import Struct
 
-_HEAD = 1 << 16  # bytes: the start of a text shows its format
+_HEAD = 1 << 16  # the number of bytes at the start of a text that show its format
 
 
 class Guess(Struct, frozen=True, kw_only=True):
     """The possible formats of some bytes.
 
     Attributes:
-        formats: the possible formats: one, none, or several if the content leaves it open.
+        formats: the possible formats; several if the content does not determine the format.
         looks_like: a description of the content, for messages.
-        unsupported: a known format that cannot be read, with advice; else empty.
+        unsupported: the name of a known format that cannot be read, with advice; otherwise empty.
     """
 
     formats: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Guess(Struct, frozen=True, kw_only=True):
 
 
 def detect(data: bytes) -> Guess:
-    """Guess the format of one file."""
+    """Guess the format of a file from its contents."""
     if not data:
         return Guess(formats=("edn",), looks_like="an empty file")
     if data.startswith(b"JEPSEN"):
@@ -45,7 +45,7 @@ def detect(data: bytes) -> Guess:
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as e:
-        if e.start < len(head) - 4:  # not just a character that the cut went through
+        if e.start < len(head) - 4:  # not only a character that is cut at the end
             return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
         text = head[: e.start].decode("utf-8")
     if "\0" in text:
@@ -54,7 +54,7 @@ def detect(data: bytes) -> Guess:
 
 
 def _is_bincode(data: bytes) -> bool:
-    """Return whether the data has bincode's head: five counts, three strings, a session count."""
+    """Return whether data begins like bincode: five counts, three strings, a session count."""
     at = 40
     texts = []
     for _ in range(3):
@@ -83,8 +83,8 @@ _RECORDS = 256
 def walk_cobra(data: bytes, *, timestamps: bool) -> bool:
     """Return whether the first records have Cobra's sizes and order: S, then W or R, then C.
 
-    The last record may be truncated. A text that starts with S does not pass: the eight bytes of a
-    transaction's number include one below 9, which no text has.
+    The last record may be truncated. A text that starts with S is rejected, because the eight bytes
+    of a transaction's number include a byte below 9, and no text has such a byte.
     """
     at, seen, inside = 0, 0, False
     control = 17 if timestamps else 9
@@ -169,9 +169,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
 def _of_clients(text: str) -> str:
-    """Return the text without operations of named processes, such as the nemesis.
+    """Return the text without the operations of named processes, such as the nemesis.
 
-    Their values may be anything, and show nothing about the clients.
+    The values of these operations may be anything, and do not show what the clients do.
     """
     kept, depth, begin, end = [], 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -190,7 +190,7 @@ def _of_clients(text: str) -> str:
 
 
 def _are_single_operations(text: str) -> bool:
-    """Return whether clients only read, write, compare and set, without lists of operations."""
+    """Return whether clients only run single operations, not lists of operations."""
     clients = [part for part in text.split("{") if _CLIENT.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or not functions <= _OF_REGISTERS:
@@ -205,7 +205,7 @@ _TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[
 
 
 def _is_workload(text: str) -> bool:
-    """Return whether clients transfer, add, or write and read collections."""
+    """Return whether clients transfer, add, or write elements and read collections."""
     clients = [part for part in text.split("{") if not _OTHERS.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or _TRANSACTION.search(text):
@@ -255,7 +255,7 @@ def _detect_json(body: str) -> Guess:
     looks = f"JSON that starts with {_clip(body)}"
     if re.match(r'[\[\s]*\{\s*"threadID"', body):
         return Guess(formats=("leopard",), looks_like="a Leopard trace")
-    if re.match(r"\[\s*\]\s*$", body):  # without transactions, whichever JSON it is
+    if re.match(r"\[\s*\]\s*$", body):  # without transactions, the format does not matter
         return Guess(formats=("jepsen-json",), looks_like="an empty JSON list")
     if re.match(r"\[\s*\[", body):
         return Guess(formats=("dbcop-json",), looks_like=looks)
@@ -275,7 +275,7 @@ def _detect_json(body: str) -> Guess:
 
 
 def _keys_of_first_object(body: str) -> set[str]:
-    """Return the keys of the first object; those in the text if the object is truncated."""
+    """Return the keys of the first object; if it is truncated, the keys that the text has."""
     start = body.index("{")
     try:
         found, _ = json.JSONDecoder().raw_decode(body, start)

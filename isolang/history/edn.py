@@ -1,8 +1,8 @@
-"""EDN and JSON as the same Python objects, for the readers in Python.
+"""Parses EDN and JSON to the same Python objects, for the readers in Python.
 
-Vectors and lists become tuples, sets ``Elements``, maps dictionaries, and keywords ``Keyword``;
-tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. The native reader reads transactions in
-EDN, without an object per operation.
+Vectors and lists become tuples, sets become ``Elements``, maps become dictionaries, and keywords
+become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. Transactions in EDN
+are read by the native reader, which makes no object for each operation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_NESTED = 200
 
 
 class Elements(Struct, frozen=True):
-    """A set, in the order of the file, so that equal files are read equally.
+    """A set that keeps the order of the file, by which equal files are read equally.
 
     Attributes:
         elements: the elements in the order of the file.
@@ -45,11 +45,12 @@ def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
     """Yield each form of a text with its line, or each form inside one enclosing vector or list.
 
     Args:
-        text: EDN, or JSON if its first map has a string first.
-        name: of the file, for messages.
+        text: EDN, or JSON if the first key of the first map is a string.
+        name: the name of the file, for messages.
 
     Raises:
-        HistoryError: naming line and column; the column is where reading stopped.
+        HistoryError: the text is malformed; the message names the line and column where reading
+            stopped.
     """
     json = re.match(r'[\s\[]*\{\s*"', text) is not None
     return json_forms(text, name) if json else _Forms(text, name).all()

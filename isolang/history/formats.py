@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A format.
+    """A format of histories.
 
     Attributes:
         name: the name that ``--from`` takes.
         title: a description for lists and messages.
-        reader: its module in ``isolang.history.readers`` and the function, imported when used.
-        log_prefix: the prefix of its log files, if a folder of log files is one history.
+        reader: ``module:function`` in ``isolang.history.readers``; it is imported when it is used.
+        log_prefix: the prefix of the names of log files, if a folder of log files is one history.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Format(Struct, frozen=True, kw_only=True):
     log_prefix: str = ""
 
     def read(self, files: Files, **options: Any) -> Reading:
-        """Read a history; ``timeout=`` in seconds, 0 for none."""
+        """Read a history; ``timeout=`` is in seconds, and 0 means no limit."""
         module, _, function = self.reader.partition(":")
         found = getattr(import_module(f"isolang.history.readers.{module}"), function)
         reading: Reading = found(files, **options)
@@ -66,7 +66,7 @@ FORMATS: Final = {
         Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )
 }
-# Other names of formats, also those of other tools such as elle-cli's --model.
+# Other names of formats, such as the models of elle-cli's --model.
 ALIASES: Final = {
     "polysi": "plume",
     "isovista": "plume",
@@ -82,7 +82,7 @@ ALIASES: Final = {
     **dict.fromkeys(("comments", "sequential"), "workload"),
 }
 
-# The workloads that a name selects, whatever the operations look like.
+# The workload that a name selects; its operations are then not used to detect it.
 WORKLOADS: Final = {
     "bank": "bank",
     "jepsen-bank": "bank",
@@ -104,7 +104,7 @@ def format_named(name: str) -> Format:
     """Return a format by name or alias.
 
     Raises:
-        HistoryError: if no format has the name.
+        HistoryError: no format has the name.
     """
     found = FORMATS.get(ALIASES.get(name.lower(), name.lower()))
     if found is None:

@@ -1,7 +1,8 @@
-"""Fressian, the binary form of Clojure's data in Jepsen's files, as the text of EDN.
+"""Converts Fressian, the binary form of Clojure's data in Jepsen's files, to EDN text.
 
-Every value becomes its text, so that the readers of EDN interpret it. Codes are those of Fressian
-0.6; tags are Clojure's and Jepsen's own, and values with other tags become vectors of their parts.
+Every value becomes its text, which the readers of EDN interpret. The codes are those of Fressian
+0.6. The known tags are those of Clojure and Jepsen; values with other tags become vectors of their
+parts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 _BYTES, _STRING, _LIST, _CLOSED_LIST, _OPEN_LIST = 0xD9, 0xE3, 0xEC, 0xED, 0xEE
 _INT, _TRUE, _DOUBLE_0, _END = 0xF8, 0xF5, 0xFB, 0xFD
-# Tags with their own code, and the number of objects that follow.
+# The tags that have a code, each with the number of objects that follow the code.
 _TAGS: Final = {
     0xC0: ("map", 1),
     0xC1: ("set", 1),
@@ -29,7 +30,7 @@ _TAGS: Final = {
     0xC9: ("sym", 2),
     0xCA: ("key", 2),
 }
-# For integers of 7 to 2 bytes: the first code, the code of zero, and the number of more bytes.
+# For integers of 7 to 2 bytes: the first code, the code of zero, and the number of further bytes.
 _PACKED: Final = (
     (0x7C, 0x7E, 6),
     (0x78, 0x7A, 5),
@@ -40,7 +41,7 @@ _PACKED: Final = (
 )
 _OP: Final = ("index", "time", "type", "process", "f", "value")
 REFERENCE: Final = "#block-ref "
-"""The prefix of a text that stands for a value in another block of the file."""
+"""The prefix of a text that refers to a value in another block of the file."""
 
 
 class FressianError(ValueError):
@@ -51,7 +52,7 @@ class Items(str):
     """The text of a list or a map, with its elements.
 
     Attributes:
-        parts: the texts of the elements, or of keys and values in turn.
+        parts: the texts of a list's elements, or of a map's keys and values in turn.
     """
 
     __slots__ = ("parts",)
@@ -60,7 +61,7 @@ class Items(str):
 
     @classmethod
     def of(cls, parts: list[str], brackets: str = "[]") -> Items:
-        """Return the text of a list of these elements, or of a map."""
+        """Return the text of a list or a map with these parts."""
         made = cls(f"{brackets[0]}{' '.join(parts)}{brackets[1]}")
         made.parts = parts
         return made
@@ -86,7 +87,7 @@ class Raw(str):
 
 
 class Fressian:
-    """Decodes values one after the other; later values refer to the caches of earlier ones."""
+    """Decodes values one after the other; later values may refer to cached earlier values."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -102,7 +103,7 @@ class Fressian:
         """Return the text of the next value.
 
         Raises:
-            FressianError: the bytes end inside it, or are not Fressian.
+            FressianError: the bytes end inside the value, or are not Fressian.
         """
         try:
             return self._object(self._byte())
@@ -114,7 +115,7 @@ class Fressian:
             raise FressianError(msg) from None
         except FressianError:
             raise
-        except (ValueError, OverflowError) as error:  # of a text, a number, a character
+        except (ValueError, OverflowError) as error:  # from a text, a number or a character
             msg = f"{error} (before byte {self._at})"
             raise FressianError(msg) from None
 
@@ -201,7 +202,7 @@ class Fressian:
     def _bytes(self, code: int, packed: int) -> bytes:
         """Return the bytes of a string or of a byte string, in one chunk or in several."""
         pieces = []
-        while code == packed + 8:  # a chunk, and more to come
+        while code == packed + 8:  # a chunk, which another one follows
             pieces.append(self._take(self._number()))
             code = self._byte()
         length = self._number() if code == packed + 9 else code - packed
@@ -233,7 +234,7 @@ class Fressian:
         return f"#{tag} [{' '.join(parts)}]" if tag.isidentifier() else f"[{' '.join(parts)}]"
 
     def _operation(self) -> str:
-        """Return an operation in the form of ``history.edn``; -1 means none in index and time."""
+        """Return an operation as in ``history.edn``, without an index or time of -1."""
         parts = [self._object(self._byte()) for _ in range(7)]
         fields = [
             f":{name} {value}"
@@ -272,7 +273,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def _large(text: str) -> str:
-    """Return an integer of any size, also one encoded as a small one."""
+    """Return the text of an integer of any size, which may be encoded as a small integer."""
     return str(int.from_bytes(text.data, signed=True)) if isinstance(text, Raw) else text
 
 

@@ -1,4 +1,4 @@
-"""Histories: columns, and a record of how the input was interpreted."""
+"""Histories: columns with a record of how the input was interpreted."""
 
 from __future__ import annotations
 
@@ -48,26 +48,25 @@ class History(Struct, frozen=True, kw_only=True):
     histories; no hot path calls them.
 
     Attributes:
-        columns: the native columns (``native/core/history.hpp`` describes each one); transactions
-            are numbered 0 … n-1, and T0, the initial transaction, is number n wherever a
-            transaction number is needed.
-        name: its name in messages (a path, or ``<memory>``).
+        columns: the native columns (``native/core/history.hpp`` describes each of them).
+            Transactions have the numbers 0 … n-1, and T0, the initial transaction, has number n.
+        name: the history's name in messages (a path, or ``<memory>``).
         format: the name of the format, as ``--from`` takes it.
-        files: the files it was read from; ``columns.txn_file`` indexes them.
+        files: the files from which the history was read; ``columns.txn_file`` indexes them.
         position_unit: the unit of ``txn_position`` and ``op_position``.
-        initial: what a read of the initial state looks like, in a sentence.
-        session: what a session is in this input, in a sentence.
-        real_time: where real time comes from, or why there is none, in a sentence.
-        ignored: what was read but has no influence, one phrase each, with counts.
-        notes: remarks on how the input was interpreted (a normalisation, a detected variant), one
-            phrase each.
+        initial: a sentence that says what a read of the initial state looks like.
+        session: a sentence that says what a session is in this input.
+        real_time: a sentence that says where real time comes from, or why there is none.
+        ignored: a phrase, with a count, for each kind of input that was read but has no influence.
+        notes: a phrase for each remark on how the input was interpreted (a normalisation, a
+            detected variant).
         sha256: the hash of the bytes that were read (files in name order).
         session_names: the names of sessions in the input; empty if they have none.
-        levels: the levels of the library that can judge it; empty if all can.
-        options: reading options other than the format (``per_key``, ``clock_error`` …), which
-            certificates repeat, so that the history is read in the same way again.
-        set_reads: if set-reads are implicit (``columns.implicit``), those that became operations
-            since the history was read, as predicate reads and keys.
+        levels: the levels of the library that can judge the history; empty if all can.
+        options: reading options other than the format (``per_key``, ``clock_error`` …).
+            Certificates repeat them, because the history must be read in the same way again.
+        set_reads: if set-reads are implicit (``columns.implicit``), the set-reads that have become
+            operations since the history was read, as pairs of a predicate read and a key.
     """
 
     columns: Columns
@@ -91,8 +90,8 @@ class History(Struct, frozen=True, kw_only=True):
     def caveats(self) -> tuple[str, ...]:
         """The remarks of the reader that change what a verdict means, and the reading options.
 
-        Such as skipped operations, a torn end, or clocks that may be wrong: a sentence
-        each, whose part before the first colon is a summary.
+        Examples are skipped operations, a torn end, and clocks that may be wrong. Each remark is a
+        sentence, and its part before the first colon is a summary.
         """
         reading = read_with(self.options)
         return caveats_in((*self.ignored, *self.notes, *([Caveat(reading)] if reading else ())))
@@ -117,16 +116,16 @@ class History(Struct, frozen=True, kw_only=True):
         (2, 'r(x, nil)', 'T2')
 
         Args:
-            transactions: in any order that keeps each session's; real time is used iff every
-                committed transaction has both a begin and an end.
+            transactions: the transactions, in any order that keeps the order of each session. Real
+                time is used iff every committed transaction has both a begin and an end.
             initial: the value that T0 wrote, besides nil: one value for all keys, or a mapping from
                 keys to values.
-            versions: ``"ordered"`` if the versions that operations state are integers, and those
-                of a key ascend in the order in which they were installed.
+            versions: ``"ordered"`` if the versions that operations state are integers, and the
+                versions of a key ascend in the order in which they were installed.
             name: the name of the history in messages.
 
         Raises:
-            HistoryError: something is not a transaction; the message names its place.
+            HistoryError: an item is not a valid transaction; the message names its place.
         """
         from isolang.history.build import build
 
@@ -149,13 +148,14 @@ class History(Struct, frozen=True, kw_only=True):
     def with_set_reads(self, missed: NDArray[np.int32]) -> History:
         """Return the history with some more of its implicit set-reads as operations.
 
-        Operations are numbered as if all of these set-reads had been added at once.
+        Operations are numbered as if all set-reads that became operations had been added at once.
 
         Args:
-            missed: int32[n, 2], predicate reads and keys that these did not return, ascending.
+            missed: int32[n, 2], pairs of a predicate read and a key that it did not return,
+                ascending.
 
         Raises:
-            ValueError: one of these is an operation already, or no version of the key matches.
+            ValueError: a set-read is an operation already, or no version of its key matches.
         """
         import numpy as np
 
@@ -181,7 +181,7 @@ class History(Struct, frozen=True, kw_only=True):
     def counts(self) -> dict[str, int]:
         """Return the numbers of transactions, by status, and of operations, sessions and keys.
 
-        ``transactions`` and ``sessions`` do not count T0, nor a declared initial transaction.
+        ``transactions`` and ``sessions`` do not include T0 or a declared initial transaction.
         """
         import numpy as np
 
@@ -243,10 +243,11 @@ class History(Struct, frozen=True, kw_only=True):
     # --- names, for messages ---
 
     def name_of(self, txn: int) -> str:
-        """Return the name of a transaction, unique in the history: ``T914``; T0 is initial.
+        """Return the name of a transaction, which is unique in the history, such as ``T914``.
 
-        If the input uses a number twice, the session follows it (``T7@client 3``) and, if that is
-        not unique either, the index (``T7@client 3#12``).
+        The initial transaction is ``T0``. If the input uses a number twice, the session follows the
+        number (``T7@client 3``). If that name is not unique either, the index follows the session
+        (``T7@client 3#12``).
         """
         if self._is_initial(txn):
             return "T0"
@@ -264,7 +265,7 @@ class History(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """Return 0 for transactions with a unique number, 1 if unique in the session, else 2."""
+        """Return 0 for a transaction with a unique number, 1 if unique in its session, else 2."""
         import numpy as np
 
         if "numbers" not in self._lazy:
@@ -276,7 +277,7 @@ class History(Struct, frozen=True, kw_only=True):
         return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
-        """Return the name of a session in the input; its number from 1 if it has none."""
+        """Return the name of a session in the input; without a name, its number from 1."""
         if session < len(self.session_names):
             return self.session_names[session]
         return str(session + 1)
@@ -351,8 +352,8 @@ class History(Struct, frozen=True, kw_only=True):
     def op_value(self, op: int) -> str:
         """Return the value that an operation wrote or read, as text: ``5``, ``[1 2]``, ``?``.
 
-        ``?`` is an unknown result. A row of a watched application shows its columns: ``{age: 4 →
-        5}``.
+        ``?`` means an unknown result. A row of a recorded application is shown by its columns:
+        ``{age: 4 → 5}``.
         """
         value = int(self.columns.op_value[_number(op)])
         if row := self.remark(op).row:
@@ -384,10 +385,10 @@ class History(Struct, frozen=True, kw_only=True):
         return of_line.get(named, NOTHING)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
-        """Return all remarks, by line and operation; empty for most histories.
+        """Return all remarks, by line and operation; most histories have none.
 
-        A window of a growing log has none either: its places are not lines, and its file may be
-        larger than memory.
+        A window of a growing log has none either, because its places are not lines, and its file
+        may be larger than memory.
         """
         if "remarks" not in self._lazy:
             from isolang.history.remarks import remarks_of
@@ -429,7 +430,7 @@ class History(Struct, frozen=True, kw_only=True):
         return self.statement_of(op) >= 0
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether an operation precedes another; those of a predicate read have no order."""
+        """Return whether an operation precedes another; one predicate read's have no order."""
         if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
             return op < later
         return op < later and statement != self.statement_of(later)
@@ -520,14 +521,14 @@ class History(Struct, frozen=True, kw_only=True):
         )
 
     def _versions(self, txn: int) -> list[Value] | None:
-        """Return the version that each of :meth:`_op_objects` states."""
+        """Return the version that each operation of :meth:`_op_objects` states."""
         if not self.columns.has_versions:
             return None
         stated = [None if scan else self.version(i) for scan, i in self._objects(txn)]
         return None if all(version is None for version in stated) else stated
 
     def version(self, op: int) -> Value:
-        """Return the version that an operation states to have read or written, or ``None``."""
+        """Return the version that an operation states for its read or write, or ``None``."""
         columns = self.columns
         if not columns.has_versions or columns.op_version[op] == c.NO_VERSION:
             return None
@@ -548,7 +549,10 @@ class History(Struct, frozen=True, kw_only=True):
         return decode(*self.columns.group(int(groups[txn]))) if len(groups) else None
 
     def _times(self, txn: int) -> list[tuple[int | None, int | None] | None] | None:
-        """Return when each of :meth:`_op_objects` was sent and answered, by the clock of begins."""
+        """Return when each operation of :meth:`_op_objects` was sent and answered, if known.
+
+        The times are by the clock of the begins of transactions.
+        """
         columns = self.columns
         if not columns.has_operation_times or columns.two_clocks:
             return None
@@ -574,7 +578,7 @@ class History(Struct, frozen=True, kw_only=True):
         return range(first, end)
 
     def _objects(self, txn: int) -> Iterator[tuple[bool, int]]:
-        """Yield for each operation whether it is a predicate read, and its number."""
+        """Yield for each object of a transaction whether it is a predicate read, and its number."""
         columns, ops = self.columns, self.operations_of(txn)
         at = ops.start
         for s in self._statements_of(txn):
@@ -584,7 +588,7 @@ class History(Struct, frozen=True, kw_only=True):
         yield from ((False, op) for op in range(at, ops.stop))
 
     def _op_objects(self, txn: int) -> list[Op]:
-        """Return the operations of a transaction, each predicate read as one."""
+        """Return the operations of a transaction; each predicate read is one operation."""
         return [
             self._scan_object(i) if scan else self.op_object(i) for scan, i in self._objects(txn)
         ]
@@ -593,7 +597,7 @@ class History(Struct, frozen=True, kw_only=True):
         """Return the index of each operation of a transaction in :meth:`_op_objects`."""
         columns, ops = self.columns, self.operations_of(txn)
         places: list[int] = []
-        before = 0  # objects
+        before = 0  # the number of earlier objects
         at = ops.start
         for s in self._statements_of(txn):
             start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
@@ -633,10 +637,10 @@ class History(Struct, frozen=True, kw_only=True):
 
 
 def _number(i: int) -> int:
-    """Return a number of a transaction or an operation, unless it is negative.
+    """Return the number of a transaction or an operation unchanged.
 
     Raises:
-        IndexError: it is negative; -1 must not mean the last one.
+        IndexError: the number is negative; -1 must not mean the last transaction or operation.
     """
     if i < 0:
         raise IndexError(f"no transaction or operation has the number {i}")
@@ -644,7 +648,7 @@ def _number(i: int) -> int:
 
 
 def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Return for each row of some columns whether it occurs more than once."""
+    """Return for each row of the columns whether it occurs more than once."""
     import numpy as np  # not np.unique: its import of masked arrays takes as long as a small check
 
     order = np.lexsort(columns)

@@ -1,4 +1,4 @@
-"""Declares a transaction to be the initial one, T0, as its format or the user says."""
+"""Declares a transaction to be the initial transaction, T0, if its format or the user says this."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def declare_initial(
 ) -> None:
     """Make a transaction the initial one: its last writes are the initial values of their keys.
 
-    Its operations stay in the columns, but it no longer counts as a transaction; explicit reads
-    from its last writes become reads from T0. Set-reads of rows that predicate reads did not return
-    are derived again from the remaining rows, if the columns have them (``lowered``).
+    Its operations stay in the columns, but it no longer counts as a transaction. Explicit reads
+    from its last writes become reads from T0. If the columns have set-reads of rows that predicate
+    reads did not return (``lowered``), these set-reads are derived again from the remaining rows.
 
     Raises:
-        HistoryError: it appends to a list (lists start empty).
+        HistoryError: the transaction appends to a list, but lists start empty.
     """
     import numpy as np
 
@@ -50,11 +50,11 @@ def declare_initial(
 
 
 def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line") -> int:
-    """Make the transaction with a number the initial one (``--initial``); return its index.
+    """Make the transaction with a number the initial one (``--initial``), and return its index.
 
     Raises:
-        HistoryError: no transaction has the number, or several have it, or it was aborted, or the
-            file declares another one.
+        HistoryError: no transaction has the number, several transactions have it, the transaction
+            was aborted, or the file declares another initial transaction.
     """
     import numpy as np
 

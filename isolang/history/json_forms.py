@@ -1,7 +1,7 @@
-"""JSON as the Python objects of :mod:`isolang.history.edn`: lists are tuples, maps dictionaries.
+"""Parses JSON to the objects of :mod:`isolang.history.edn`: lists are tuples, maps dictionaries.
 
-Commas and colons are as in RFC 8259, and not blanks as in EDN: otherwise a log that lost a
-character would become another history.
+Commas and colons are required as in RFC 8259, and are not blanks as in EDN. Otherwise a log that
+lost a character could become another history.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
 
     Args:
         text: JSON.
-        name: of the file, for messages.
+        name: the name of the file, for messages.
 
     Raises:
-        HistoryError: naming line and column.
+        HistoryError: the text is malformed; the message names line and column.
     """
     return _Json(text, name).all()
 
@@ -95,7 +95,7 @@ class _Json:
 
 
 def _no_constant(word: str) -> NoReturn:
-    """Reject NaN and the infinities, which Python reads and JSON does not have.
+    """Reject NaN and the infinities, which Python accepts but JSON does not have.
 
     Raises:
         ValueError: always.

@@ -34,16 +34,16 @@ def load_history(
             standard input, or a binary stream; gzip, xz, bzip2 and zstd are decompressed.
         format: ``auto`` (by content), or a name from :data:`isolang.history.formats.FORMATS`.
         timestamps: whether Cobra logs have timestamps (the logs themselves do not show it).
-        initial: the number of the initial transaction: it precedes all others, and its last writes
-            are the initial values.
+        initial: the number of the initial transaction, which precedes all other transactions and
+            whose last writes are the initial values; ``None`` if there is none.
         per_key: whether sessions order only operations on the same key.
         failed_cas: how to read a failed comparison in a log of single operations.
-        timeout: seconds after which reading stops.
+        timeout: the number of seconds after which reading stops; ``None`` for no limit.
 
     Raises:
         HistoryError: the input cannot be read; the message names file and place.
         UnsupportedError: the input is well-formed, but of a kind that cannot be judged.
-        TimeoutError: the timeout passed.
+        TimeoutError: reading took longer than the timeout.
     """
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, format)
@@ -107,9 +107,9 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
     return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
 
-# The history of a run in Jepsen's store/, next to its results, its logs and the test itself.
+# The names of the history of a run in Jepsen's store/, which also has results, logs and the test.
 _OF_A_RUN = ("history.edn", "history.jsonl", "history.json", "test.jepsen")
-_LARGE = 1 << 20  # bytes; hashing more uses a thread
+_LARGE = 1 << 20  # the number of bytes from which hashing uses a thread
 
 
 class _Digest:
@@ -128,7 +128,7 @@ class _Digest:
             self._sum.update(data)  # releases the interpreter lock, like the native readers
 
     def hex(self) -> str:
-        """Return the hash, when it is complete."""
+        """Wait for the hash, and return it."""
         if self._thread is None:
             self._update()
         else:
@@ -178,21 +178,21 @@ def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str
 
 
 def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
-    """Find the histories of a folder, and of those inside it.
+    """Return the histories in a folder and in the folders inside it.
 
-    A folder that is one history (logs, a run of Jepsen's) stands for itself, before those inside
-    it. Links to folders, such
-    as Jepsen's ``latest``, are not followed: what they lead to is there under its own name.
+    A folder that is itself one history (a folder of logs, or a run of Jepsen) comes before the
+    histories of the folders inside it. Links to folders, such as Jepsen's ``latest``, are not
+    followed, because their target is found under its own name.
 
     Args:
-        folder: where to look.
+        folder: the folder to search.
 
     Returns:
-        The files and folders in natural order of their names; and the ignored ones, one phrase
-        each.
+        The files and folders with histories, in natural order of their names, and a phrase for each
+        ignored file.
 
     Raises:
-        HistoryError: something cannot be read.
+        HistoryError: a file cannot be read.
     """
     found: list[Path] = []
     ignored_files: list[str] = []
@@ -203,7 +203,7 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     run = next((f for n in _OF_A_RUN for f in files if plain_name(f.name) == n), None)
     inner = [e for e in entries if e.is_dir() and not e.is_symlink() and e.name[:1] != "."]
     if run is not None or any(set(guess.formats) & logs for guess in guesses.values()):
-        found.append(folder)  # what else it holds, its reading tells
+        found.append(folder)  # the folder is one history; reading it reports any other files inside
         files = []
     for file in files:
         guess = guesses.get(file)
@@ -219,7 +219,12 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _only(name: str, guess: Guess) -> str:
-    """Return the only format of a guess; an error names why there is none."""
+    """Return the only format of a guess.
+
+    Raises:
+        HistoryError: there is no such format; the message says why.
+        UnsupportedError: the format is known, but cannot be read.
+    """
     if guess.unsupported:
         msg = f"{name}: unsupported: {guess.unsupported}; the formats are {list_of_formats()}"
         raise UnsupportedError(msg)
@@ -239,7 +244,11 @@ def _only(name: str, guess: Guess) -> str:
 def _logs(
     name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
 ) -> tuple[str, Files, tuple[str, ...]]:
-    """Return the logs of a folder; a damaged log is an error, and not skipped."""
+    """Return the format, the logs of a folder, and phrases about ignored files.
+
+    Raises:
+        HistoryError: there are no logs, or a log is damaged.
+    """
     logs, others = [], []
     for file, data, guess in guesses:
         named_so = plain_name(file).startswith(prefix) and plain_name(file).endswith(".log")
@@ -261,7 +270,11 @@ def _logs(
 
 
 def _check_timestamps(files: Files, timestamps: bool) -> None:
-    """Compare the sizes of Cobra's records with ``--timestamps``: nearly always only one fits."""
+    """Check that the sizes of Cobra's records fit ``--timestamps``, if only one choice fits.
+
+    Raises:
+        HistoryError: the records fit only the other choice.
+    """
     for file, data in files:
         fits, other = (walk_cobra(data, timestamps=t) for t in (timestamps, not timestamps))
         if fits or not other:

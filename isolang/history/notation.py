@@ -3,9 +3,9 @@
 ``||`` separates sessions, and ``->`` the transactions of a session. Operations are
 ``r(key,value)``, ``w(key,value)``, ``append(key,element)`` and ``rp(key,none)``, a predicate read
 that finds no row of the key. A value is ``nil``, a number, a word, or a list ``[1 2]``. A
-transaction that begins with ``!`` is aborted, and one with ``?`` is indeterminate. Marks after the
-operations: ``@3-7`` is when it began and ended, ``%g`` its group, ``#a,b`` its labels, ``^ser`` the
-level that it requested.
+transaction that begins with ``!`` is aborted, and one that begins with ``?`` is indeterminate.
+After the operations there may be marks: ``@3-7`` gives the transaction's begin and end, ``%g`` its
+group, ``#a,b`` its labels, and ``^ser`` the level that it requested.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXPECTED: Final = (
 
 
 def read_line(text: str) -> History:
-    """Return the history of a line.
+    """Return the history that a line describes.
 
     Args:
         text: a history in one line.
@@ -62,7 +62,7 @@ def read_line(text: str) -> History:
 
 
 def _transaction(text: str, at: int, end: int) -> dict[str, Any]:
-    """Return the fields of a transaction."""
+    """Return the fields of the transaction in a part of a text."""
     fields: dict[str, Any] = {"ops": []}
     if at < end and text[at] in _STATUS:
         fields["status"] = _STATUS[text[at]]

@@ -18,11 +18,12 @@ def predicate_text(predicate: object, where: str) -> str:
     """Return the text of a predicate in EDN.
 
     Args:
-        predicate: as :data:`~isolang.history.transaction.Op` describes it.
+        predicate: a predicate as :data:`~isolang.history.transaction.Op` describes it.
         where: the place to name in an error.
 
     Raises:
-        HistoryError: it does not have the shape of a predicate; the native reader checks the rest.
+        HistoryError: the object does not have the shape of a predicate; the native reader checks
+            the rest.
     """
     if isinstance(predicate, str):
         return predicate
@@ -62,7 +63,7 @@ def _name(name: object, where: str) -> str:
 def lower(columns: Columns, where: Callable[[int, int], str]) -> None:
     """Derive the set-reads of each predicate read: the keys that had no matching row.
 
-    Replaces the set-reads of an earlier call, so that it can run again after T0's rows change.
+    The set-reads of an earlier call are replaced, so it can be called again after T0's rows change.
 
     Args:
         columns: the columns of the history, which change.

@@ -1,7 +1,7 @@
-"""Remarks of a recording on operations: their callers, and their rows.
+"""The remarks of a recording on operations: their callers and their rows.
 
 A completion in the recording of an application ends with ``:callers ["app.py:12" …]`` and ``:rows
-["{balance: 100 → 90}" …]``, one text for each operation. They are for people, and no verdict
+["{balance: 100 → 90}" …]``, with one text for each operation. Remarks are for people; no verdict
 depends on them.
 """
 
@@ -25,7 +25,7 @@ _FORM: Final = rb"(?:%s|\[[^\[\]]*\]|\{[^{}]*\})" % _ATOM
 _OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
 
 Named: TypeAlias = tuple[str, str, str]
-"""An operation as a recording has it, key and value as EDN: ``("r", '"account/a"', "nil")``."""
+"""An operation of a recording, with key and value in EDN: ``("r", '"account/a"', "nil")``."""
 
 
 class Remark(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Remark(Struct, frozen=True):
 
     Attributes:
         caller: the ``file:line`` of the application that ran it; empty if unknown.
-        row: the columns that it read, or changed; empty if unknown.
+        row: the columns that the operation read or changed; empty if unknown.
     """
 
     caller: str = ""
@@ -49,11 +49,11 @@ def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
     If a transaction has several equal operations, the remark of the first one counts.
 
     Args:
-        path: the file of the history; one that cannot be read has no remarks.
+        path: the file of the history; a file that cannot be read has no remarks.
     """
     try:
         about = Path(path).stat()
-        regular = stat.S_ISREG(about.st_mode)  # a pipe was read before
+        regular = stat.S_ISREG(about.st_mode)  # a pipe has already been read
         return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
     except (OSError, ValueError):
         return {}
@@ -66,7 +66,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Mapping[Named, Rem
 
 def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
     with Path(path).open("rb") as file:
-        # Most files have no remarks, and large ones take long to read.
+        # Most files have no remarks, and large files take long to read line by line.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(name) < 0 for name in _NAMES):
                 return

@@ -1,4 +1,4 @@
-"""Parts of a history: some of its operations, with their numbers and places."""
+"""Selects a part of a history: some of its operations, with their numbers and places."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def sub_history(
 ) -> History:
     """Return the history that has only some operations.
 
-    Transactions without a kept operation vanish unless ``keep_txns`` has them; the others keep
-    status, number, time, session and place. Initial values stay those of the whole history, even if
-    they come from a declared initial transaction that vanishes. A read whose explicit source
-    vanishes has a missing source, as a read by value would find no writer.
+    A transaction without a kept operation is removed unless ``keep_txns`` contains it. All other
+    transactions keep their status, number, time, session and place. Initial values are those of the
+    whole history, even if they come from a declared initial transaction that is removed. A read
+    whose explicit source is removed has a missing source, just as a read by value would find no
+    writer.
 
     Args:
         history: the whole history.

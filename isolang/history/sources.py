@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_LARGE = 8 << 20  # bytes; mapping this many small pages takes longer than filling them
+_LARGE = 8 << 20  # with this many bytes, mapping small pages takes longer than filling them
 _SIDE_FILES = (".debug", ".error", ".wlog")  # files that Cobra's clients leave next to their logs
 
 
@@ -30,9 +30,9 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name of the input.
-        files: name and contents of each file, in natural order of the names (T2 before T10).
+        files: the name and the contents of each file, in natural order of names (T2 before T10).
         is_directory: whether the files come from a directory.
-        ignored: what was not read in the directory, one phrase each.
+        ignored: a phrase for each kind of entry in the directory that was not read.
     """
 
     name: str
@@ -48,7 +48,7 @@ def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
         where: a file, a directory, ``-`` for the standard input, or a binary stream.
 
     Raises:
-        HistoryError: it cannot be read or decompressed.
+        HistoryError: the input cannot be read or decompressed.
     """
     if not isinstance(where, str | Path):
         return _read_stream(where)
@@ -114,7 +114,7 @@ def _contents(name: str, stream: Any) -> bytes:
 
 
 def _all_of(stream: Any) -> bytes:
-    """Return the rest of a stream, read at once: joining pieces would copy them."""
+    """Return the rest of a stream, read in one piece, because joining pieces would copy them."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         remaining = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
         if remaining >= _LARGE and stream.raw.tell() == stream.tell():  # nothing is buffered
@@ -137,7 +137,7 @@ def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[E
 
 
 def _unzstd(name: str, data: bytes) -> bytes:
-    """Decompress with the standard library, from Python 3.14 on, or with ``zstandard``."""
+    """Decompress zstd with the standard library (from Python 3.14 on) or with ``zstandard``."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -156,7 +156,7 @@ def _unzstd(name: str, data: bytes) -> bytes:
 
 
 def _frames(data: bytes) -> bytes:
-    """Decompress frame after frame; the package's own reader ignores a truncated frame."""
+    """Decompress each frame; the reader of ``zstandard`` would ignore a truncated frame."""
     import zstandard
 
     out = []
@@ -170,13 +170,13 @@ def _frames(data: bytes) -> bytes:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Return a sort key by which numbers inside names count as numbers."""
+    """Return a sort key that compares the numbers inside names as numbers."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
 
 
 def plain_name(path: str) -> str:
-    """Return a file's name without folder and compression suffix."""
+    """Return the name of a file without its folder and its compression suffix."""
     name = Path(path).name
     return re.sub(r"\.(gz|xz|bz2|zst|zstd)$", "", name)
 

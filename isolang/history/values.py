@@ -1,8 +1,7 @@
-"""Keys and values as Python objects, and how they become the typed atoms of the columns.
+"""Keys and values as Python objects, and their conversion to the typed atoms of the columns.
 
-``1``, ``"1"``, ``Keyword("1")``, ``1.0`` and ``True`` are five different values, in every place a
-history is read, built, compared or written: a checker that mixes them up invents or loses
-reads-from edges.
+``1``, ``"1"``, ``Keyword("1")``, ``1.0`` and ``True`` are five different values wherever a history
+is read, built, compared or written. A checker that confuses them invents or loses reads-from edges.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class UnknownValue(Enum):
 
 
 UNKNOWN: Final = UnknownValue.UNKNOWN
-"""The unknown result of a read (Jepsen's ``:info`` reads); it constrains nothing."""
+"""The unknown result of a read, such as an ``:info`` read of Jepsen; it constrains nothing."""
 
 
 class Keyword(Struct, frozen=True):
@@ -46,7 +45,7 @@ class Keyword(Struct, frozen=True):
 
 
 class Literal(Struct, frozen=True):
-    """Any other form of a file, by its canonical text: a symbol, a nested vector."""
+    """Any other form in a file, such as a symbol or a nested vector, by its canonical text."""
 
     text: str
 
@@ -55,18 +54,18 @@ Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
     | Keyword | Literal | dict[str, Any] | None
 )  # fmt: skip
-"""A key or a value: whatever databases return, and EDN's keywords; a datetime is a date.
+"""A key or a value: the types that databases return, and EDN's keywords; a datetime is a date.
 
-A dictionary is a row: values by column.
+A dictionary is a row, which has values by column.
 """
 
-_MOST_DIGITS = 4300  # of an integer; Python prints and parses no more
+_MOST_DIGITS = 4300  # Python prints and parses no integer with more digits
 
 
 def encode(value: object, where: str) -> tuple[int, Any]:
     """Return the atom kind and payload that the native columns intern.
 
-    Values that Python calls equal, and that have one type, are one atom: ``0.0`` and ``-0.0``,
+    Values of one type that are equal in Python are the same atom: ``0.0`` and ``-0.0``,
     ``Decimal("1.50")`` and ``Decimal("1.5")``, one instant in two time zones.
 
     Args:
@@ -74,8 +73,8 @@ def encode(value: object, where: str) -> tuple[int, Any]:
         where: the place to name in an error.
 
     Raises:
-        HistoryError: the type cannot be a key or value, or it is NaN (which is not equal to
-            itself).
+        HistoryError: an object of this type cannot be a key or value, or the value is NaN (which is
+            not equal to itself).
     """
     if type(value) is int and -(2**63) <= value < 2**63:  # the usual case first
         return INTEGER, value
@@ -163,7 +162,7 @@ def value_text(value: object, where: str) -> str:
 
 
 def _row(value: dict[Any, Any], where: str) -> str:
-    """Return the text of a row, its columns ordered by their texts, like the native reader's."""
+    """Return the text of a row, with its columns in the order of their texts, as natively."""
     columns = []
     for name, field in value.items():
         if not isinstance(name, str | Keyword) or not name:
@@ -203,7 +202,8 @@ def decode(kind: int, payload: Any) -> Value:
         return text
     if kind == KEYWORD:
         return Keyword(text)
-    # Only text that encodes back to itself: "1.50M" stays a literal, for 1.5M is another atom.
+    # Decode only a text that encodes back to itself: "1.50M" stays a literal, as 1.5M is another
+    # atom.
     try:
         found = _decode_other(text)
         same = encode(found, "") == (kind, text)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def version_notes(columns: Columns) -> tuple[str, ...]:
-    """Return notes on how many operations state a version, and which versions show less.
+    """Return notes on how many operations state a version, and on versions of limited use.
 
     Args:
-        columns: the columns of the history, with sources named.
+        columns: the columns of the history, after its sources were named.
     """
     import numpy as np
 

@@ -200,7 +200,7 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
 
 
 def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
-    """Return the ``wr`` edges of settled reads, and their ``rw`` edges to certainly later writers."""
+    """Return the ``wr`` edges of settled reads, and their ``rw`` edges to settled later writers."""
     reads = np.flatnonzero(source >= 0).astype(np.int32)
     u, v, _ = graph.wr(source[reads], reads)
     edges = [np.stack((u, v), axis=1)]

@@ -120,7 +120,7 @@ class Bounded(Interpretation[At]):
         return f"T0's write of {self.history.key(number - operations)}"
 
     def impossible(self) -> list[int]:
-        """Return the transactions whose own reads contradict each other, as elements."""
+        """Return the optional transactions that contradict themselves and cannot be included."""
         return [self._element[t] for t in self._native.impossible.tolist() if t in self._element]
 
     @cached_property

@@ -343,7 +343,7 @@ class Interpretation(ABC, Generic[M]):
         return self._between((a, b, alike(a, b)) for a in everyone for b in everyone if a != b)
 
     def _timed(self, one: Moment, other: Moment) -> Iterator[Pair]:
-        """Yield the pairs (a, b) for which one moment of a is before another moment of b; not T0."""
+        """Yield the pairs (a, b) without T0 for which one moment of a is before another of b."""
         later = self._of_transaction(other)
         return self._between(
             (a, b, literal)

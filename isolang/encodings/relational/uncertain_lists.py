@@ -44,7 +44,7 @@ class UncertainLists:
         ]
 
     def shown(self) -> list[tuple[int, int]]:
-        """Return the pairs (reader, writer) for which a list of the reader shows a writer's element."""
+        """Return the pairs (reader, writer) for which the reader's lists show the writer."""
         return [
             (reader, writer)
             for reader, key, values in self._reads

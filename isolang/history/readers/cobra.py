@@ -1,4 +1,4 @@
-"""Cobra's client logs: one file is one client is one session."""
+"""Cobra's client logs: each file has the transactions of one client, which is one session."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     """Read the logs of one history.
 
     Args:
-        files: name and contents of each log.
-        timeout: seconds; 0 for no limit.
-        timestamps: whether a time follows each start and commit.
+        files: the name and the contents of each log.
+        timeout: the limit in seconds; 0 for no limit.
+        timestamps: whether each start and commit is followed by a time.
 
     Raises:
-        HistoryError: naming file and byte.
+        HistoryError: the input is malformed; the message names file and byte.
         UnsupportedError: a read of a deleted key; the message names file and byte.
     """
     from isolang import _native

@@ -1,4 +1,4 @@
-"""dbcop's three formats: the bincode of the older one, JSON and ``.hist`` text of the newer."""
+"""dbcop's three formats: bincode of its older version, JSON and ``.hist`` text of its newer one."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _REAL_TIME = "none: the format has no times"
 
 
 def read_bincode(files: Files, *, timeout: float) -> Reading:
-    """Read dbcop's bincode.
+    """Read a file in dbcop's bincode.
 
     Raises:
-        HistoryError: naming file and byte.
+        HistoryError: the input is malformed; the message names file and byte.
     """
     from isolang import _native
 
@@ -51,10 +51,11 @@ def read_bincode(files: Files, *, timeout: float) -> Reading:
 
 
 def read_json(files: Files, *, timeout: float) -> Reading:
-    """Read dbcop's JSON.
+    """Read a file in dbcop's JSON.
 
     Raises:
-        HistoryError: naming file, line, session, transaction and event.
+        HistoryError: the input is malformed; the message names file, line, session, transaction
+            and event.
     """
     from isolang import _native
 
@@ -64,10 +65,10 @@ def read_json(files: Files, *, timeout: float) -> Reading:
 
 
 def read_hist(files: Files, *, timeout: float) -> Reading:
-    """Read dbcop's ``.hist`` text.
+    """Read a file in dbcop's ``.hist`` text.
 
     Raises:
-        HistoryError: naming file and line.
+        HistoryError: the input is malformed; the message names file and line.
     """
     from isolang import _native
 

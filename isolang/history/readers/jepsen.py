@@ -23,7 +23,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     """Read one file.
 
     Raises:
-        HistoryError: naming file and line.
+        HistoryError: the input is malformed; the message names file and line.
         UnsupportedError: an operation is not a transaction; the message names file and line.
     """
     from isolang import _native
@@ -155,11 +155,13 @@ def label_and_level_notes(columns: Columns) -> list[str]:
 
 
 def _without_torn_line(data: bytes) -> bytes:
-    """Return the lines before a last line without an end; empty if there is none, or it counts.
+    """Return the log without its torn last line.
 
-    SOUND BECAUSE: every completion has its invocation, so one that is torn leaves its transaction
-    indeterminate, and one that had just begun has done nothing yet. A file of completions alone
-    would lose a transaction that others may have read from.
+    Return nothing if the last line is not torn, or if dropping it could lose a transaction.
+
+    SOUND BECAUSE: a torn completion leaves its transaction indeterminate (its invocation is still
+    there), and a torn invocation has done nothing yet. In a log of completions only, other
+    transactions might have read from the dropped transaction.
     """
     end = data.rfind(b"\n") + 1
     torn = data[end:].strip()
@@ -171,7 +173,7 @@ def _without_torn_line(data: bytes) -> bytes:
 
 
 def session_names(processes: list[int]) -> tuple[str, ...]:
-    """Return names of sessions after their processes; the second one of process 3 is ``3.2``."""
+    """Return the names of sessions by their processes; process 3's second session is ``3.2``."""
     seen: Counter[int] = Counter()
     names = []
     for process in processes:

@@ -1,8 +1,9 @@
 """Jepsen's binary file of a test, ``test.jepsen``: its history, as the lines of ``history.edn``.
 
-The layout is that of ``jepsen.store.format``, versions 0 and 1: blocks with a length, a checksum
-and a type; an index of blocks by number, whose root is the map of the test; the history in a block
-that this map refers to, which may be a vector of other blocks. Integers are big-endian.
+The layout is that of ``jepsen.store.format``, versions 0 and 1. The file consists of blocks with a
+length, a checksum and a type. An index maps numbers to blocks, and its root is the map of the test.
+This map refers to the block of the history, which may be a vector of other blocks. Integers are
+big-endian.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MAGIC: Final = b"JEPSEN"
 _VERSIONS: Final = (0, 1)
 _INDEX, _FRESSIAN, _PARTIAL_MAP, _STREAM, _VECTOR = range(1, 6)
 _HEADER: Final = 28
-"""Bytes of a block's header: length, checksum, and 16 that begin with the type."""
+"""The bytes of a block's header: length, checksum, and 16 bytes that begin with the type."""
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -31,7 +32,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     Raises:
         HistoryError: the file is damaged, or has no history.
         UnsupportedError: the file has a later version, or a history that cannot be judged.
-        TimeoutError: ``timeout`` seconds passed; 0 means none.
+        TimeoutError: reading took longer than ``timeout`` seconds; 0 means no limit.
     """
     ((name, data),) = files
     until = time.monotonic() + timeout if timeout else None

@@ -1,10 +1,10 @@
 """Leopard's traces: one JSON object for each operation, with the times of its request and answer.
 
 Keys are (table, primary key, column). A ``LOCKING_READ`` or ``UNCOMMITTED_READ`` sees other values
-than a consistent read, so these values are ignored and counted; the writes of the statement are
-not. The published guideline does not name the records that end a transaction: they are ``COMMIT``
-and ``ROLLBACK`` here, in upper or lower case. If a trace has none at all, every transaction counts
-as committed with its last operation; otherwise one without such a record is indeterminate.
+than a consistent read, so its values are ignored and counted; the writes of its statement are kept.
+The published guideline does not name the records that end a transaction. Here they are ``COMMIT``
+and ``ROLLBACK``, in upper or lower case. If a trace has no such record, every transaction counts as
+committed at its last operation. Otherwise a transaction without such a record is indeterminate.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
     """Read the traces of any number of files.
 
     Raises:
-        HistoryError: a line is not an operation of a trace, or its times do not fit together.
+        HistoryError: a line is not an operation of a trace, or its times contradict each other.
     """
     from isolang.history.build import build
 
@@ -104,7 +104,7 @@ def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
-    """Add one operation to its transaction, and return how many values of reads it skips."""
+    """Add one operation to its transaction, and return the number of read values to ignore."""
     try:
         session, txn = str(record["threadID"]), str(record["transactionID"])
         kind = str(record["operationTraceType"]).upper()
@@ -144,7 +144,7 @@ def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
 
 
 def _values(tuples: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Yield the key and the value for each row and column."""
+    """Yield the key and the value of each column of each row."""
     for row in tuples or ():
         try:
             prefix = f"{row['table']}/{row['primaryKey']}"

@@ -9,7 +9,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     """Read one file.
 
     Raises:
-        HistoryError: naming file and line.
+        HistoryError: the input is malformed; the message names file and line.
     """
     from isolang import _native
 

@@ -1,4 +1,4 @@
-"""The result of a reader: columns, and how it interpreted the input."""
+"""The result of a reader: the columns, and how the reader interpreted the input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Files: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """Columns and the sentences that every verdict repeats; see ``isolang.history.History``."""
+    """The columns, and the sentences that verdicts repeat; see ``isolang.history.History``."""
 
     columns: Columns
     position_unit: Literal["line", "byte", "record"]
@@ -40,7 +40,7 @@ def call_native(
     Raises:
         HistoryError: the input does not follow its format.
         UnsupportedError: the input is of a kind that cannot be judged.
-        TimeoutError: ``timeout`` seconds passed; 0 means none.
+        TimeoutError: reading took longer than ``timeout`` seconds; 0 means no limit.
     """
     from isolang import _native
 
@@ -53,7 +53,7 @@ def call_native(
 
 
 def _utf8(arg: Any) -> Any:
-    """Return an argument with encodable text only: file names may contain half characters."""
+    """Return an argument whose text can be encoded, as file names may contain half characters."""
     if isinstance(arg, str):
         return arg.encode("utf-8", "backslashreplace").decode()
     if isinstance(arg, list | tuple):
@@ -67,11 +67,11 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
-    """Return sentences about the counts of a native reader, one for each that is not 0.
+    """Return a sentence for each count of a native reader that is not 0.
 
     Args:
-        report: its report.
-        forms: for each count its name, the noun, and the rest of the sentence.
+        report: the report of the reader.
+        forms: for each count, its name, the noun, and the rest of the sentence.
     """
     return [f"{counted(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
 
@@ -83,9 +83,9 @@ def unknown_fields(report: Mapping[str, Any]) -> list[str]:
 
 
 def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
-    """Return names of sessions after their files, for formats with one file per session."""
+    """Return the names of sessions by their files, for formats with one file per session."""
     import numpy as np
 
-    newest = np.maximum.accumulate(columns.txn_session)  # they are numbered as they appear
+    newest = np.maximum.accumulate(columns.txn_session)  # numbered in order of appearance
     first = np.flatnonzero(np.diff(newest, prepend=-1))
     return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])

@@ -15,13 +15,13 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 
     Args:
         files: the file.
-        failed_cas: how to read a failed comparison: ``compared``, it saw another value;
-            ``nothing``, it is unknown what it saw; or ``auto``: the former for the lines of a log,
-            and for maps whose ``:error`` names the comparison.
-        timeout: in seconds, 0 for none.
+        failed_cas: how to read a failed comparison: ``compared`` means that it saw another value,
+            and ``nothing`` that it is unknown what it saw. ``auto`` means ``compared`` for the
+            lines of a log and for maps whose ``:error`` names the comparison, else ``nothing``.
+        timeout: the limit in seconds; 0 for no limit.
 
     Raises:
-        HistoryError: naming file and line.
+        HistoryError: the input is malformed; the message names file and line.
         UnsupportedError: an operation on another object, or a text whose writer would be ambiguous.
     """
     from isolang import _native

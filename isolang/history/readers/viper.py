@@ -1,4 +1,4 @@
-"""Viper's JSON logs, and IsoVista's: one file is one session, one line one transaction."""
+"""Viper's and IsoVista's JSON logs: each file is one session, and each line one transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     """Read the logs of one history.
 
     Raises:
-        HistoryError: naming file, line and operation.
+        HistoryError: the input is malformed; the message names file, line and operation.
     """
     import numpy as np
 

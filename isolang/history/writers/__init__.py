@@ -1,8 +1,8 @@
-"""Writers of histories, which lose nothing silently.
+"""Writers of histories, which never lose information silently.
 
-If a format cannot express a history, that is an error. There are two ways out, and both are
-reported: ``renumber=True`` replaces keys and values by numbers (only the names are lost), and
-``drop`` leaves out what it names.
+If a format cannot express a history, that is an error. Two options avoid the error, and their
+changes are reported: ``renumber=True`` replaces keys and values by numbers, which loses only their
+names, and ``drop`` leaves out the parts that it names.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def write_history(
         target: a path, or a binary stream; the path of a new folder for formats in
             :data:`FOLDERS`.
         format: one of :data:`WRITABLE`; ``dbcop`` is bincode.
-        renumber: whether to number keys and values that the format cannot express, so that each
-            read keeps exactly its possible sources.
-        drop: what to leave out: names from :data:`DROPPABLE`.
+        renumber: whether to number keys and values that the format cannot express; each read then
+            keeps exactly its possible sources.
+        drop: the parts to leave out, by their names in :data:`DROPPABLE`.
 
     Raises:
         HistoryError: the format cannot express the history (then nothing is written), or the

@@ -1,8 +1,8 @@
 """AWDIT's text: ``r key value`` lines; runs of - separate transactions, runs of = sessions.
 
-The format has no initial state. If a history reads it, a first transaction in its own session
-writes 0 to those keys; a note asks to declare it when the file is read (``initial=1``, ``--initial
-1``).
+The format has no initial state. If a history reads the initial state of some keys, the file begins
+with a transaction in a separate session that writes 0 to these keys. A note asks the user to
+declare this transaction when the file is read (``initial=1``, ``--initial 1``).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _TARGET = FormatFeatures(name="AWDIT text", aborted=False)
 def encode(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history.
+    """Encode a history in AWDIT's text.
 
     Raises:
-        HistoryError: the text cannot express it.
+        HistoryError: the text cannot express the history.
     """
     found = numbered(history, _TARGET, bits=64, zero_writable=False, renumber=renumber, drop=drop)
     initial = sorted(set(found.keys[found.values == 0].tolist()))

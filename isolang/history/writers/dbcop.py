@@ -23,7 +23,7 @@ def bincode(
     """Encode a history as dbcop's bincode.
 
     Raises:
-        HistoryError: the format cannot express it.
+        HistoryError: the format cannot express the history.
     """
     from isolang import _native
 
@@ -44,7 +44,7 @@ def to_json(
     """Encode a history as dbcop's JSON: a list of sessions.
 
     Raises:
-        HistoryError: the format cannot express it.
+        HistoryError: the format cannot express the history.
     """
     # An unwritten version 0 is initial, so that no transaction may write it.
     found = numbered(history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop)
@@ -64,7 +64,7 @@ def hist(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Con
     """Encode a history as ``.hist`` text: one transaction per line.
 
     Raises:
-        HistoryError: the format cannot express it.
+        HistoryError: the format cannot express the history.
     """
     found = numbered(history, _HIST, bits=64, zero_writable=False, renumber=renumber, drop=drop)
 

@@ -1,7 +1,8 @@
-"""Jepsen's operation maps, in EDN or JSON: one per line, sessions as processes.
+"""Jepsen's operation maps in EDN or JSON, with one map per line and sessions as processes.
 
-With real time, ``:invoke`` and ``:ok`` lines are in its order. Without, there are only completions:
-any order of invocations would claim a real-time order that the history does not have.
+If the history has real time, ``:invoke`` and ``:ok`` lines are in its order. Otherwise there are
+only completions, because any order of invocations would claim a real-time order that the history
+does not have.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def edn(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Cont
     """Encode a history in EDN.
 
     Raises:
-        HistoryError: EDN cannot express it.
+        HistoryError: EDN cannot express the history.
     """
     return _encode(history, _Texts(history, json=False), "edn", renumber=renumber, drop=drop)
 
@@ -67,7 +68,7 @@ def to_json(
     """Encode a history in JSON: the maps of EDN, with strings for keywords.
 
     Raises:
-        HistoryError: JSON cannot express it.
+        HistoryError: JSON cannot express the history.
     """
     return _encode(history, _Texts(history, json=True), "jepsen-json", renumber=renumber, drop=drop)
 
@@ -127,7 +128,7 @@ def _encode(
 
 
 class _Texts:
-    """Texts of atoms other than numbers, checked by reading them back.
+    """The texts of atoms other than numbers; each text is checked by reading it back.
 
     Attributes:
         json: whether the texts are JSON.
@@ -143,7 +144,7 @@ class _Texts:
         self._columns = history.columns
 
     def expressible(self, atoms: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which atoms the format can express, and cache the text of the others."""
+        """Return which atoms the format can express, and cache the texts of non-numbers."""
         import numpy as np
 
         kinds = self._columns.value_kinds()[atoms]
@@ -238,7 +239,7 @@ class _Texts:
     def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:
         """Return the text of an atom, if reading it as a key (or as a value) returns the same atom.
 
-        The row ``[:t 1]`` is a key; as a value it would be a list.
+        For example, the row ``[:t 1]`` can be a key, but as a value it would be read as a list.
         """
         from isolang import _native
 
@@ -282,10 +283,10 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
 
 def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
-    """Return a note on sessions that continue after ``:info``, where the format begins a new one.
+    """Return a note on sessions that continue after ``:info``; the format begins new ones there.
 
     Raises:
-        HistoryError: there are some, and the user does not drop their order.
+        HistoryError: there are such sessions, and the user does not drop their order.
     """
     import numpy as np
 
@@ -308,7 +309,7 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
 
 
 def _processes(part: Outline) -> list[int]:
-    """Return a number for each session: that of the input, if all have one; else from 0."""
+    """Return the number of each session in the input if all have one; otherwise numbers from 0."""
     history = part.history
     session_of = history.columns.txn_session
     sessions = part.sessions()

@@ -1,7 +1,7 @@
-"""Formats in which a history is a folder of logs, one for each session: Cobra's and Viper's.
+"""Cobra's and Viper's formats, in which a history is a folder with one log for each session.
 
-Both contain only committed transactions. Cobra's logs are of the duplicate-value variant, in which
-a write is its key and value, as in a history by value.
+Both formats have only committed transactions. Cobra's logs are of the duplicate-value variant, in
+which key and value identify a write, as in a history by value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def cobra(
     """Encode a history as Cobra's logs, by file name.
 
     Raises:
-        HistoryError: the logs cannot express it.
+        HistoryError: the logs cannot express the history.
     """
     found = numbered(history, _COBRA, bits=63, zero_writable=False, renumber=renumber, drop=drop)
 
@@ -43,7 +43,7 @@ def cobra(
             )
         return b"".join([*out, struct.pack(">cq", b"C", row.ordinal)])
 
-    files = {  # readers take them in the order of their names
+    files = {  # readers read the files in the order of their names
         f"T{i:05d}.log": b"".join(map(records, rows)) for i, rows in enumerate(found.sessions())
     }
     return files, found.report("cobra")
@@ -55,7 +55,7 @@ def viper(
     """Encode a history as Viper's logs, by file name.
 
     Raises:
-        HistoryError: the logs cannot express it.
+        HistoryError: the logs cannot express the history.
     """
     found = numbered(history, _VIPER, bits=63, zero_writable=False, renumber=renumber, drop=drop)
 

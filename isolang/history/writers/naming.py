@@ -1,17 +1,17 @@
-"""Names of values in another format.
+"""The names of values in another format.
 
-A format has one name for the initial state, ``nil`` or 0; a history may have two, nil and an
-initial value of the key. A name may change only if every read keeps exactly the writes that it may
-come from. So, for each key, with I the names of its initial state and τ the format's name for it:
+A format has one name for the initial state, ``nil`` or 0. A history may have two: nil, and an
+initial value of the key. A name may change only if every read keeps exactly its possible sources.
+For each key, let I be the names of its initial state, and τ the format's name for it. Then:
 
-* a read of v in I becomes a read of τ. If v is not τ itself, no transaction may write v or τ:
-  otherwise the read would lose or gain writers;
-* a read of another value whose name is τ would become initial: refused.
+* A read of v in I becomes a read of τ. If v is not τ itself, no transaction may write v or τ,
+  because the read would lose or gain writers.
+* A read of another value whose name is τ would become a read of the initial state. It is an error.
 
-``renumber`` makes new names instead. For reads by value, equal values get equal numbers, and all of
-I becomes τ (if a transaction writes a value in I, then no other name in I may occur). For reads
-with an explicit source, each *write* gets its own number, and a read the number of its source; a
-missing source gets a number that no transaction writes.
+``renumber`` makes new names instead. For reads by value, equal values get equal numbers, and all
+names in I become τ (if a transaction writes a value in I, no other name in I may occur). For reads
+with an explicit source, each *write* gets a different number, and a read gets the number of its
+source. A missing source gets a number that no transaction writes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Names(Struct, frozen=True, kw_only=True):
     Attributes:
         of: for each operation to write, an atom (or the number of a list), the unknown
             value, :data:`INITIAL`, or a new number.
-        notes: the changes.
+        notes: a phrase for each kind of change.
     """
 
     of: NDArray[np.int64]
@@ -64,7 +64,7 @@ def name_values(
         tau: the atom of the format's name for the initial state, below -1 if the history has no
             such atom.
         expressible: returns which of some atoms the format can express.
-        tau_writable: whether the format distinguishes a write of that name from the initial state.
+        tau_writable: whether the format distinguishes a write of ``tau`` from the initial state.
         renumber: whether values may get new names.
 
     Raises:
@@ -151,7 +151,7 @@ def _problems(
     *,
     tau_writable: bool,
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return which values cannot keep their names, with reasons."""
+    """Return masks of the operations whose values cannot keep their names, with reasons."""
     import numpy as np
 
     columns, tau = ops.columns, ops.tau
@@ -199,7 +199,7 @@ def _problems(
 def _renumber(
     ops: _Operations, which: NDArray[np.int64], names: NDArray[np.int64], *, tau_writable: bool
 ) -> tuple[str, int] | None:
-    """Number the values of one key, or return why that is impossible, and at which operation.
+    """Number the values of one key, or return the reason why not and the operation at fault.
 
     Args:
         ops: the operations to write.
@@ -227,7 +227,7 @@ def _renumber(
         return "reads by value and reads with an explicit source of one key", by_value[0]
     per_write = bool(sourced) and not by_value
     if written & initial and not per_write:
-        # All of I becomes one name. If an operation writes it, it must have been one name before.
+        # All names in I become one name. If an operation writes it, only one of them may be in use.
         used = {value[i] for i in by_value + writes} & initial
         if len(used) > 1 or len(by_value) < len(reads) or not tau_writable:
             return "a write of the initial state's value", writes[0]
@@ -245,7 +245,7 @@ def _renumber(
         number_of[int(ops.numbers[i])] = int(names[i])
     fresh = FIRST_NUMBER - (len(at) + 1)  # above all numbers in use
     for i in reads:
-        if source[i] >= 0:  # if its source is not written (a failed operation), it is missing
+        if source[i] >= 0:  # a source that is not written, such as a failed operation, is missing
             names[i] = number_of.get(source[i], fresh)
         elif source[i] == c.SOURCE_MISSING:
             names[i] = fresh

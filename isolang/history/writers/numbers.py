@@ -1,4 +1,4 @@
-"""Keys and values as numbers, for formats without names: bincode, text and logs."""
+"""Keys and values as numbers, for the formats that have no names: bincode, text and logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
         part: the part of the history.
         keys: the key of each operation.
         values: the value that each operation wrote or read; 0 is the initial state.
-        notes: the changes.
+        notes: a phrase for each kind of change.
         key_numbers: the name and the number of each renumbered key.
     """
 
@@ -55,7 +55,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
             )
 
     def report(self, name: str, *notes: str) -> WriteReport:
-        """Return a report on what was written, and what changed."""
+        """Return a report on the written transactions and operations, and on all changes."""
         return WriteReport(
             format=name,
             transactions=len(self.part.txns),
@@ -93,14 +93,14 @@ def numbered(
     Args:
         history: the history to write.
         target: the features of the format.
-        bits: the size of its unsigned numbers.
-        zero_writable: whether a write of 0 is a write (and not ignored).
+        bits: the size of the format's unsigned numbers.
+        zero_writable: whether the format distinguishes a write of 0 from the initial state.
         renumber: whether keys and values without a number may get one.
-        drop: what to leave out.
+        drop: the parts to leave out.
 
     Raises:
         HistoryError: a key or value has no number and may not get one, or the format cannot
-            express it.
+            express the history.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The transactions and operations to write, if the format can express them."""
+"""Selects the transactions and operations to write, if the format can express them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class FormatFeatures(Struct, frozen=True, kw_only=True):
-    """The features of a format.
+    """The features of a format; each flag says whether the format can express something.
 
     Attributes:
-        name: its name in messages.
+        name: the name of the format in messages.
         lists: appends, list reads and set-reads.
         rows: deletes and predicate reads.
         indeterminate: transactions with an unknown outcome.
@@ -31,9 +31,9 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
         versions: the versions that operations state.
         labels: labels of transactions, and the levels that they requested.
         failed: operations that failed inside their transaction.
-        unknown: reads with unknown results, by transactions that are not committed.
+        unknown: reads with unknown results in transactions that are not committed.
         empty: transactions without operations.
-        hint: a format that can express more, for messages.
+        hint: advice for messages on a format that can express more.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Outline(Struct, frozen=True, kw_only=True):
         txns: the numbers of the transactions without T0, in the history's order.
         start: the index in ``ops`` of the first operation of each transaction, and the end.
         ops: the numbers of the operations to write.
-        notes: the omissions.
+        notes: a phrase for each kind of omission.
     """
 
     history: History
@@ -86,7 +86,8 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     """Return the part of a history to write.
 
     Raises:
-        HistoryError: something cannot be expressed and is not dropped.
+        HistoryError: the format cannot express a part of the history, and ``drop`` does not have
+            it.
     """
     import numpy as np
 
@@ -150,7 +151,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     for allowed, bad, what, may in (
         (target.failed, columns.op_ok == 0, "an operation that failed", "failed-operations"),
         (
-            False,  # no format has it
+            False,  # no format can express this
             (columns.op_value == c.UNKNOWN_VALUE) & (status[txn_of] == c.COMMITTED),
             "a read with an unknown result",
             "unknown-reads",

@@ -19,10 +19,10 @@ _TARGET = FormatFeatures(name="Plume text")
 def encode(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history.
+    """Encode a history in Plume's text.
 
     Raises:
-        HistoryError: the text cannot express it.
+        HistoryError: the text cannot express the history.
     """
     import numpy as np
 

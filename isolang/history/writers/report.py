@@ -8,20 +8,20 @@ from typing import TypeAlias
 from msgspec import Struct
 
 Sink: TypeAlias = Callable[[bytes], object]
-"""Takes the bytes of a file, in pieces."""
+"""A function that receives the bytes of a file in pieces."""
 
 Contents: TypeAlias = bytes | dict[str, bytes] | Callable[[Sink], None]
 """The bytes of a file, or of each file of a folder; or a function that writes them."""
 
 
 class WriteReport(Struct, frozen=True, kw_only=True):
-    """A report on what was written, and what changed.
+    """A report on a written history and its changes.
 
     Attributes:
-        format: the format.
-        transactions: how many transactions were written.
-        operations: how many operations were written.
-        notes: what was translated, renamed or left out, one phrase each, with counts.
+        format: the name of the format.
+        transactions: the number of transactions that were written.
+        operations: the number of operations that were written.
+        notes: a phrase, with a count, for each kind of translation, renaming or omission.
         key_numbers: the old name and the number of each renumbered key.
     """
 

@@ -1,6 +1,7 @@
 """Histories of Jepsen's workloads whose operations are not written as reads and writes of keys.
 
-A bank, a set, a counter, comments, and inserts in a row: each is translated into equivalent reads
-and writes of keys, as far as these exist. ``operations`` pairs invocations with completions; one
-file for each kind of workload translates them; ``read`` detects the kind.
+The operations of a bank, a set, a counter, comments, and sequential inserts are translated into
+equivalent reads and writes of keys, as far as these exist. ``operations`` pairs invocations with
+completions, and ``read`` detects the kind of workload. There is one file for each kind, which
+translates its operations.
 """

@@ -1,10 +1,10 @@
 """A bank: ``:transfer {:from a, :to b, :amount n}``, and ``:read`` of all balances.
 
-Balances do not show which transfers made them, so that they determine no history of keys; but a
-transfer keeps the total. So the history has one derived key, the total: no transaction writes it,
-and a read of all accounts reads it. Two reads with different totals cannot both be right at levels
-where a transaction sees all of another one or nothing, and no update is lost: from parallel
-snapshot isolation on. Below these levels totals may differ, and isocheck judges nothing.
+Balances do not show which transfers made them, so they determine no history of keys. But a transfer
+keeps the total. So the history has one derived key, the total, which no transaction writes and each
+read of all accounts reads. From parallel snapshot isolation on, a transaction sees all or nothing
+of another transaction and no update is lost, so two reads with different totals cannot both be
+right. At lower levels totals may differ, and isocheck judges nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEEP_THE_TOTAL: Final = (
     ),
     *("pl-3", "pl-3u", "pl-fcv"),
 )
-"""The levels at which a read of all accounts sees what transfers keep: those from PSI on."""
+"""The levels at which a read of all accounts sees the total that transfers keep: PSI and above."""
 
 
 class Totals:
@@ -53,7 +53,7 @@ class Totals:
         """Translate all operations.
 
         Raises:
-            HistoryError: naming file and line.
+            HistoryError: an operation is malformed; the message names file and line.
         """
         done = self._ops.done
         grouped = independent(done, lambda d: d.function == "read")
@@ -84,7 +84,7 @@ class Totals:
         self._note(balances, totals, usual)
 
     def _balances(self, d: PairedOperation) -> Mapping[Any, Any] | None:
-        """Return the balance of each account; ``None`` if a read did not succeed."""
+        """Return the balance of each account that a read shows; ``None`` if the read failed."""
         if not d.answered:
             return None
         if not isinstance(d.value, Mapping):

@@ -1,15 +1,16 @@
 """A counter: ``:add n``, always the same n, and ``:read`` of the sum.
 
-An add does not return the value that it made. If all add the same n, a read of v·n follows exactly
-v of them, so that the history is linearizable iff the adds have an order in which the v-th takes
-effect after each read of less than v·n began, before each read of v·n or more ended, and within its
-own invocation and completion. The bounds of both kinds do not fall as v rises, so that the earliest
-deadline first finds such an order if there is one (W. Horn, 1974). Then each add is a read of one
-value and a write of the next, and a witness for that is one for the counter.
+An add does not return the value that it made. If every add adds the same n, a read of v·n follows
+exactly v adds. So the history is linearizable iff the adds have an order in which the v-th add
+takes effect after each read of less than v·n began, before each read of v·n or more ended, and
+between its own invocation and completion. Neither bound falls as v rises. Therefore the rule
+"earliest deadline first" finds such an order if there is one (W. Horn, 1974). Each add then becomes
+a read of one value and a write of the next, and a witness for these operations is a witness for the
+counter.
 
-If there is no such order, a refutation shows where the one that was tried is not linearizable; that
-no other order is depends on this file. At weaker levels another order might exist, so that then
-only strict serializability is judged.
+If there is no such order, a refutation shows where the order that was tried is not linearizable.
+That no other order is linearizable relies on this file. At weaker levels another order might exist,
+so in this case only strict serializability is judged.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Sums:
     Attributes:
         sink: the columns to fill.
         notes: remarks on the translation.
-        levels: the levels that can judge it; empty for all.
+        levels: the levels that can judge the history; empty if all can.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -55,8 +56,8 @@ class Sums:
         """Translate all operations.
 
         Raises:
-            HistoryError: naming file and line.
-            UnsupportedError: adds of different amounts.
+            HistoryError: an operation is malformed; the message names file and line.
+            UnsupportedError: two adds add different amounts, or there are no invocations.
         """
         done = self._ops.done
         if done and not self._ops.timed:
@@ -73,9 +74,9 @@ class Sums:
         groups: dict[Any, list[PairedOperation]] = {}
         for d in done:
             groups.setdefault(d.group, []).append(d)
-        place: dict[int, int] = {}  # the place of each add
-        seen: dict[int, int] = {}  # for each read, how many adds it follows
-        thin: set[int] = set()  # reads of values that no adds can make
+        place: dict[int, int] = {}  # the place of each add in the order
+        seen: dict[int, int] = {}  # for each read, the number of adds that it follows
+        thin: set[int] = set()  # the reads of values that adds cannot make
         for group in groups.values():
             self._one(group, step, place, seen, thin)
         unused = sum(
@@ -142,8 +143,10 @@ class Sums:
                 seen[id(d)] = follows
         reads = [d for d in done if id(d) in seen]
         most = max((seen[id(d)] for d in reads), default=0)
-        after = [_FIRST] * (most + 2)  # for each v, the last begin of a read of less
-        before = [_NEVER] * (most + 2)  # for each v, the first end of a read of v or more
+        # after[v]: the latest begin of any read that saw fewer than v adds
+        after = [_FIRST] * (most + 2)
+        # before[v]: the earliest end of any read that saw at least v adds
+        before = [_NEVER] * (most + 2)
         for d in reads:
             v = seen[id(d)]
             after[v + 1] = max(after[v + 1], d.begin)
@@ -164,13 +167,14 @@ def _ordered_adds(
     """Return the adds in order, earliest deadline first, and whether all are within their bounds.
 
     Args:
-        adds: the adds that took effect, or may have.
-        after: for each place, the event after which that add takes effect.
-        before: for each place that matters to reads, the event before which it takes effect.
-        most: how many places matter to reads; there are at least as many adds.
+        adds: the adds that took effect or may have taken effect.
+        after: for each place, the event after which the add at that place takes effect.
+        before: for each place, the event before which the add at that place takes effect.
+        most: the number of places that matter to reads; there are at least as many adds.
 
     Returns:
-        All adds that took effect, and the indeterminate ones that fill the places.
+        All adds that took effect with the indeterminate adds that fill places, in order; and
+        whether all are within their bounds.
     """
     waiting = sorted(adds, key=lambda d: d.begin, reverse=True)
     ready: list[tuple[bool, int, int, PairedOperation]] = []

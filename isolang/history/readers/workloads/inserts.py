@@ -1,8 +1,9 @@
-"""Sequential consistency by inserts: one client inserts k_0, k_1, …; reads go from the last one on.
+"""Sequential consistency by inserts: a client inserts k_0, k_1, …; reads begin with the last row.
 
-``:add [k "k_0"]`` inserts one row, ``:write k`` all rows of k in order; a read returns ``[k ["k_1"
-nil]]``, the last row first, and nil for a missing one. Each insert and each read of a row is its
-own transaction, in the order of its session: so do the test's clients.
+``:add [k "k_0"]`` inserts one row, and ``:write k`` inserts all rows of k in order. A read returns
+``[k ["k_1" nil]]``, with the last row first and nil for a missing row. Each insert and each read of
+a row is a separate transaction, in the order of its session, because the clients of the test run
+them so.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _answered(d: PairedOperation) -> bool:
 
 
 def _rows(value: tuple[Any, Any]) -> list[str]:
-    """Return the names of the rows that a read looked for, in its order."""
+    """Return the names of the rows that a read requested, in the order of the read."""
     key, found = value
     return [f"{key}_{number}" for number in reversed(range(len(found)))]
 
@@ -59,8 +60,8 @@ class InsertedRows:
         """Translate all operations.
 
         Raises:
-            HistoryError: naming file and line.
-            UnsupportedError: reads of different numbers of rows.
+            HistoryError: an operation is malformed; the message names file and line.
+            UnsupportedError: two reads return different numbers of rows.
         """
         sizes: dict[int, int] = {}
         unknown = partly = 0
@@ -88,7 +89,7 @@ class InsertedRows:
             last = max((n for n, name in enumerate(names) if name in seen), default=-1)
             for number, name in enumerate(names):
                 status = d.status
-                if len(names) > 1 and status != c.COMMITTED:  # after a failed insert it stops
+                if len(names) > 1 and status != c.COMMITTED:  # a client stops after a failed insert
                     status = c.COMMITTED if number < last else c.INDETERMINATE
                 self.sink.begin(d, status)
                 self.sink.write(self.sink.key(name), self.sink.value(_THERE), d.line)

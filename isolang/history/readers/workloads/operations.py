@@ -1,4 +1,4 @@
-"""Jepsen's operations on a whole object: one for each pair of an invocation and a completion."""
+"""Pairs the invocations and completions of Jepsen's operations on whole objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isolang.history.readers.reading import counted
 from isolang.history.values import Keyword, encode, shown
 
 _TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
-_POLL = 4096  # forms between two checks of the time
+_POLL = 4096  # the number of forms between two checks of the time
 
 
 class PairedOperation(Struct, kw_only=True):
@@ -27,14 +27,14 @@ class PairedOperation(Struct, kw_only=True):
 
     Attributes:
         function: its ``:f``.
-        line: the line of the invocation, or of the completion without one.
+        line: the line of the invocation; of the completion if there is no invocation.
         number: its number in messages: its ``:index``, or its ordinal.
         session: the number of its session.
-        begin: the position of its invocation among all events; ``UNKNOWN_BEGIN`` without one.
-        end: the position of its completion; ``UNKNOWN_END`` without one, and after ``:info``.
+        begin: the position of its invocation among all events; ``UNKNOWN_BEGIN`` if there is none.
+        end: the position of its ``:ok`` or ``:fail``; ``UNKNOWN_END`` if there is neither.
         status: committed, aborted or indeterminate.
-        invoked: the ``:value`` of the invocation, or of the completion without one.
-        value: the ``:value`` of an ``:ok`` completion; else ``None``.
+        invoked: the ``:value`` of the invocation; of the completion if there is no invocation.
+        value: the ``:value`` of an ``:ok`` completion; otherwise ``None``.
         group: the independent key; ``None`` if there is none.
     """
 
@@ -51,7 +51,7 @@ class PairedOperation(Struct, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """``True`` if it succeeded with a known result."""
+        """Whether the operation succeeded with a known result."""
         return self.status == c.COMMITTED and self.value is not None
 
 
@@ -61,11 +61,11 @@ class Operations(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name of the file, for messages.
         done: the operations, in the order in which they began.
-        timed: whether there are invocations, so that there is real time.
-        by_index: whether ``:index`` orders them, and not the lines.
+        timed: whether there are invocations, which give real time.
+        by_index: whether the operations are in the order of ``:index``, not of the lines.
         processes: whether there is a ``:process``.
         session_names: the name of each session.
-        ignored: what has no influence, one phrase each.
+        ignored: a phrase for each kind of input that has no influence.
         notes: remarks on how the file was interpreted.
     """
 
@@ -79,16 +79,16 @@ class Operations(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def fail(self, line: int, what: str) -> HistoryError:
-        """Return an error that names file and line."""
+        """Return an error whose message names file and line."""
         return HistoryError(f"{self.name}: line {line}: {what}")
 
 
 def operations(data: bytes, name: str, *, timeout: float) -> Operations:
-    """Read operations and pair them.
+    """Read the events of a file, and pair invocations with completions.
 
     Raises:
-        HistoryError: naming file and line.
-        TimeoutError: ``timeout`` seconds passed; 0 means none.
+        HistoryError: the file is malformed; the message names file and line.
+        TimeoutError: reading took longer than ``timeout`` seconds; 0 means no limit.
     """
     try:
         text = data.decode().removeprefix("\ufeff")
@@ -116,7 +116,7 @@ def _is_number(value: Any) -> bool:
 
 
 class _Event(Struct, frozen=True, kw_only=True):
-    """A map of the file.
+    """One map of the file: an invocation or a completion.
 
     Attributes:
         position: its index among all events, in their order.
@@ -250,7 +250,7 @@ class _Pairing:
         if kind != "info":
             done.end = event.position
         elif event.process is not None:
-            self.sessions.pop(event.process, None)  # it continues as a new session
+            self.sessions.pop(event.process, None)  # the process continues as a new session
             self.after_info.add(event.process)
 
     def which(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
@@ -302,14 +302,14 @@ class Sink:
         self._values: dict[Any, int] = {}
 
     def begin(self, done: PairedOperation, status: int | None = None) -> None:
-        """Begin the transaction of an operation."""
+        """Begin a transaction for an operation."""
         status = done.status if status is None else status
         self.columns.begin_transaction(
             done.session, status, done.number, done.line, 0, done.begin, done.end
         )
 
     def key(self, key: Any, initial: Any = None) -> int:
-        """Return the number of a key whose initial value is ``initial``, by default nil."""
+        """Return the number of a key, whose initial value is ``initial`` (by default nil)."""
         atom = encode(key, self.name)
         if atom not in self._keys:
             self._keys[atom] = self.columns.intern_key(*atom, self.value(initial))
@@ -336,7 +336,7 @@ def independent(
 ) -> bool:
     """Return whether each operation is on an independent key, ``[k …]``.
 
-    A read is invoked with ``[k nil]``, or has no invocation and returns ``[k collection]``.
+    A read is invoked with ``[k nil]``. A read without an invocation returns ``[k collection]``.
     """
     values = [d.invoked if d.invoked is not None else d.value for d in done]
     if not done or not all(isinstance(v, tuple) and len(v) == 2 for v in values):

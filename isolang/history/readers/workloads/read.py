@@ -24,7 +24,7 @@ _KNOWN: Final = {
 
 
 class _Translated(Struct, frozen=True, kw_only=True):
-    """The sentences of ``Reading`` about a workload, and the levels that can judge it."""
+    """The sentences about a workload for ``Reading``, and the levels that can judge it."""
 
     what: str
     initial: str
@@ -37,13 +37,13 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
     Args:
         files: the file.
-        timeout: in seconds.
-        model: ``bank``, ``counter`` or ``set``; by default detected from the operations.
+        timeout: the limit in seconds; 0 for no limit.
+        model: ``bank``, ``counter`` or ``set``; by default it is detected from the operations.
 
     Raises:
-        HistoryError: naming file and line.
-        UnsupportedError: another workload, or one whose values do not suffice.
-        TimeoutError: ``timeout`` seconds passed; 0 means none.
+        HistoryError: the file is malformed; the message names file and line.
+        UnsupportedError: the workload is unknown, or its values do not suffice.
+        TimeoutError: reading took longer than ``timeout`` seconds.
     """
     ((name, data),) = files
     ops = operations(data, name, timeout=timeout)
@@ -73,7 +73,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
 
 def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
-    """Return the kind of workload; operations of other kinds are removed, and counted."""
+    """Return the kind of workload, and remarks; remove the operations of other kinds."""
     functions = Counter(d.function for d in ops.done)
     kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
     if model and not (model == "set" and kind == "written"):
@@ -133,7 +133,7 @@ def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translate
 
 
 def _counts(ops: Operations) -> bool:
-    """Return whether reads return numbers, not collections; without results it is a set."""
+    """Return whether reads return numbers, not collections; if no read has a result, false."""
     reads = [d.value for d in ops.done if d.function == "read" and d.answered]
     adds = [d.invoked for d in ops.done if d.function == "add"]
     if all(isinstance(v, tuple) and len(v) == 2 for v in (*reads, *adds)):  # independent keys

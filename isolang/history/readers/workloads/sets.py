@@ -1,8 +1,9 @@
 """A set that grows: ``:add e`` (comments: ``:write id``), and ``:read`` of all its elements.
 
-Each element is its own key. An add writes it, and a read finds every key written or not, also those
-that it does not show. This is exact if an add inserts a row. An element that a read shows twice
-although it was added once is a read of a value that no transaction wrote.
+Each element is a key. An add writes the key of its element. A read reads the keys of all elements:
+those that it shows as written, and all others as not written. This is exact if an add inserts a
+row. If a read shows an element twice that was added once, it reads a value that no transaction
+wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TWICE: Final = Keyword("in-twice")
 
 
 class Members:
-    """Translates adds to sets and reads of them; the keys are all elements added or read.
+    """Translates adds to sets and reads of sets; each element that was added or read is a key.
 
     Attributes:
         sink: the columns to fill.
@@ -46,7 +47,7 @@ class Members:
         """Translate all operations.
 
         Raises:
-            HistoryError: naming file and line.
+            HistoryError: an operation is malformed; the message names file and line.
         """
         done = self._ops.done
         grouped = independent(done, lambda d: d.function == "read")
@@ -100,7 +101,7 @@ class Members:
         return atom(element)
 
     def _shown(self, d: PairedOperation) -> Collection[Any] | None:
-        """Return the elements that a read shows; ``None`` if unknown."""
+        """Return the elements that a read shows; ``None`` if the result is unknown."""
         if not d.answered:
             self._unknown += 1
             return None
@@ -117,7 +118,10 @@ class Members:
         return shows
 
     def _pairs_only(self, added: Collection[Any]) -> None:
-        """Record if each element is a pair: then a read of others lacks its key."""
+        """Record whether all added elements are pairs; a read of other elements then lacks its key.
+
+        The first pair is kept as an example for messages.
+        """
         if added and all(isinstance(element, tuple) for element in added):
             self._pairs = next(iter(added))
 
