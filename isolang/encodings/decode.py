@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NoOrderError(Exception):
-    """The edges of an assignment form a cycle, so it is no model, and the solver is wrong."""
+    """The edges of an assignment form a cycle, so it is not a model, and the solver is wrong."""
 
 
 def decode(

@@ -247,7 +247,7 @@ def _logs(
     """Return the format, the logs of a folder, and phrases about ignored files.
 
     Raises:
-        HistoryError: there are no logs, or a log is damaged.
+        HistoryError: the folder has no log, or a log is damaged.
     """
     logs, others = [], []
     for file, data, guess in guesses:

@@ -77,7 +77,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
             contradicts an own write.
         other_op: the operation that the read contradicts. A split append has none if the list shows
             a transaction twice with another transaction between; ``other_txn`` is then the
-            transaction that is shown twice.
+            transaction with two blocks in the list.
     """
 
     kind: AnomalyKind
@@ -141,7 +141,7 @@ def shown_order(history: History, op: int) -> list[int]:
 
 
 def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
-    """Return two appends of the transaction that is shown twice, with one between, in order."""
+    """Return two appends of the transaction with two blocks, and one between, in list order."""
     order = shown_order(history, anomaly.op)
     first, last, *_ = (
         i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn

@@ -6,7 +6,7 @@ import time
 
 
 def remaining_seconds(until: float | None) -> float | None:
-    """Return the seconds until a time of ``time.perf_counter``; ``None`` if there is no limit.
+    """Return the seconds until a time of ``time.perf_counter``; ``None`` without a limit.
 
     Raises:
         TimeoutError: the time has passed.

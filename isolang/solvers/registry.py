@@ -55,7 +55,7 @@ class Solver(Struct, frozen=True, kw_only=True):
 
     @property
     def installed(self) -> bool:
-        """Whether its package is installed."""
+        """Return whether the solver's package is installed."""
         return not self.package or find_spec(self.package) is not None
 
     @property
@@ -139,12 +139,12 @@ class Pair(Struct, frozen=True, order=True):
 
     @property
     def is_engine(self) -> bool:
-        """Whether the pair is the native engine with its own encoding."""
+        """Return whether the pair is the native engine with its own encoding."""
         return self.encoding == EVENT_GRAPH
 
     @property
     def of_specification(self) -> bool:
-        """Whether the encoding starts from a specification as it is written."""
+        """Return whether the encoding starts from a specification as it is written."""
         return not self.is_engine and ENCODINGS[self.encoding].of == "specification"
 
     def shares_with(self, other: Pair) -> bool:

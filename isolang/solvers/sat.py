@@ -1,7 +1,7 @@
 """python-sat: any of its solvers, CaDiCaL by default; acyclicity by a clause per cycle found.
 
 The edges of each model are searched for cycles. Each cycle becomes a clause, and the solver
-continues until a model has no cycle or there is no model.
+continues until a model has no cycle or no further model exists.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ class _Estimate:
         )
 
     def named(self, of: Named) -> _Bounds:
-        """The transactions that a name selects."""
+        """Return the transactions that a name selects."""
         return _of(self._interpretation.named(of))
 
     def key_in(self, within: KeyClass, key: int) -> int:

@@ -59,51 +59,51 @@ class Operators(Protocol[R]):
         ...
 
     def union(self, parts: list[R]) -> R:
-        """A | b | …."""
+        """Return ``a | b | …``."""
         ...
 
     def inter(self, a: R, b: R) -> R:
-        """A & b."""
+        """Return ``a & b``."""
         ...
 
     def diff(self, a: R, b: R) -> R:
-        """The pairs of a that are not in b."""
+        """Return the pairs of ``a`` that are not in ``b``."""
         ...
 
     def seq(self, a: R, b: R) -> R:
-        """A ; b."""
+        """Return ``a ; b``."""
         ...
 
     def inverse(self, a: R) -> R:
-        """a^-1."""
+        """Return ``a^-1``."""
         ...
 
     def lift(self, s: R) -> R:
-        """[S]."""
+        """Return ``[S]``."""
         ...
 
     def product(self, s: R, t: R) -> R:
-        """S * T."""
+        """Return ``S * T``."""
         ...
 
     def domain(self, a: R) -> R:
-        """The elements that a relates to some element."""
+        """Return the elements that ``a`` relates to some element."""
         ...
 
     def plus(self, a: R) -> R:
-        """a^+, exactly."""
+        """Return exactly ``a^+``."""
         ...
 
     def plus_from_above(self, a: R) -> R:
-        """A relation that contains a^+; it is used only where more pairs never help the solver."""
+        """Return a relation that contains ``a^+``, if more pairs never help the solver."""
         ...
 
     def with_identity(self, a: R) -> R:
-        """A?."""
+        """Return ``a?``."""
         ...
 
     def only_if(self, literal: int, a: R) -> R:
-        """The pairs of a, each on the condition that a literal holds."""
+        """Return the pairs of ``a``, each on the condition that a literal holds."""
         ...
 
 

@@ -1,7 +1,7 @@
 """AWDIT's text: ``r key value`` lines; runs of - separate transactions, runs of = sessions.
 
 The format has no initial state. If a history reads the initial state of some keys, the file begins
-with a transaction in a separate session that writes 0 to these keys. A note asks the user to
+with a transaction in a separate session that writes 0 to these keys. By a note, the user must
 declare this transaction when the file is read (``initial=1``, ``--initial 1``).
 """
 

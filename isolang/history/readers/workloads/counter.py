@@ -57,7 +57,7 @@ class Sums:
 
         Raises:
             HistoryError: an operation is malformed; the message names file and line.
-            UnsupportedError: two adds add different amounts, or there are no invocations.
+            UnsupportedError: two adds add different amounts, or no invocation exists.
         """
         done = self._ops.done
         if done and not self._ops.timed:

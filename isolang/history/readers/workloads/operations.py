@@ -27,13 +27,13 @@ class PairedOperation(Struct, kw_only=True):
 
     Attributes:
         function: its ``:f``.
-        line: the line of the invocation; of the completion if there is no invocation.
+        line: the line of the invocation; of the completion if it has no invocation.
         number: its number in messages: its ``:index``, or its ordinal.
         session: the number of its session.
         begin: the position of its invocation among all events; ``UNKNOWN_BEGIN`` if there is none.
         end: the position of its ``:ok`` or ``:fail``; ``UNKNOWN_END`` if there is neither.
         status: committed, aborted or indeterminate.
-        invoked: the ``:value`` of the invocation; of the completion if there is no invocation.
+        invoked: the ``:value`` of the invocation; of the completion if it has no invocation.
         value: the ``:value`` of an ``:ok`` completion; otherwise ``None``.
         group: the independent key; ``None`` if there is none.
     """
@@ -51,7 +51,7 @@ class PairedOperation(Struct, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether the operation succeeded with a known result."""
+        """Return whether the operation succeeded with a known result."""
         return self.status == c.COMMITTED and self.value is not None
 
 
