@@ -1,4 +1,4 @@
-"""Base classes of adapters: the defaults for a database without special features."""
+"""Provides the base classes of adapters, with defaults for a database without special features."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def package(name: str, extra: str) -> Any:
     """Import the client package of a database.
 
     Args:
-        name: its name.
-        extra: the extra of isolang that installs it.
+        name: the name of the package.
+        extra: the extra of isolang that installs the package.
 
     Raises:
-        NoDriverError: it is not installed.
+        NoDriverError: the package is not installed.
     """
     try:
         return import_module(name)
@@ -37,7 +37,7 @@ def package(name: str, extra: str) -> Any:
 
 @contextmanager
 def connecting(address: Address) -> Iterator[None]:
-    """Turn whatever a connection attempt raises into one line that says why it failed.
+    """Turn any error of a connection attempt into a one-line error with its reason.
 
     Raises:
         TargetError: the attempt failed.
@@ -56,7 +56,7 @@ class BaseTarget:
     """A database that isocheck does not start, and in which a run leaves no data.
 
     Attributes:
-        alone: whether no other process can use its database, whatever its address is.
+        alone: whether no other process can use the database, whatever its address is.
     """
 
     alone: ClassVar[bool] = False
@@ -71,31 +71,33 @@ class BaseTarget:
         self._turns = count()
 
     def place(self, *, direct: bool) -> Address:
-        """Return the address to connect to: the nodes in turn for clients, else the first."""
+        """Return the address to connect to: for clients each node in turn, otherwise the first."""
         return self.address.node(0 if direct else next(self._turns))
 
     @property
     def shared(self) -> bool:
-        """Return whether other processes may use the database: isocheck did not create it."""
+        """Return whether other processes may use the database, because isocheck did not create
+        it."""
         return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
-        """Start nothing."""
+        """Do nothing, because there is no server to start."""
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return ``aborted`` for an error before COMMIT, and for a COMMIT that rolled back."""
+        """Return ``aborted`` for an error before COMMIT or a COMMIT that rolled back, else
+        ``maybe``."""
         refused = isinstance(error, RolledBack)
         return "aborted" if phase == "statement" or refused else "maybe"
 
     def remove(self) -> None:
-        """Remove nothing."""
+        """Do nothing, because a run leaves no data."""
 
     def clean(self) -> list[str]:
-        """Remove nothing: no run can have left anything."""
+        """Return an empty list, because no run can have left anything."""
         return []
 
     def hang_up(self) -> None:
-        """Close no connection: the target holds none."""
+        """Do nothing, because the target has no open connection."""
 
     def close(self) -> None:
         """Remove what ``setup`` created."""
@@ -116,19 +118,19 @@ class Marked(BaseTarget):
         """Start a thread that keeps a sign of life in the mark of this run.
 
         Args:
-            connect: opens a connection to the mark, for that thread alone.
+            connect: a function that opens a connection to the mark for this thread.
         """
         self._owned = Ownership(self.owner, connect)
 
     def ownership(self, *, now: bool = False) -> Owned:
-        """Return whether the tables are still those of this run; without a mark they are."""
+        """Return whether the tables still belong to this run; without a mark they do."""
         if self._owned is None:
             return "ours"
         known = not now or self._owned.check()
         return "lost" if self._owned.lost else "ours" if known else "unknown"
 
     def disown(self) -> bool:
-        """End the sign of life; return whether the tables are still this run's to remove.
+        """End the sign of life; return whether this run may still remove the tables.
 
         Raises:
             Exception: the mark cannot be read.
@@ -137,7 +139,7 @@ class Marked(BaseTarget):
         return owned is None or owned.end_with_a_look()
 
     def forsake(self) -> None:
-        """End the sign of life, without a look at the mark."""
+        """End the sign of life without reading the mark."""
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.end()
@@ -147,13 +149,14 @@ class Served(BaseTarget):
     """A database whose server isocheck starts if the address names no host.
 
     Attributes:
-        server: the server that isocheck started, or ``None``.
-        cluster: the started cluster, whose first node is the server; or ``None``.
-        partitions: whether its network can be cut.
+        server: the server that isocheck started, or ``None`` if there is none.
+        cluster: the started cluster, whose first node is ``server``, or ``None`` if there is none.
+        partitions: whether the network between nodes can be cut.
         proxied: whether clients connect through a proxy.
-        runs_as: the user that runs the started server, if we are root and that user exists.
-        spoken_by: the package that its clients need, and the extra that installs it; empty if
-            they need none.
+        runs_as: the user that runs the started server, if isocheck runs as root and that user
+            exists.
+        spoken_by: the package that clients need, and the extra that installs it; empty if clients
+            need no package.
     """
 
     name: ClassVar[str]
@@ -166,7 +169,8 @@ class Served(BaseTarget):
 
     @property
     def shared(self) -> bool:
-        """Return whether other processes may use the database: isocheck has not started it."""
+        """Return whether other processes may use the database, because isocheck did not start
+        it."""
         return bool(self.address.host)
 
     def start(self) -> None:
@@ -174,7 +178,7 @@ class Served(BaseTarget):
         if not self.address.host:
             self._require_no_name()
             if self.spoken_by:
-                package(*self.spoken_by)  # before a server starts in vain
+                package(*self.spoken_by)  # raises an error before a server starts in vain
             from isolang.run.servers.server import Server
 
             self.server = Server(self.name, self.runs_as)
@@ -184,7 +188,7 @@ class Served(BaseTarget):
         super().start()
 
     def _require_no_name(self) -> None:
-        """Refuse to start a server if the address names something in a running one.
+        """Check that the address does not name a part of a server that already runs.
 
         Raises:
             TargetError: the address names a database or a user.
@@ -203,11 +207,11 @@ class Served(BaseTarget):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop a started server and discard its data; else remove what ``setup`` created."""
+        """Stop a started server and discard its data; otherwise remove what ``setup`` created."""
         if self.server is None:
             super().close()
             return
-        self.hang_up()  # a server that ends politely waits for its clients
+        self.hang_up()  # a server that shuts down waits for its clients
         if self.cluster is not None:
             self.cluster.stop()
         self.server.stop()
@@ -217,10 +221,10 @@ class BaseClient:
     """A connection that is always usable and has no optional feature.
 
     Attributes:
-        row_version: the database's name of the version that was read or written last, if it
-            reports one.
+        row_version: the database's name of the last version that was read or written; ``None`` if
+            the database reports none.
         installed: the database's names of the versions that the last COMMIT created, by key.
-        transaction_name: the database's name of the committed transaction.
+        transaction_name: the database's name of the committed transaction; ``None`` if unknown.
     """
 
     row_version: Any = None
@@ -228,38 +232,38 @@ class BaseClient:
     transaction_name: Any = None
 
     def resolve(self) -> Outcome:
-        """Return ``maybe``: the outcome of the transaction cannot be found out."""
+        """Return ``maybe``, because the outcome of the transaction cannot be found out."""
         return "maybe"
 
     def waits(self) -> bool | None:
-        """Return ``None``: whether a statement waits for another transaction is unknown."""
+        """Return ``None``, because it is unknown whether a statement waits for a transaction."""
         return None
 
     def usable(self) -> bool:
-        """Return true: the connection can begin another transaction."""
+        """Return true, because the connection can begin another transaction."""
         return True
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing, because there is nothing to close."""
 
-    # Features that the target ``lacks``: isocheck plays no workload that needs them.
+    # isocheck plays no workload that needs a feature that the target ``lacks``.
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Refuse range reads."""
+        """Raise an error, because range reads are not supported."""
         raise NotImplementedError
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Refuse range reads."""
+        """Raise an error, because range reads are not supported."""
         raise NotImplementedError
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Refuse range reads."""
+        """Raise an error, because range updates are not supported."""
         raise NotImplementedError
 
     def savepoint(self) -> None:
-        """Refuse savepoints."""
+        """Raise an error, because savepoints are not supported."""
         raise NotImplementedError
 
     def rollback_to_savepoint(self) -> None:
-        """Refuse savepoints."""
+        """Raise an error, because savepoints are not supported."""
         raise NotImplementedError

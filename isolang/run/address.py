@@ -1,6 +1,6 @@
-"""Addresses of databases on the command line: ``postgres``, or a URL in SQLAlchemy's syntax.
+"""Parses addresses of databases: a name such as ``postgres``, or a URL in SQLAlchemy's syntax.
 
-``my_adapter.py:MyDatabase`` names a class in a file; a URL's rest may follow it:
+``my_adapter.py:MyDatabase`` names a class in a file. The rest of a URL may follow the class:
 ``my_adapter.py:MyDatabase://me@host/db?size=3``.
 """
 
@@ -21,18 +21,18 @@ class Address(Struct, frozen=True, kw_only=True):
     """A target as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
 
     Attributes:
-        kind: the part before ``:``, without a driver's name (``mysql+pymysql``); of an adapter in a
-            file, the file and the class: ``my_adapter.py:MyDatabase``.
-        user: of the URL; empty if it has none.
-        password: of the URL; never shown.
-        host: a name or an address; or, with ``/`` before it, where the socket of a server is:
+        kind: the part before ``:``, without the name of a driver (``mysql+pymysql``); for an
+            adapter in a file, the file and the class: ``my_adapter.py:MyDatabase``.
+        user: the user in the URL; empty if there is none.
+        password: the password in the URL, which is never shown.
+        host: a name or an address; or the path of a server's socket, which begins with ``/``:
             ``postgresql:///db?host=/run/postgresql``, ``mysql:///db?unix_socket=/run/mysqld.sock``.
-        port: of the URL; ``None`` if it has none.
-        nodes: host and port of each if the URL has several, with commas between; ``host`` and
-            ``port`` are then those of the first one.
-        database: a name; of a file, its path; of ``exec``, the command; of ``sqlalchemy``, the
-            whole URL, with its password.
-        options: after ``?``.
+        port: the port in the URL; ``None`` if there is none.
+        nodes: host and port of each node, if the URL has several hosts with commas between;
+            ``host`` and ``port`` are then those of the first node.
+        database: the name of the database; for a file, its path; for ``exec``, the command; for
+            ``sqlalchemy``, the whole URL, with its password.
+        options: the options after ``?``.
     """
 
     kind: str
@@ -71,7 +71,7 @@ class Address(Struct, frozen=True, kw_only=True):
             raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
         options = dict(parse_qsl(parts.query))
         host = parts.hostname or ""
-        if "%" in host:  # a path: urlsplit lowered its case
+        if "%" in host:  # a path, whose case urlsplit has changed
             host = unquote(parts.netloc.rpartition("@")[2].partition(":")[0])
         named = _SOCKETS.get(kind, "")
         if (named == "host" and not host) or options.get(named, "").startswith("/"):
@@ -88,7 +88,8 @@ class Address(Struct, frozen=True, kw_only=True):
         )
 
     def node(self, number: int) -> Address:
-        """Return the address of a node; numbers past the last begin again with the first."""
+        """Return the address of a node; after the last node, the numbers begin again with the
+        first."""
         if not self.nodes:
             return self
         host, port = self.nodes[number % len(self.nodes)]
@@ -120,14 +121,14 @@ _SOCKETS: Final = {
 }  # fmt: skip
 """The options that name the socket of a running server, as in SQLAlchemy."""
 
-_WHOLE: Final = ("exec", "sqlalchemy")  # kinds whose rest is not parsed
+_WHOLE: Final = ("exec", "sqlalchemy")  # kinds of addresses whose rest is not parsed
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # in names of options
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # names of options that are secret
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 
 def _nodes(rest: str) -> tuple[str, tuple[tuple[str, int | None], ...]]:
-    """Return the URL with only the first of several hosts, and all hosts with their ports.
+    """Return the URL with only the first of several hosts, and the host and port of each node.
 
     Raises:
         ValueError: a port is not a number.

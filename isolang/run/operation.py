@@ -1,8 +1,8 @@
-"""The operations of a workload's transactions, independent of any database.
+"""Defines the operations of a workload's transactions, independent of any database.
 
-A *program* is one transaction: a tuple of operations if all are known in advance, or else a
-*conversation*: a generator that receives the result of each operation before it yields the next
-one, so that writes can depend on earlier reads.
+A *program* is one transaction. It is a tuple of operations if all are known in advance. Otherwise
+it is a *conversation*: a generator that receives the result of each operation before it yields the
+next one, so that writes can depend on earlier reads.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from msgspec.structs import replace
 from isolang.history.values import Keyword, Literal
 
 DELETED: Final = Keyword("deleted")
-"""The value of a row that does not exist: a delete writes it, a read returns it."""
+"""The value of a row that does not exist: a delete writes this value, and a read returns it."""
 
 
 class Read(Struct, frozen=True):
-    """Read a row; the result is its value, ``None`` (as loaded), a list, or ``DELETED``."""
+    """Read a row. The result is its value, ``None`` (as loaded), a list, or ``DELETED``."""
 
     key: str
 
 
 class Several(Struct, frozen=True):
-    """The result of a read of a key that has several rows; recorded as a read of each in turn."""
+    """The result of a read of a key that has several rows; each row is recorded as a read."""
 
     values: tuple[Any, ...]
 
 
 class Write(Struct, frozen=True):
-    """Update a row; the result is whether it exists."""
+    """Update a row. The result is whether the row exists."""
 
     key: str
     value: int
 
 
 class Append(Struct, frozen=True):
-    """Append to the list of a row."""
+    """Append an element to the list of a row."""
 
     key: str
     value: int
 
 
 class Insert(Struct, frozen=True):
-    """Insert a row; the transaction fails if it exists already."""
+    """Insert a row. The transaction fails if the row exists already."""
 
     key: str
     value: int
 
 
 class Swap(Struct, frozen=True):
-    """Write if the value is the expected one, by one statement if the database has one.
+    """Write a key if its value is the expected one, by one statement if the database has one.
 
-    The result is whether it wrote. A transaction with it has no other operation, as the write takes
-    effect at once.
+    The result is whether the key was written. A transaction with a swap has no other operation,
+    because the write takes effect at once.
     """
 
     key: str
@@ -67,21 +67,21 @@ class Swap(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete a row; the result is whether it existed."""
+    """Delete a row. The result is whether the row existed."""
 
     key: str
 
 
 class Scan(Struct, frozen=True):
-    """Read neighbouring rows by one statement; the result maps keys to values."""
+    """Read neighbouring rows by one statement. The result maps keys to values."""
 
     keys: tuple[str, ...]
 
 
 class Select(Struct, frozen=True):
-    """Read the rows whose value lies in a range, by one statement; the result maps keys to values.
+    """Read the rows whose values are in a range, by one statement. The result maps keys to values.
 
-    Workloads with it load no rows, and record a missing row as such, not as a value.
+    Workloads with this operation load no rows, and record a missing row as such, not as a value.
     """
 
     low: int
@@ -89,10 +89,10 @@ class Select(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """Update the rows whose value lies in a range, by one statement; the result is their keys.
+    """Update the rows whose values are in a range, by one statement. The result is their keys.
 
-    Its writes are not known in advance, so only conversations have it. The history does not say
-    which rows its predicate did not match.
+    The writes are not known in advance, so only conversations have this operation. The history does
+    not say which rows the predicate did not match.
     """
 
     low: int
@@ -107,11 +107,11 @@ class Wait(Struct, frozen=True):
 
 
 class Abort(Struct, frozen=True):
-    """Roll the transaction back."""
+    """Roll back the transaction."""
 
 
 class Undone(Struct, frozen=True):
-    """Write, and undo the write by rolling back to a savepoint: no transaction may ever read it."""
+    """Write, and undo the write by a savepoint, so that no transaction may ever read it."""
 
     operation: Write | Append | Insert | Delete
 
@@ -122,14 +122,14 @@ Operation: TypeAlias = (
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
 Recorded: TypeAlias = tuple[str, Any, Any]
-"""``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``, ``("delete", key,
-None)``; or ``("rp", predicate, rows)``: a literal, and a dictionary."""
+"""A recorded operation: ``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``,
+``("delete", key, None)``, or ``("rp", predicate, rows)`` with a literal and a dictionary."""
 
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 
 
 def between(low: int, high: int) -> Literal:
-    """Return the predicate that a row's value is in a range; it takes the place of a key."""
+    """Return the predicate that a row's value is in a range; it is recorded in place of a key."""
     return Literal(f"[:between :value {low} {high}]")
 
 
@@ -146,8 +146,10 @@ def conversation(
     """Return a conversation that replaces each operation of another one.
 
     Args:
-        program: receives the result of the last replacement as that of its operation.
-        change: returns the replacements of an operation; none ends the conversation.
+        program: the conversation, which receives the result of the last replacement of each
+            operation.
+        change: a function that returns the replacements of an operation; an empty tuple ends the
+            conversation.
     """
     result: Any = None
     while True:
@@ -168,10 +170,10 @@ def with_savepoints(
     """Return the program with an undone write before a share of its updates and appends.
 
     Args:
-        program: any.
-        random: chooses the updates and appends.
-        share: from 0 to 1.
-        value: yields the values of the undone writes.
+        program: the program to change.
+        random: the source of the random choice of updates and appends.
+        share: the share of the updates and appends, from 0 to 1.
+        value: an iterator over the values of the undone writes.
     """
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
@@ -183,7 +185,7 @@ def with_savepoints(
 
 
 def only_reads(program: Program) -> Program:
-    """Return the program for a client that may not write: a read replaces each write."""
+    """Return the program for a client that may only read: each write becomes a read of its key."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
         match operation:

@@ -1,8 +1,8 @@
-"""Outcomes of transactions: whether the server may have applied one that raised an error.
+"""Defines the outcomes of transactions: whether a transaction that raised may have been applied.
 
-A *driver* (:mod:`isolang.run.drivers`) knows how to commit so that a COMMIT that rolled back
-raises, how to roll back for certain, and what an error means. The recorder commits a connection
-without a driver by the connection's own ``commit``; every error from there on leaves the outcome
+A *driver* (:mod:`isolang.run.drivers`) knows how to commit so that a COMMIT that rolled back raises
+an error, how to roll back for certain, and what an error means. The recorder commits a connection
+without a driver by the connection's ``commit``; every error from then on leaves the outcome
 unknown.
 """
 
@@ -21,10 +21,10 @@ Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
 """How a transaction ended, as far as its client knows."""
 
 Failure: TypeAlias = Literal["aborted", "maybe"]
-"""The outcome of a transaction that raised: certainly not applied, or unknown."""
+"""The outcome of a transaction that raised an error: certainly not applied, or unknown."""
 
 Phase: TypeAlias = Literal["statement", "commit"]
-"""When an error occurred: before COMMIT was sent, in an explicit transaction; or later."""
+"""The time of an error: before COMMIT was sent in an explicit transaction, or later."""
 
 
 class Connection(Protocol):
@@ -40,7 +40,7 @@ class Connection(Protocol):
 
 
 class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a fault
-    """The server answered COMMIT by rolling back, and raised nothing."""
+    """The server rolled back at COMMIT, and raised no error."""
 
 
 class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
@@ -48,20 +48,21 @@ class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a his
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
-    """The connection had no explicit transaction: its statements have committed by themselves."""
+    """The connection had no explicit transaction, so its statements have committed by
+    themselves."""
 
 
 class Driver(Struct, frozen=True, kw_only=True):
     """The way in which a database's connections commit and roll back, and what their errors mean.
 
     Attributes:
-        commit: commits, or raises and leaves no transaction open; raises :class:`RolledBack` if the
-            server rolled back and raised nothing.
-        rollback: makes sure that the open transaction is never applied; raises if it cannot, for
-            example because the connection has an implicit transaction.
-        classify: returns what an error means.
-        resolve: finds out from the server the outcome of a transaction whose COMMIT ended in an
-            unclear error; ``None`` if the server cannot tell.
+        commit: a function that commits, or raises an error and leaves no transaction open; it
+            raises :class:`RolledBack` if the server rolled back without an error.
+        rollback: a function that makes sure that the open transaction is never applied; it raises
+            an error if it cannot, for example because the connection has an implicit transaction.
+        classify: a function that returns what an error means.
+        resolve: a function that queries the server for the outcome of a transaction whose COMMIT
+            ended in an unclear error; ``None`` if the server cannot report that.
     """
 
     commit: Callable[[Any], object]
@@ -71,15 +72,15 @@ class Driver(Struct, frozen=True, kw_only=True):
 
 
 def commit(connection: Connection) -> None:
-    """Commit by the connection's own method."""
+    """Commit by the method of the connection."""
     connection.commit()
 
 
 def roll_back(connection: Any) -> None:
     """Roll back a connection; if that fails, close it.
 
-    SOUND BECAUSE: PEP 249 has connections begin with autocommit off, and the transaction of a
-    connection that is closed or lost before COMMIT was sent is rolled back by the server.
+    SOUND BECAUSE: by PEP 249, connections begin with autocommit off. If a connection is closed or
+    lost before COMMIT was sent, the server rolls its transaction back.
 
     Raises:
         Autocommit: the connection is in autocommit mode.
@@ -98,12 +99,12 @@ def roll_back_or_close(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means if the database is unknown."""
+    """Return what an error means for an unknown database."""
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
 async def commit_later(connection: Any) -> None:
-    """Commit by the asynchronous connection's own method."""
+    """Commit by the method of the asynchronous connection."""
     await connection.commit()
 
 
@@ -164,7 +165,7 @@ def commits_later(connection: object) -> bool:
 
 
 def refuse(connection: object, how: str, hint: str) -> NoReturn:
-    """Raise the error that a connection cannot be committed as it is used.
+    """Raise the error that a connection cannot be committed in the way it is used.
 
     Raises:
         IsolangError: always.

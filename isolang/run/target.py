@@ -1,6 +1,6 @@
-"""The interface of an adapter: the protocols of targets and clients, and optional extras.
+"""Defines the interface of an adapter: the protocols of targets and clients, and optional extras.
 
-``docs/adding-a-database.md`` shows how to write one.
+``docs/adding-a-database.md`` shows how to write an adapter.
 """
 
 from __future__ import annotations
@@ -41,19 +41,20 @@ __all__ = [
 
 
 Owned: TypeAlias = Literal["ours", "lost", "unknown"]
-"""Whether tables still belong to the run that created them."""
+"""The state of ownership: whether tables still belong to the run that created them."""
 
 
 class Level(Struct, frozen=True, kw_only=True):
     """An isolation level of a database.
 
     Attributes:
-        name: the database's name of it, in lower case.
-        claims: the specification that the database claims to satisfy with it.
-        says: what the adapter does to select it: the SQL, the mode of the connection.
-        promise: the sentence of the documentation that ``claims`` formalizes, quoted; empty if the
+        name: the database's name of the level, in lower case.
+        claims: the specification that the database claims to satisfy at the level.
+        says: the way in which the adapter selects the level: the SQL, or the mode of the
+            connection.
+        promise: the quoted sentence of the documentation that ``claims`` formalizes; empty if the
             level's name is enough.
-        source: where the documentation has that sentence.
+        source: the place of that sentence in the documentation.
     """
 
     name: str
@@ -64,10 +65,10 @@ class Level(Struct, frozen=True, kw_only=True):
 
 
 class Client(Protocol):
-    """A connection, and the transactions of one session over it.
+    """A connection that runs the transactions of one session.
 
     Operations are called between ``begin`` and ``commit`` or ``rollback``, by one thread at a time.
-    An exception means that the transaction cannot go on.
+    An exception means that the transaction cannot continue.
     """
 
     def begin(self, level: str) -> None:
@@ -75,15 +76,16 @@ class Client(Protocol):
         ...
 
     def read(self, key: str) -> Any:
-        """Return the value of a row: ``None`` as loaded, a list, or ``DELETED`` without a row."""
+        """Return the value of a row: ``None`` as loaded, a list, or ``DELETED`` if there is no
+        row."""
         ...
 
     def write(self, key: str, value: int) -> bool:
-        """Update a row; return false if it does not exist."""
+        """Update a row; return false if the row does not exist."""
         ...
 
     def append(self, key: str, value: int) -> bool:
-        """Append to the list of a row; return false if it does not exist."""
+        """Append to the list of a row; return false if the row does not exist."""
         ...
 
     def insert(self, key: str, value: int) -> None:
@@ -91,7 +93,7 @@ class Client(Protocol):
         ...
 
     def delete(self, key: str) -> bool:
-        """Delete a row; return false if it does not exist."""
+        """Delete a row; return false if the row does not exist."""
         ...
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
@@ -103,7 +105,8 @@ class Client(Protocol):
         ...
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows with values from ``low`` to ``high`` at once; return their keys."""
+        """Update the rows with values from ``low`` to ``high`` by one statement; return their
+        keys."""
         ...
 
     def savepoint(self) -> None:
@@ -111,15 +114,15 @@ class Client(Protocol):
         ...
 
     def rollback_to_savepoint(self) -> None:
-        """Undo all changes since the savepoint; the transaction goes on."""
+        """Undo all changes since the savepoint, and keep the transaction open."""
         ...
 
     def commit(self) -> None:
-        """Commit; raise ``RolledBack`` if the server rolled back and raised nothing."""
+        """Commit; raise ``RolledBack`` if the server rolled back without an error."""
         ...
 
     def rollback(self) -> None:
-        """Make sure that the transaction is never applied, or raise."""
+        """Make sure that the transaction is never applied, or raise an error."""
         ...
 
     def resolve(self) -> Outcome:
@@ -127,9 +130,10 @@ class Client(Protocol):
         ...
 
     def waits(self) -> bool | None:
-        """Return whether the running statement waits for a transaction; ``None`` if unknown.
+        """Return whether the running statement waits for a transaction; ``None`` if that is
+        unknown.
 
-        Another thread than the one that sent the statement calls this.
+        The caller is a different thread than the one that sent the statement.
         """
         ...
 
@@ -147,9 +151,9 @@ class Swapping(Protocol):
     """A client whose database can compare and set by one statement."""
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Write if the value is the expected one; return false if it is not.
+        """Write a key if its value is the expected one; return false if it is not.
 
-        The write takes effect at once. From request to response, ``rollback`` raises.
+        The write takes effect at once. Between request and response, ``rollback`` raises an error.
         """
         ...
 
@@ -159,7 +163,7 @@ class ReportsLevel(Protocol):
     """A client whose database reports the level of the open transaction."""
 
     def isolation(self) -> str:
-        """Return the level by the target's name; empty if the database does not report it."""
+        """Return the target's name of the level; empty if the database does not report it."""
         ...
 
 
@@ -168,10 +172,11 @@ class Transacting(Protocol):
     """A client that runs whole transactions, not single operations."""
 
     def transact(self, level: str, operations: Sequence[Recorded]) -> list[Any]:
-        """Run a transaction; return the result of each operation, of writes anything.
+        """Run a transaction; return the result of each operation (any value for a write).
 
         Raises:
-            Exception: it aborted, or its outcome is unknown; ``classify`` tells which.
+            Exception: the transaction aborted, or its outcome is unknown; ``classify`` decides
+                which.
         """
         ...
 
@@ -181,7 +186,7 @@ class Accounting(Protocol):
     """A target whose database reports the versions that were read and written, and their order.
 
     Attributes:
-        tells_versions: whether to report them; to be set before ``start``.
+        tells_versions: whether to report the versions; it must be set before ``start``.
         ordered: whether the versions that its clients report are integers in version order.
     """
 
@@ -207,15 +212,16 @@ class Target(Protocol):
     """A database to be tested.
 
     Attributes:
-        name: of the database, for reports.
-        address: as the user wrote it.
-        tokens: whether a transaction that writes also writes a token of its own, by which
-            ``resolve`` finds its outcome. The first writer of the token decides: the transaction,
-            or the client that resolves it, after which the transaction can never commit.
-        lists: the keys that hold lists; to be set before ``start``.
-        levels: its isolation levels, the default first.
+        name: the name of the database in reports.
+        address: the address that the user wrote.
+        tokens: whether a transaction that writes also writes its own token, by which ``resolve``
+            finds its outcome. The first writer of the token decides: either the transaction, or the
+            client that resolves it, after which the transaction can never commit.
+        lists: the keys that hold lists; they must be set before ``start``.
+        levels: the isolation levels of the database, the default first.
         mixes: the specification by which to judge a run whose transactions have different levels;
-            empty if a library level does, ``None`` if a transaction cannot choose its level.
+            empty if a level of the library does that, ``None`` if a transaction cannot choose its
+            level.
         lacks: the missing features: ``range reads``, of keys and of values; ``savepoints``; clients
             in several ``processes``; ``rows`` that are inserted and deleted; ``conversations``,
             whose writes depend on what they read.
@@ -230,7 +236,7 @@ class Target(Protocol):
     lists: frozenset[str]
 
     def start(self) -> None:
-        """Start a server if the address names none; else connect once.
+        """Start a server if the address names none; otherwise connect once.
 
         Raises:
             TargetError: the database cannot be reached; the message says what to do.
@@ -258,7 +264,7 @@ class Target(Protocol):
         ...
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the statement that the client sent for a recorded operation, to be shown."""
+        """Return the statement that the client sent for a recorded operation, to show it."""
         ...
 
     def remove(self) -> None:
@@ -276,7 +282,7 @@ class Target(Protocol):
 
 @runtime_checkable
 class Owning(Protocol):
-    """A target that marks its tables if others may remove them, and notices if they do.
+    """A target that marks its tables if other runs may remove them, and notices if they do.
 
     Attributes:
         owner: the run's name in the mark; empty until ``setup`` chooses one.
@@ -293,7 +299,7 @@ class Owning(Protocol):
         """Return whether the tables that ``setup`` created still belong to this run.
 
         Args:
-            now: read the mark again, instead of returning the last state.
+            now: whether to read the mark now, instead of returning the last known state.
         """
         ...
 
@@ -303,8 +309,8 @@ class Serving(Protocol):
     """A target that starts a server if the address names no host.
 
     Attributes:
-        server: the started one; ``None`` before ``start``.
-        proxied: whether its clients connect through a proxy; to be set before ``start``.
+        server: the started server; ``None`` before ``start``.
+        proxied: whether clients connect through a proxy; it must be set before ``start``.
     """
 
     server: Server | None
@@ -316,7 +322,7 @@ class Clustered(Protocol):
     """A target that may start several servers.
 
     Attributes:
-        cluster: the started servers; ``None`` before ``start``, and if there is only one.
+        cluster: the started servers; ``None`` before ``start``, and if there is only one server.
         partitions: whether the network between its nodes can be cut.
     """
 
@@ -329,7 +335,7 @@ class Promoting(Protocol):
     """A target whose standby can replace its primary server.
 
     Attributes:
-        standby: whether to start one; to be set before ``start``.
+        standby: whether to start a standby; it must be set before ``start``.
     """
 
     standby: bool
@@ -344,7 +350,7 @@ class Replicated(Protocol):
     """A target that can start a standby of its server.
 
     Attributes:
-        standby: whether to start one; to be set before ``start``.
+        standby: whether to start a standby; it must be set before ``start``.
     """
 
     standby: bool

@@ -1,5 +1,6 @@
 """Tools for tests of databases and applications: assertions, the pytest plugin, interleavings.
 
-``assertion`` says no to a history that a level does not allow; ``isolation`` is what the plugin's
-fixture of that name gives a test; ``pytest_plugin`` ties it to pytest.
+``assertion`` raises an error if a history does not satisfy a level. ``isolation`` has the object
+that the plugin's fixture of that name passes to a test, and ``pytest_plugin`` registers the
+fixture.
 """

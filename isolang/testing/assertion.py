@@ -1,4 +1,4 @@
-"""``assert_level``: the way to say in a test that a history is as isolated as it has to be."""
+"""Provides ``assert_level``, by which a test asserts that a history satisfies a level."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class IsolationError(AssertionError):
-    """A history does not satisfy the level that was asserted; the message is the whole argument.
+    """A history does not satisfy the asserted level; the message is the whole explanation.
 
     Attributes:
-        verdict: what was found.
+        verdict: the verdict on the history, which is invalid or unknown.
     """
 
     def __init__(self, verdict: Invalid | Unknown) -> None:
@@ -24,7 +24,7 @@ class IsolationError(AssertionError):
         self.verdict = verdict
 
     def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
-        return AssertionError, (str(self),)  # for other processes the message is enough
+        return AssertionError, (str(self),)  # other processes need only the message
 
 
 class UndecidedError(IsolationError):
@@ -38,20 +38,20 @@ def assert_level(
     timeout: float | None = None,
     memory: float | None = None,
 ) -> Valid:
-    """Check a history, and raise unless it is valid.
+    """Check a history, and raise an error unless it is valid.
 
     Args:
-        history: or the file that holds it.
-        level: as ``check`` takes it.
-        timeout: seconds, after which the verdict is unknown.
-        memory: megabytes.
+        history: the history, or the file that contains it.
+        level: the level, in each form that ``check`` accepts.
+        timeout: the seconds after which the verdict is unknown.
+        memory: the memory limit in megabytes.
 
     Returns:
         The verdict, with its witness.
 
     Raises:
-        IsolationError: it is invalid.
-        UndecidedError: it was not found out.
+        IsolationError: the history is invalid.
+        UndecidedError: the verdict is unknown.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([
@@ -74,11 +74,11 @@ def assert_level(
 
 
 def accept(verdict: Verdict) -> Valid:
-    """Give a verdict that is valid, and raise the others.
+    """Return a valid verdict, and raise an error for any other verdict.
 
     Raises:
-        IsolationError: it is invalid.
-        UndecidedError: it is unknown.
+        IsolationError: the verdict is invalid.
+        UndecidedError: the verdict is unknown.
     """
     __tracebackhide__ = True
     from isolang.verdict import Unknown, Valid

@@ -21,7 +21,7 @@ _LIBRARIES: Final = tuple(
 def caller() -> str:
     """Return ``file:line`` of the nearest frame outside the libraries; empty if there is none.
 
-    The path is relative to the working directory where the file lies below it.
+    The path is relative to the working directory if the file lies in it.
     """
     for frame in _frames():
         name = frame.f_code.co_filename
@@ -34,9 +34,9 @@ def caller() -> str:
 
 
 def _frames() -> Iterator[FrameType]:
-    """The frames of the caller, and those of the greenlets that wait for it.
+    """Yield the frames of the caller, and the frames of the greenlets that wait for it.
 
-    SQLAlchemy runs what is synchronous of an asynchronous engine in a greenlet of its own.
+    SQLAlchemy runs the synchronous code of an asynchronous engine in a separate greenlet.
     """
     greenlet = sys.modules.get("greenlet")
     waiting = greenlet.getcurrent() if greenlet is not None else None

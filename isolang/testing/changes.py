@@ -1,4 +1,4 @@
-"""A row as people see it: the columns that a transaction read, or what it changed in them."""
+"""Shows a row to users: the columns that a transaction read, or that it changed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-LONGEST: Final = 40  # characters of a value; more are never fetched for it
-_MOST: Final = 8  # columns of a row
+LONGEST: Final = 40  # characters of a shown value; queries fetch no more
+_MOST: Final = 8  # columns of a row that are shown
 _PLAIN: Final = re.compile(r"[\w.:+/@ -]+")
 
 Row: TypeAlias = Mapping[str, str]
-"""Values as text by column, without those of the key."""
+"""The values of a row as text, by column, without the columns of the key."""
 
 
 class SeenRow(Struct, frozen=True, kw_only=True):
     """The row of an operation, as far as it is known.
 
     Attributes:
-        row: what was read, or what there is after a write.
-        before: of a write, what the transaction had seen of the row before.
-        named: of a write, the columns that are set; empty if these are not known.
+        row: the columns of the row that was read, or of the row after a write.
+        before: for a write, the columns that the transaction had seen before.
+        named: for a write, the columns that it sets; empty if they are not known.
     """
 
     row: Row
@@ -30,26 +30,26 @@ class SeenRow(Struct, frozen=True, kw_only=True):
     named: Collection[str] = ()
 
     def changed(self) -> list[str]:
-        """The columns that a write changed, so far as that is known."""
+        """Return the columns that a write is known to have changed."""
         return [name for name, value in self.row.items() if self.before.get(name, value) != value]
 
 
 def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
-    """Show what was read.
+    """Return the text of a row that was read.
 
     >>> read_text(SeenRow(row={"name": "a", "balance": "100"}), ["balance"])
     '{balance: 100, name: a}'
 
     Args:
-        seen: by the read.
-        first: columns that come before others, as they matter more.
+        seen: the row that was read.
+        first: the columns to show first, because they matter most.
     """
     names = sorted(seen.row, key=lambda name: name not in first)
     return _shown([f"{name}: {seen.row[name]}" for name in names])
 
 
 def written_text(seen: SeenRow) -> str:
-    """Show what was changed: the columns that differ from what the transaction had seen.
+    """Return the text of a changed row: the columns that differ from the row seen before.
 
     >>> row, before = {"name": "a", "balance": "90"}, {"name": "a", "balance": "100"}
     >>> written_text(SeenRow(row=row, before=before))
@@ -68,7 +68,7 @@ def written_text(seen: SeenRow) -> str:
 
 
 def value_text(value: object) -> str:
-    """Show the value of a column; no value of an application can make it fail.
+    """Return the text of a column's value; no value of an application makes this fail.
 
     >>> value_text("a, b"), value_text(None), value_text(2.5)
     ('"a, b"', 'null', '2.5')
@@ -77,9 +77,9 @@ def value_text(value: object) -> str:
         return "null"
     try:
         text = str(value)
-    except Exception:  # an application's own class
+    except Exception:  # a class of the application may raise any error
         text = f"a {type(value).__name__}"
-    # What no file can hold must not keep the outcome out of it.
+    # Text that no file can contain must not keep the outcome out of the file.
     text = text[:LONGEST].encode(errors="backslashreplace").decode()
     text = text if len(text) < LONGEST else text[: LONGEST - 1] + "…"
     if _PLAIN.fullmatch(text.removesuffix("…")) and text == text.strip():

@@ -1,6 +1,6 @@
 """Parses the condition of a statement: the columns that it compares with one or several values.
 
-Everything is cut into tokens before. What is not certain asks for nothing in particular.
+The input is a list of tokens. A condition that is not certain yields no columns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _CAST: Final = re.compile(r"(?:::[\w\"(),. ]+)?")
 
 
 def split(tokens: Sequence[str], begin: int, end: int, at: str = ",") -> Iterator[tuple[int, int]]:
-    """The parts of a list, without what separates them; what is in parentheses stays together."""
+    """Yield the range of each part of a list; parentheses and their content stay together."""
     depth = 0
     between = False
     for n in range(begin, end):
@@ -32,7 +32,7 @@ def split(tokens: Sequence[str], begin: int, end: int, at: str = ",") -> Iterato
 
 
 def raw(name: str) -> str:
-    """A name without its quotes, as the catalog has it.
+    """Return a name without its quotes, as the database's catalog has it.
 
     >>> raw("Account"), raw('"Account"')
     ('account', 'Account')
@@ -41,7 +41,7 @@ def raw(name: str) -> str:
 
 
 def sought(tokens: Sequence[str], alias: str) -> tuple[frozenset[str], dict[str, int]]:
-    """The columns that a condition sets equal to one value, or to one of several."""
+    """Return the columns that a condition equates to one value, or limits to several values."""
     equal: set[str] = set()
     among: dict[str, int] = {}
     for part in conjuncts(list(tokens)):
@@ -64,7 +64,7 @@ def sought(tokens: Sequence[str], alias: str) -> tuple[frozenset[str], dict[str,
 
 
 def conjuncts(tokens: list[str]) -> Iterator[list[str]]:
-    """The parts of a condition that all have to hold; nothing where that is not certain."""
+    """Yield the conjuncts of a condition; yield nothing if they are not certain."""
     while tokens and tokens[0] == "(" and _closing(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     parts = list(split(tokens, 0, len(tokens), "and"))
@@ -78,7 +78,7 @@ def conjuncts(tokens: list[str]) -> Iterator[list[str]]:
 
 
 def _closing(tokens: Sequence[str]) -> int:
-    """The place of the parenthesis that closes the first one."""
+    """Return the position of the parenthesis that closes the first token."""
     depth = 0
     for n, one in enumerate(tokens):
         depth += (one == "(") - (one == ")")
@@ -97,7 +97,7 @@ def _outside(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def column_of(tokens: Sequence[str], alias: str) -> str:
-    """The name of a column of the table; empty if it is something else."""
+    """Return the name of a column of the table, or an empty text for any other expression."""
     names, dots = tokens[::2], tokens[1::2]
     if not names or len(tokens) % 2 == 0 or set(dots) - {"."}:
         return ""
@@ -109,7 +109,7 @@ def column_of(tokens: Sequence[str], alias: str) -> str:
 
 
 def _is_value(tokens: Sequence[str]) -> bool:
-    """Return whether it is a literal, perhaps with a sign and a cast."""
+    """Return whether the tokens are a literal, perhaps with a sign and a cast."""
     first = int(tokens[:1] == ["-"])
     literal = tokens[first] if len(tokens) > first else ""
     if not (literal[:1] in ("'", *"0123456789") and literal):

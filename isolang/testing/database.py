@@ -1,4 +1,4 @@
-"""Interleavings of small transactions on a real database, judged one by one."""
+"""Plays interleavings of small transactions on a real database, to be judged one by one."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class Interleaving(Struct, frozen=True):
-    """A few transactions, and the order of their steps.
+    """A few transactions with an order of their steps.
 
     Attributes:
-        programs: the operations of each transaction; COMMIT is one step more.
-        schedule: which transaction does its next step.
+        programs: the operations of each transaction, without its last step, COMMIT.
+        schedule: the index of the transaction that does each step.
     """
 
     programs: tuple[tuple[Operation, ...], ...]
     schedule: tuple[int, ...]
 
     def __str__(self) -> str:
-        """One line for each step: who does what."""
+        """Return one line for each step, with its transaction and operation."""
         remaining = [iter((*map(_shown, program), "commit")) for program in self.programs]
         lines = [f"T{number + 1}  {next(remaining[number])}" for number in self.schedule]
         return "\n".join(lines)
@@ -54,11 +54,11 @@ def _shown(operation: Operation) -> str:
 
 
 class Database:
-    """A database that runs interleavings; a context manager.
+    """A database that runs interleavings. It is a context manager.
 
     Attributes:
-        level: of the database, with what it claims.
-        played: what became of each transaction of the last interleaving.
+        level: the level of the database, with the specification that it claims.
+        played: the outcome of each transaction of the last interleaving.
 
     >>> from isolang.run.operation import Read, Write
     >>> with Database("memory", level="read committed") as database:
@@ -71,15 +71,15 @@ class Database:
     """
 
     def __init__(self, target: str, *, level: str = "", keys: Sequence[str] = ("x", "y")) -> None:
-        """Choose a database; nothing is started.
+        """Choose a database without starting anything.
 
         Args:
-            target: a name (isocheck starts the server) or a URL, as in docs/run.md.
-            level: of the database; by default its first one.
-            keys: of the rows that transactions read and write.
+            target: a name (isocheck then starts the server) or a URL, as in docs/run.md.
+            level: the level of the database; by default its first level.
+            keys: the keys of the rows that transactions read and write.
 
         Raises:
-            TargetError: there is no such database, or it has no such level.
+            TargetError: the database or the level does not exist.
         """
         self._target = target_named(target, prefix=f"isocheck_{os.getpid()}_")
         self.level = level_named(self._target, level)
@@ -92,13 +92,14 @@ class Database:
         """Start or reach the server, and create the tables.
 
         Raises:
-            TargetError: that is not possible; the message says what to do.
+            TargetError: the server cannot be reached or the tables cannot be created; the message
+                says what to do.
         """
         self._target.start()
         self._target.setup(self.keys, ())
 
     def close(self) -> None:
-        """Remove the tables, and stop a server that was started."""
+        """Remove the tables, and stop a server that isocheck started."""
         self._target.close()
 
     def __enter__(self) -> Self:
@@ -113,18 +114,18 @@ class Database:
         self.close()
 
     def play(self, interleaving: Interleaving) -> History:
-        """Run an interleaving: all keys are 0 before, and what they are after is read.
+        """Run an interleaving on keys whose values are 0, and then read all keys.
 
-        Each transaction has a connection of its own. One whose step waits for another transaction
-        goes on as soon as that one has ended.
+        Each transaction has its own connection. A transaction that waits for another one continues
+        as soon as that transaction has ended.
 
         Returns:
-            What was observed: first a transaction that writes 0 to each key, then those of the
-            interleaving, at last one that reads every key.
+            The recorded history: a transaction that writes 0 to each key, the transactions of the
+            interleaving, and a transaction that reads every key.
 
         Raises:
             TargetError: the rows could not be set or read.
-            IsolangError: the run cannot go on.
+            IsolangError: the run cannot continue.
         """
         with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
             path = Path(folder, "interleaving.edn")

@@ -1,4 +1,4 @@
-"""Recording what a Django application does on PostgreSQL, without a change; keys are its models."""
+"""Records what an unchanged Django application does on PostgreSQL; keys are named by its models."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ if TYPE_CHECKING:
 
 
 def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> DriverWatch:
-    """Record what the application does on a database of its settings, until the test ends.
+    """Record what the application does on one of its databases, until the test ends.
 
     Args:
         isolation: the fixture of the test.
         using: the alias of the database.
-        versions: as :meth:`isolang.testing.isolation.Isolation.watch_psycopg` has it.
+        versions: whether to read the database's log, as in
+            :meth:`isolang.testing.isolation.Isolation.watch_psycopg`.
 
     Returns:
         The watch; its ``unseen`` counts what could not be recorded.
 
     Raises:
-        IsolangError: it is not PostgreSQL through psycopg 3, or cannot be reached.
+        IsolangError: the database is not PostgreSQL through psycopg 3, or cannot be reached.
     """
     from django.apps import apps
     from django.db import connections

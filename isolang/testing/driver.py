@@ -1,14 +1,16 @@
-"""Recording what an application does through a library of PostgreSQL, without a change.
+"""Records what an unchanged application does through a library of PostgreSQL.
 
-``xmin`` of a row's version names the transaction that wrote it. A write that returns nothing is
-made to return the keys and ``xmin`` of its rows, which the application does not see. For a SELECT,
-keys and ``xmin`` of the rows that match its condition are selected before and after it.
+The ``xmin`` of a row's version names the transaction that wrote the version. The watch makes a
+write that returns nothing return the keys and ``xmin`` of its rows, which the application does not
+see. For a SELECT, it selects the keys and ``xmin`` of the rows that match its condition, before and
+after the SELECT.
 
-SOUND BECAUSE: the versions of a row that a transaction can see only go forward. A version that was
-there before a statement and is there after it was the one in the statement's snapshot. Where they
-differ the row is unseen. Rows that a statement has locked do not change after it.
+SOUND BECAUSE: the versions of a row that a transaction can see only go forward. A version that is
+present before a statement and after it was therefore in the statement's snapshot. If the two
+versions differ, the row is unseen. Rows that a statement has locked do not change after it.
 
-What a condition does not find is in no row. Unless it is a key that was found, it is counted.
+A condition that finds no row leaves no version to record. Unless it names a key that was found, it
+is counted as unseen.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
 
 _GONE: Final = Keyword("deleted")
-# Nobody misses them: they ask and set what the connection is to be like.
+# Statements that need not be recorded: they query or set properties of the connection.
 _QUIET: Final = re.compile(
     r"\s*(?:;?\s*$|(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version|current_schema)\s*\("
     r"|select\b.*\bfrom\s+(?:pg_catalog\.|pg_)\w)",
@@ -63,11 +65,11 @@ _NO_ROW: Final = "inserts that a row was in the way of"
 
 
 class _Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
-    """The transaction ended where it was not followed; its outcome is not known."""
+    """The watch did not see the end of the transaction, so its outcome is not known."""
 
 
 class _Open(ObservedTransaction):
-    """A transaction of the application, and the tables that it found."""
+    """A transaction of the application, with the tables that it has looked up."""
 
     def __init__(self, session: int, recorder: Recorder, *, versions: bool) -> None:
         super().__init__(session, recorder, versions=versions)
@@ -75,10 +77,11 @@ class _Open(ObservedTransaction):
 
 
 class DriverWatch:
-    """All connections of a library to one database, while they are watched; a context manager.
+    """A watch of all connections of a library to one database. It is a context manager.
 
     Attributes:
-        unseen: what was not recorded, by kind; its ``examples`` name statement and ``file:line``.
+        unseen: the number of things that were not recorded, by kind; its ``examples`` name a
+            statement and ``file:line``.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class DriverWatch:
         versions: bool = False,
         **parameters: Any,
     ) -> None:
-        """Choose what to watch; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
+        """Choose a database; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
         self.recorder = recorder
         self.unseen = Unseen()
         self.library = library
@@ -109,10 +112,10 @@ class DriverWatch:
         self._where: tuple[Any, ...] = ()
 
     def __enter__(self) -> Self:
-        """Begin.
+        """Begin to watch.
 
         Raises:
-            IsolangError: the database cannot be reached, or keeps no log of its versions.
+            IsolangError: the database cannot be reached, or does not log its versions.
         """
         self._where, self._versions.before = self._connect()
         if self._reads_log:
@@ -121,7 +124,7 @@ class DriverWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End; what is open then is not recorded."""
+        """Stop watching; transactions that are still open are not recorded."""
         self._hooks.remove()
         if self._log is not None:
             self._logged += self._log.changes()
@@ -130,17 +133,17 @@ class DriverWatch:
     # --- what the database tells ---
 
     def account(self, path: Path, into: Path) -> RewrittenHistory:
-        """Write what was recorded so far with the versions as the database's log has them.
+        """Write the history recorded so far with the versions of the database's log.
 
-        Writers that nobody watched are in it, too, and so is what watched transactions wrote by
-        statements that are not recognised.
+        The written history also has transactions of clients that are not watched, and what watched
+        transactions wrote by statements that are not recognised.
 
         Args:
-            path: of the recording.
-            into: where to write.
+            path: the file of the recorded history.
+            into: the file to write.
 
         Raises:
-            IsolangError: the watch was begun without ``versions=True``, or the log has ended.
+            IsolangError: the watch began without ``versions=True``, or the log has ended.
         """
         if self._log is None:
             raise IsolangError(
@@ -177,7 +180,7 @@ class DriverWatch:
     # --- transactions ---
 
     def _arrive(self, connection: Any) -> _Open | None:
-        """The transaction that a statement is sent in; it begins one where the library does."""
+        """Return the transaction of a statement; begin a transaction if the library does so."""
         one = self._current(connection)
         begins = one is None and self.library.begins(connection)
         if begins and self.library.state(connection) == "idle":
@@ -207,18 +210,18 @@ class DriverWatch:
         return one
 
     def _end(self, connection: Any, error: BaseException | None) -> None:
-        """End a transaction; one that is lost has its writes in the history, and no outcome."""
+        """End a transaction; record a lost transaction with its writes and an unknown outcome."""
         one = self._open.pop(connection)
         if isinstance(error, _Lost) and not one.committing:
             one.announce()
         one.end(error)
 
     def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
-        """Send what ends a transaction."""
+        """Send a call that ends a transaction, and record the outcome."""
         one = self._current(connection)
         if one is None:
             return (yield send)
-        # PostgreSQL answers the COMMIT of a transaction that has failed by rolling back, silently.
+        # PostgreSQL rolls back at the COMMIT of a failed transaction, without an error.
         commit = commit and self.library.state(connection) == "open"
         if commit:
             one.announce()
@@ -233,7 +236,7 @@ class DriverWatch:
         if self.library.state(connection) in ("idle", "unknown"):
             commit = commit and not self.library.refused(result)
             self._end(connection, None if commit else RolledBack())
-        elif commit:  # COMMIT AND CHAIN, or in a pipeline
+        elif commit:  # the statement is COMMIT AND CHAIN, or in a pipeline
             self._end(connection, _Lost())
         else:
             self._end(connection, RolledBack())
@@ -242,15 +245,15 @@ class DriverWatch:
     def block(
         self, connection: Any, savepoint: Callable[[], str], send: Callable[[], Any]
     ) -> Steps:
-        """Send what begins a block: a transaction, or within one a savepoint.
+        """Send a call that begins a block: a transaction, or a savepoint within a transaction.
 
         Args:
-            connection: of the block.
-            savepoint: its name, once the block has begun.
-            send: what begins it.
+            connection: the connection of the block.
+            savepoint: a function that returns the savepoint's name, once the block has begun.
+            send: the call that begins the block.
 
         Returns:
-            What it gave, and whether it began a transaction.
+            The result of the call, and whether it began a transaction.
         """
         one = self._current(connection)
         idle = self.library.state(connection) == "idle"
@@ -264,7 +267,7 @@ class DriverWatch:
     def end_block(
         self, connection: Any, savepoint: str, *, commit: bool, send: Callable[[], Any]
     ) -> Steps:
-        """Send what ends the block of a savepoint."""
+        """Send a call that ends the block of a savepoint."""
         result = yield send
         one = self._current(connection)
         if one is not None:
@@ -274,13 +277,13 @@ class DriverWatch:
         return result
 
     def closed(self, connection: Any) -> None:
-        """A connection is closed at once; how a COMMIT that it waits for ended is not known."""
+        """Note that a connection is closed at once; a pending COMMIT has an unknown outcome."""
         one = self._open.get(connection)
         if one is not None:
             self._end(connection, _Lost() if one.committing else RolledBack())
 
     def _controlled(self, connection: Any, what: Control, send: Callable[[], Any]) -> Steps:
-        """A statement of the application that begins or ends a transaction, or a part of one."""
+        """Send a statement that begins or ends a transaction, or changes its savepoints."""
         if what.kind in ("commit", "rollback"):
             return (yield from self.ending(connection, commit=what.kind == "commit", send=send))
         one = self._current(connection)
@@ -299,7 +302,7 @@ class DriverWatch:
     # --- statements ---
 
     def passed(self, connection: Any, kind: str, text: str = "") -> None:
-        """Note what is not looked into."""
+        """Note a call whose reads and writes cannot be recorded."""
         one = self._arrive(connection)
         if one is not None:
             one.tables.clear()
@@ -307,7 +310,7 @@ class DriverWatch:
             self.unseen.note(kind, text)
 
     def statement(self, sent: Sent) -> Steps:
-        """Send a statement of the application, and find out what it read and wrote."""
+        """Send a statement of the application, and record what it read and wrote."""
         connection, text = sent.connection, sent.text
         what = control(text)
         if what is not None:
@@ -341,14 +344,15 @@ class DriverWatch:
             raise
 
     def _other(self, connection: Any, one: _Open, text: str, send: Callable[[], Any]) -> Steps:
-        """Send a statement whose rows cannot be named."""
-        one.tables.clear()  # it may have changed where names are looked up
+        """Send a statement whose rows cannot be identified."""
+        one.tables.clear()  # the statement may have changed how names are resolved
         if not _QUIET.match(text):
             one.unclear = True
             self.unseen.note(_SHAPE, text)
         if _ENDS.search(text):
-            # SOUND BECAUSE: which of its changes stay is unknown, and so the transaction has no
-            # operations any more. Nobody can have read its versions, as its end is not sent yet.
+            # SOUND BECAUSE: it is unknown which of the transaction's changes remain, so all its
+            # operations are removed. No client can have read its versions, because its end is not
+            # sent yet.
             self._versions.forget(one.clear())
             self._end(connection, _Lost())
         result = yield send
@@ -364,7 +368,7 @@ class DriverWatch:
         return one.tables[statement.table]
 
     def _record_lookup(self, one: _Open, sent: Sent, table: rows.WatchedTable, query: str) -> Steps:
-        """The rows of a query of the watch, each with its version."""
+        """Return the rows of a query of the watch, each with its version."""
         answer = yield from sent.ask(query)
         return self._versions_in(one, answer, table)
 
@@ -394,8 +398,9 @@ class DriverWatch:
             one, sent, table, whole if by_key is None else by_key
         )
         if statement.locks:
-            # SOUND BECAUSE: what was returned is locked, and stays as it is. Without its keys: it
-            # matches still, and if as many rows do, they are the same.
+            # SOUND BECAUSE: the returned rows are locked, so they do not change. If their keys are
+            # unknown: they still match, and if the number of matching rows is the same, they are
+            # the same rows.
             before = after
         elif by_key is not None:
             before = {key: version for key, version in before.items() if key in after}
@@ -420,7 +425,7 @@ class DriverWatch:
         before: Mapping[str, rows.Version | None],
         after: Mapping[str, rows.Version | None],
     ) -> int:
-        """Note the rows that are the same before and after a SELECT; give how many there were."""
+        """Record the rows that a SELECT did not see change; return the number of all its rows."""
         keys = sorted(before.keys() | after.keys())
         twice = {key for key in keys if None in (before.get(key, 0), after.get(key, 0))}
         for key in keys:
@@ -439,10 +444,10 @@ class DriverWatch:
     def _condition(
         self, text: str, statement: Statement, table: rows.WatchedTable, found: int
     ) -> None:
-        """Count what a condition did not meet; a key that was found leaves nothing open."""
+        """Count a condition that may have missed rows; a key that was found misses none."""
         expected = statement.looked_up(table.keys)
         if statement.skips:
-            return  # it does not reveal the rows that it skips
+            return  # the result does not reveal the rows that were skipped
         if expected is None:
             self.unseen.note(CONDITIONS, text)
         elif found < expected:
@@ -496,7 +501,7 @@ class DriverWatch:
 
 
 def _versions_of(change: LoggedChange, table: rows.WatchedTable) -> Iterator[Installed]:
-    """Yield the row versions that a change of the log installs, by their names in the history."""
+    """Yield the versions that a change of the log installs, with their keys in the history."""
     number = change.transaction % 2**32
 
     def key(row: Mapping[str, str | None]) -> str | None:

@@ -1,4 +1,4 @@
-"""Methods of a library's public classes that are replaced for a while."""
+"""Replaces methods of a library's public classes for a while."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 from isolang.run.record.steps import awaited, driven
 
 Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
-"""What is done around a call, step by step: each yields a call, and is sent its result.
-
+"""The steps around a replaced call: a generator that yields calls and receives their results.
+The same generator serves coroutines, whose results are awaited.
 It is written once: where the library's methods are coroutines, results are awaited.
 """
 
 
 class Hooks:
-    """The replaced attributes, so that they can be restored."""
+    """The replaced methods of classes, with the originals to restore."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[type, str, Any]] = []
@@ -29,13 +29,13 @@ class Hooks:
     def around(
         self, owner: type, name: str, steps: Callable[..., Steps], *, awaits: bool = False
     ) -> None:
-        """Replace a method by a generator that takes the original one and its arguments.
+        """Replace a method by a generator that takes the original method and its arguments.
 
         Args:
-            owner: the class.
-            name: of its method.
-            steps: what is done instead.
-            awaits: the method is a coroutine.
+            owner: the class that has the method.
+            name: the name of the method.
+            steps: the generator function that replaces the method.
+            awaits: whether the method is a coroutine function.
         """
         original = getattr(owner, name)
 
@@ -50,7 +50,7 @@ class Hooks:
         self._replace(owner, name, then if awaits else now)
 
     def before(self, owner: type, name: str, note: Callable[..., None]) -> None:
-        """Call a function with the arguments before a method."""
+        """Make a method call a function with the same arguments first."""
         original = getattr(owner, name)
 
         @wraps(original)
@@ -65,7 +65,7 @@ class Hooks:
         setattr(owner, name, by)
 
     def remove(self) -> None:
-        """Put everything back."""
+        """Restore all replaced methods."""
         for owner, name, original in reversed(self._replaced):
             if original is None:
                 delattr(owner, name)

@@ -1,4 +1,4 @@
-"""The fixture ``isolation`` of a test: it records, runs a workload, and asserts a level."""
+"""Provides the fixture ``isolation`` of tests: it records, runs workloads, and asserts a level."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class Isolation:
-    """One test's recordings.
+    """The recordings of one test.
 
     Attributes:
-        seed: of all random choices here.
-        level: what the mark of the test asserts; empty without.
-        judged: all verdicts so far.
+        seed: the seed of all random choices of the test.
+        level: the level that the mark of the test asserts; empty if there is no mark.
+        judged: the verdicts so far.
     """
 
     def __init__(
@@ -50,14 +50,15 @@ class Isolation:
         keep: str | os.PathLike[str] | None = None,
         allow_unseen: bool = False,
     ) -> None:
-        """Begin.
+        """Prepare the recordings, without creating a file.
 
         Args:
-            folder: where to record.
-            seed: of all random choices.
-            level: to assert where no other is named.
-            timeout: seconds for each verdict.
-            allow_unseen: accept that nothing was observed, where ``assert_level`` does not say.
+            folder: the folder for the recorded histories.
+            seed: the seed of all random choices.
+            level: the level to assert if ``assert_level`` names none.
+            timeout: the time limit of each verdict, in seconds.
+            allow_unseen: whether to accept that nothing was observed, if ``assert_level`` does not
+                say.
             keep: a folder for the judged history, its certificate and its page.
         """
         self.folder = Path(folder)
@@ -76,13 +77,13 @@ class Isolation:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._watches: list[SqlAlchemyWatch | DriverWatch] = []
-        self._log_watch: DriverWatch | None = None  # the watch whose database states versions
+        self._log_watch: DriverWatch | None = None  # the watch that reads the log of its database
 
     # --- recording ---
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of this test; made when it is first used."""
+        """The recorder of this test, which is created at its first use."""
         from isolang.run.record.recorder import Recorder
 
         with self._lock:
@@ -104,19 +105,19 @@ class Isolation:
         """Record one transaction, as ``Recorder.transaction`` does.
 
         Args:
-            connection: to commit with; without, the block commits for itself.
-            session: who does it; by default the thread.
-            plan: as the recorder has it.
-            driver: as the recorder has it.
+            connection: the connection to commit; without one, the block must commit itself.
+            session: the session of the transaction; by default the session of the thread.
+            plan: the operations, if known in advance, as in ``Recorder.transaction``.
+            driver: the driver of the connection, as in ``Recorder.transaction``.
         """
         from isolang.run.outcome import driver_of
         from isolang.run.record.recorder import RecordedTransaction
         from isolang.testing.callers import caller
 
         class Paused(RecordedTransaction):
-            """One that others come in between: after each read it waits a moment."""
+            """A transaction that pauses after each read, so that others run in between."""
 
-            # `self` is the test's.
+            # `self` is the Isolation of the test.
             def read(paused, key: Any, value: Any, version: Any = None) -> None:  # noqa: N805
                 super().read(key, value, version)
                 time.sleep(self.random.random() * getattr(self._here, "pause", 0.0))
@@ -132,7 +133,7 @@ class Isolation:
 
     @property
     def session(self) -> int:
-        """The number of the session that this thread is."""
+        """The number of this thread's session."""
         if not hasattr(self._here, "session"):
             self._here.session = next(self._sessions)
         number: int = self._here.session
@@ -140,7 +141,7 @@ class Isolation:
 
     @property
     def random(self) -> Random:
-        """Random choices for this thread, by the seed."""
+        """The random number generator of this thread, which depends on the seed."""
         if not hasattr(self._here, "random"):
             self._here.random = Random(f"{self.seed}/{self.session}")
         one: Random = self._here.random
@@ -154,27 +155,27 @@ class Isolation:
         pause: float = 0.005,
         ignoring: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> int:
-        """Call functions at the same time, each in threads of its own, round by round.
+        """Call functions concurrently, each in its own threads, round by round.
 
         Args:
-            functions: that record what they do, or whose database is watched.
-            times: how many rounds; in each, all begin together.
-            clients: threads for each function.
-            pause: seconds that a recorded transaction waits at most after each read, by chance, so
-                that others come in between.
-            ignoring: what may be raised: the errors by which the database refuses a transaction.
+            functions: the functions, which record what they do or use a watched database.
+            times: the number of rounds; in each round, all calls begin together.
+            clients: the number of threads for each function.
+            pause: the longest random time in seconds that a recorded transaction waits after each
+                read, so that other transactions interleave.
+            ignoring: the errors by which the database refuses a transaction; calls may raise them.
 
         Returns:
-            How many calls raised what is ignored.
+            The number of calls that raised an ignored error.
 
         Raises:
-            Exception: the first other thing that one of them raised.
+            Exception: the first other error that a call raised.
         """
         callers = [function for function in functions for _ in range(clients)]
         together = threading.Barrier(len(callers))
         refused = count()
         raised: list[BaseException] = []
-        numbers = [next(self._sessions) for _ in callers]  # by position: the seed decides alone
+        numbers = [next(self._sessions) for _ in callers]  # only the seed matters
 
         def call(function: Callable[[], object], number: int) -> None:
             self._here.session, self._here.pause = number, pause
@@ -217,18 +218,19 @@ class Isolation:
         """Run a workload of ``isocheck run`` on a database.
 
         Args:
-            target: a name or a URL, of docs/run.md; a name starts a server of its own.
-            level: of the database; by default its first one.
-            workload: its name.
-            seconds: how long.
-            transactions: stop after this many, if that is earlier.
-            clients: how many at a time.
+            target: a name or a URL, as in docs/run.md; for a name, isocheck starts a server.
+            level: the level of the database; by default its first level.
+            workload: the name of the workload.
+            seconds: the length of the run.
+            transactions: the number of transactions after which the run ends early.
+            clients: the number of concurrent clients.
 
         Returns:
-            What was recorded; it is judged when a level is asserted, or at the end by the mark.
+            The recorded history, which is judged when a level is asserted, or at the end by the
+            mark.
 
         Raises:
-            IsolangError: it cannot be run; the message says what to do.
+            IsolangError: the workload cannot be run; the message says what to do.
         """
         from isolang.run.play.runner import run
         from isolang.run.settings import Settings
@@ -260,14 +262,14 @@ class Isolation:
         """Record what an application does through SQLAlchemy on PostgreSQL, until the test ends.
 
         Args:
-            engine: of the application, with psycopg.
+            engine: the engine of the application, which uses psycopg.
             mapped: the registry of its classes: ``Base.registry``.
 
         Returns:
             The watch; its ``unseen`` counts what could not be recorded.
 
         Raises:
-            IsolangError: it is an engine of another database or driver.
+            IsolangError: the engine is for another database or driver.
         """
         from isolang.testing.passive import SqlAlchemyWatch
 
@@ -285,20 +287,21 @@ class Isolation:
     ) -> DriverWatch:
         """Record what an application does through psycopg on PostgreSQL, until the test ends.
 
-        Whatever goes through psycopg 3, synchronously or not, is seen: also Django and SQLAlchemy.
+        All statements through psycopg 3 are seen, synchronous or not, also those of Django and
+        SQLAlchemy.
 
         Args:
             conninfo: the database, as ``psycopg.connect`` takes it.
-            names: of tables in the history, where they are others than in the database.
-            versions: read from the database's log which versions there were, in which order, and
-                the writes of clients that are not watched (docs/versions.md says what to grant).
-            parameters: of ``psycopg.connect``, too.
+            names: the names of tables in the history, if they differ from those in the database.
+            versions: whether to read from the database's log the versions and their order, and the
+                writes of clients that are not watched (docs/versions.md says what to grant).
+            parameters: further arguments of ``psycopg.connect``.
 
         Returns:
             The watch; its ``unseen`` counts what could not be recorded.
 
         Raises:
-            IsolangError: the database cannot be reached, or keeps no such log.
+            IsolangError: the database cannot be reached, or does not keep such a log.
         """
         from isolang.testing.through_psycopg import Psycopg
 
@@ -314,8 +317,8 @@ class Isolation:
     ) -> DriverWatch:
         """Record what an application does through asyncpg on PostgreSQL, until the test ends.
 
-        The arguments, the result and the errors are those of :meth:`watch_psycopg`: the watch's own
-        connection is psycopg's.
+        The arguments, the result and the errors are those of :meth:`watch_psycopg`, because the
+        watch itself connects through psycopg.
         """
         from isolang.testing.through_asyncpg import Asyncpg
 
@@ -342,7 +345,7 @@ class Isolation:
         return watch
 
     def unseen(self) -> Unseen:
-        """All that the watches of this test did not record, by kind, with examples."""
+        """Return the counts of all that the watches of this test did not record, with examples."""
         from isolang.testing.observed import Unseen
 
         every = Unseen()
@@ -355,23 +358,23 @@ class Isolation:
 
     @property
     def waiting(self) -> bool:
-        """Return whether something was recorded and has not been judged."""
+        """Return whether a recorded history has not been judged yet."""
         return bool(self._waiting)
 
     def assert_level(
         self, level: str = "", *, timeout: float | None = None, allow_unseen: bool | None = None
     ) -> list[Valid]:
-        """Judge everything that this test has recorded.
+        """Check that everything that this test has recorded satisfies a level.
 
         Args:
-            level: a level of the library, or a file; by default the one of the mark.
-            timeout: seconds for each history; by default the one of the mark.
-            allow_unseen: accept that no committed transaction read or wrote anything that was
-                recorded; by default as the mark says.
+            level: a level of the library, or a file; by default the level of the mark.
+            timeout: the seconds for each history; by default the timeout of the mark.
+            allow_unseen: whether to accept that no committed transaction has a recorded read or
+                write; by default what the mark says.
 
         Raises:
-            IsolationError: a history violates it.
-            UndecidedError: it was not found out.
+            IsolationError: a history violates the level.
+            UndecidedError: a verdict is unknown.
             IsolangError: nothing was recorded or observed, or no level is named.
         """
         __tracebackhide__ = True
@@ -412,10 +415,10 @@ class Isolation:
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
-        """Return the history with what the database's log adds to it, if the watch reads the log.
+        """Return the history, with what the database's log adds if a watch reads the log.
 
         Raises:
-            IsolangError: two watches ask two logs, or the log has ended.
+            IsolangError: the log has ended.
         """
         if self._log_watch is None or not self._is_own(path):
             return path
@@ -424,11 +427,11 @@ class Isolation:
         return into
 
     def _is_own(self, path: Path) -> bool:
-        """Return whether it is what the test recorded itself, and no workload."""
+        """Return whether a file is the test's own recording and not the history of a workload."""
         return self._recorder is not None and path == self._recorder.path
 
     def _require_observations(self, histories: Sequence[History]) -> None:
-        """Refuse to call a level kept where nothing could have broken it.
+        """Check that there was an observation that could have violated the level.
 
         Raises:
             IsolangError: no transaction that may have committed read or wrote anything.
@@ -447,14 +450,14 @@ class Isolation:
         )
 
     def close(self) -> None:
-        """End the recording."""
+        """Stop all watches, and close the recorder."""
         self._ending.close()
         if self._recorder is not None:
             self._recorder.close()
 
 
 def observes(history: History) -> bool:
-    """Return whether a transaction that committed, or may have, has an operation."""
+    """Return whether a transaction that committed, or may have committed, has an operation."""
     from isolang.history.columns import ABORTED
 
     columns = history.columns
@@ -463,16 +466,16 @@ def observes(history: History) -> bool:
 
 
 def worst(errors: Sequence[AssertionError]) -> AssertionError:
-    """Return one of several errors: that of an invalid verdict if there is one."""
+    """Return the first error of an invalid verdict, or the first error if there is none."""
     from isolang.testing.assertion import UndecidedError
 
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
 def keep(verdict: Verdict, path: Path, folder: Path) -> None:
-    """Put a history, its certificate and its page into a folder.
+    """Save a history, its certificate and its page in a folder.
 
-    Files of an earlier run that have the same names are replaced.
+    Files with the same names from an earlier run are replaced.
     """
     from shutil import copyfile
     from tempfile import TemporaryDirectory
@@ -491,5 +494,5 @@ def keep(verdict: Verdict, path: Path, folder: Path) -> None:
 
 
 def folder_of(test: str) -> str:
-    """A name for the folder of a test, by its node id."""
+    """Return a name for the folder of a test, from its node id."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", test).strip("-.") or "test"

@@ -1,4 +1,4 @@
-"""The interface of the libraries through which applications speak to PostgreSQL."""
+"""Defines the interface of libraries through which applications connect to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from isolang.testing.driver import DriverWatch
 
 State: TypeAlias = Literal["idle", "open", "failed", "unknown"]
-"""Of the transaction of a connection; ``unknown``: it is closed, or has not been answered."""
+"""The state of a connection's transaction; ``unknown`` if the connection is closed or busy."""
 
 
 class Sent(Protocol):
-    """A statement of the application, and how its library sends it.
+    """A statement of the application, with the way in which its library sends it.
 
     Attributes:
-        connection: that it is sent over.
-        text: as it is written, without its values; empty if that is not known.
+        connection: the connection over which it is sent.
+        text: the text of the statement, without its values; empty if it is not known.
     """
 
     connection: Any
@@ -27,20 +27,20 @@ class Sent(Protocol):
 
     @property
     def first_only(self) -> bool:
-        """Return whether of several rows the application gets the first one."""
+        """Return whether the application receives only the first of several rows."""
         ...
 
     @property
     def send(self) -> Callable[[], Any]:
-        """The application's own call."""
+        """The call of the application."""
         ...
 
     def literal(self) -> str:
-        """The statement with a literal for each value; empty if they cannot be spelt."""
+        """Return the statement with a literal for each value; empty if a value has no literal."""
         ...
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query of the watch, made of the parts of :meth:`literal`, and give its rows."""
+        """Send a query of the watch, made of parts of :meth:`literal`, and return its rows."""
         ...
 
     def count(self, result: Any) -> int | None:
@@ -48,46 +48,46 @@ class Sent(Protocol):
         ...
 
     def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
-        """The rows that the application was given, of a SELECT with so many columns.
+        """Return the rows that the application received from a SELECT of ``width`` columns.
 
         Returns:
-            The names of the columns, if they are known, and the rows: as of :meth:`returning`.
+            The names of the columns, if they are known, and the rows as :meth:`returning` has them.
         """
         ...
 
     def hidden(self, selected: str) -> Steps:
-        """Send a write that returns what the application does not see.
+        """Send a write that returns rows to the watch but not to the application.
 
         Returns:
-            What the application is given, and the rows: each value as text, or ``None``.
+            The result for the application, and the rows: each value as text, or ``None``.
         """
         ...
 
     def returning(self) -> Steps:
-        """Send a write that returns something to the application.
+        """Send a write that returns rows to the application.
 
         Returns:
-            What the application is given, and the rows: each value as the server reads it, or
-            ``None``, also where it is not known how that spells it; ``None`` if no row is known.
+            The result for the application, and the rows: each value as the server reads it, or
+            ``None`` (also if its spelling is not known); ``None`` if no row is known.
         """
         ...
 
 
 class Library(Protocol):
-    """One of the libraries that are watched.
+    """A library that can be watched.
 
     Attributes:
-        name: of the method that watches it.
+        name: the name of the method that watches the library.
     """
 
     name: str
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Have its public methods tell the watch."""
+        """Make the public methods of the library report to the watch."""
         ...
 
     def place(self, connection: Any) -> tuple[Any, ...]:
-        """Host, port and database, as libpq has them; nothing once it is closed."""
+        """Return host, port and database as libpq has them; empty if the connection is closed."""
         ...
 
     def state(self, connection: Any) -> State:
@@ -95,13 +95,13 @@ class Library(Protocol):
         ...
 
     def begins(self, connection: Any) -> bool:
-        """Return whether a statement begins a transaction, where there is none."""
+        """Return whether a statement begins a transaction if none is open."""
         ...
 
     def pipelined(self, connection: Any) -> bool:
-        """Return whether statements are sent before earlier ones are answered."""
+        """Return whether statements are sent before earlier statements are answered."""
         ...
 
     def refused(self, result: Any) -> bool:
-        """Return whether what a COMMIT was answered says that it rolled back."""
+        """Return whether the result of a COMMIT says that the server rolled back."""
         ...

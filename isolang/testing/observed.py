@@ -1,7 +1,7 @@
-"""A transaction of the application while it is watched, and the versions that watched ones wrote.
+"""Observes the transactions of an application and the versions that they write.
 
-What cannot be observed is left out of the history and counted, never guessed: a history with fewer
-operations accuses nobody.
+What cannot be observed is left out of the history and counted, never guessed, because a history
+with fewer operations accuses no database wrongly.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from isolang.run.operation import Recorded
     from isolang.run.record.recorder import Recorder
 
-# Kinds of what is not recorded.
+# Kinds of things that are not recorded.
 CONDITIONS: Final = "conditions, of which only the rows that they met are seen"
 NOT_FOUND: Final = "keys that were looked up and not found"
 TWO_ROWS: Final = "rows beside one of the same key that others have deleted"
 
-_LONGEST: Final = 120  # characters of an example
+_LONGEST: Final = 120  # the most characters of an example
 _LISTED: Final = re.compile(r"\bselect\b.{10,}?\bfrom\b", re.IGNORECASE)
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _FIRST: Final = 3  # smaller numbers stand for "before everything"
 
 
 def key_of(table: str, values: Sequence[object]) -> str:
-    """The name of a row in the history: its table and primary key, one name for each row."""
+    """Return the name of a row in the history, which is unique: its table and primary key."""
     shown = [str(value) for value in values]
     if len(shown) > 1:
         shown = [one.replace("%", "%25").replace("/", "%2F") for one in shown]
@@ -42,10 +42,11 @@ def key_of(table: str, values: Sequence[object]) -> str:
 
 
 class Unseen(Counter[str]):
-    """Counts of what was not recorded, by kind.
+    """The counts of things that were not recorded, by kind.
 
     Attributes:
-        examples: of each kind the first one: the statement or row, and the caller's ``file:line``.
+        examples: the first example of each kind: the statement or row, and the caller's
+            ``file:line``.
     """
 
     def __init__(self) -> None:
@@ -53,16 +54,16 @@ class Unseen(Counter[str]):
         self.examples: dict[str, str] = {}
 
     def note(self, kind: str, example: str = "") -> None:
-        """Count one, with the caller's place if it is the first of its kind."""
+        """Count one thing of a kind; keep the first example, with the caller's position."""
         self[kind] += 1
         if kind not in self.examples:
             shown = " ".join(example.split())
-            if len(shown) > _LONGEST:  # the condition says more than the columns
+            if len(shown) > _LONGEST:  # the condition matters more than the columns
                 shown = _LISTED.sub("SELECT … FROM", shown, count=1)
             self.examples[kind] = ", ".join(filter(None, (shown[:_LONGEST], caller())))
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Each kind, with how often and its example: ``2; first: account/a, app.py:12``."""
+        """Yield each kind with its count and example: ``2; first: account/a, app.py:12``."""
         for kind, number in sorted(self.items()):
             example = self.examples.get(kind, "")
             yield kind, f"{number}; first: {example}" if example else str(number)
@@ -72,32 +73,33 @@ class WrittenVersions:
     """The versions of rows that watched transactions have written."""
 
     def __init__(self, *, all_known: bool = False) -> None:
-        self._all_known = all_known  # the log tells the writers that are not watched
-        self.before: int | None = None  # the oldest transaction that ran as the watch began
+        self._all_known = all_known  # whether the log has the writers that are not watched
+        self.before: int | None = None  # the oldest transaction that ran when the watch began
         self._written: set[tuple[str, int]] = set()
 
     def wrote(self, key: str, version: int) -> None:
-        """Remember that a watched transaction wrote a version."""
+        """Note that a watched transaction wrote a version."""
         self._written.add((key, version))
 
     def forget(self, written: Iterable[tuple[str, int]]) -> None:
-        """Forget written versions: their transaction has no known operations any more."""
+        """Remove written versions, because their transaction has no known operations any more."""
         self._written.difference_update(written)
 
     def value(
         self, key: str, version: int, *, after: int | None = None
     ) -> tuple[int | None] | tuple[()]:
-        """The value of a version that was read; nothing if its writer is not known.
+        """Return the value of a version in a tuple, which is empty if the writer is not known.
 
         Args:
-            key: of the row.
-            version: its number.
-            after: of the reader, if it wrote what is not recognised. What it wrote behind a
-                savepoint bears a later number, so that a version with one may be its own.
+            key: the key of the row.
+            version: the number of the version.
+            after: the number of the reading transaction, if it may have written unrecognised
+                versions. A version with a later number may be its own, because a write behind a
+                savepoint has a later number.
         """
         if (key, version) in self._written:
             return (version,)
-        assert self.before is not None  # since the first transaction began
+        assert self.before is not None  # it is set before the first transaction begins
         if version < _FIRST or 0 < (self.before - version) % 2**32 < _HALF:
             return (None,)
         if after is not None and 0 < (version - after) % 2**32 < _HALF:
@@ -106,30 +108,30 @@ class WrittenVersions:
 
 
 class ObservedTransaction:
-    """A transaction of the application."""
+    """A transaction of the application, with the operations that were observed."""
 
     def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool = False) -> None:
         self._versions = versions
         self.operations: list[Recorded] = []
-        self.number: int | None = None  # of the transaction, once the database has told it
-        self.unclear = False  # it may have written what is not recognised
+        self.number: int | None = None  # the number of the transaction, once it is known
+        self.unclear = False  # whether it may have unrecognised writes
         self.committing = False
         self.failed = False
-        self._own: dict[str, Any] = {}  # what it wrote last of each row
-        self._remarks: list[tuple[str, SeenRow | None]] = []  # of each operation: caller, row
+        self._own: dict[str, Any] = {}  # the last written value of each row
+        self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
         self._savepoints: list[tuple[str, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
 
     def read(self, key: str, value: Any, seen: SeenRow | None = None) -> bool:
-        """Note a read, and what is known of the row.
+        """Note a read, with the columns that are known of the row.
 
-        SOUND BECAUSE: what a transaction wrote itself is what it sees of a key, and another version
-        is that of another row: in a snapshot that is kept, one that others have deleted since stays
-        next to the one that was inserted again.
+        SOUND BECAUSE: a transaction sees its own write of a key, so a different version belongs to
+        another row: in a snapshot that is kept, a row that other transactions have deleted since
+        remains next to the row that was inserted again.
 
         Returns:
-            Whether it was recorded: a version next to the transaction's own is not.
+            Whether the read was noted: a version next to the transaction's own version is not.
         """
         if self._own.get(key, value) != value:
             return False
@@ -138,7 +140,7 @@ class ObservedTransaction:
         return True
 
     def write(self, key: str, value: Any, seen: SeenRow | None = None) -> None:
-        """Note a write, once as long as its value stays, and what is known of the row."""
+        """Note a write with the known columns of the row; merge consecutive writes of one value."""
         self._own[key] = value
         places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
         writes = [n for n in places if self.operations[n][0] == "w"]
@@ -151,7 +153,7 @@ class ObservedTransaction:
         self._remarks.append((caller(), _since(seen, earlier.row if earlier else {})))
 
     def _rows(self) -> Iterator[str]:
-        """The row of each operation as text; empty if it is not known."""
+        """Yield the row of each operation as text; empty if the row is not known."""
         changed = {
             key: seen.changed()
             for (name, key, _), (_, seen) in zip(self.operations, self._remarks, strict=True)
@@ -164,15 +166,15 @@ class ObservedTransaction:
                 yield written_text(seen) if name == "w" else read_text(seen, changed.get(key, ()))
 
     def savepoint(self, name: str) -> None:
-        """Remember what was done before a savepoint."""
+        """Note a savepoint, and the operations before it."""
         self._savepoints.append((name, len(self.operations)))
 
     def release(self, name: str) -> None:
-        """Forget a savepoint and those within it; their names may be used again."""
+        """Remove a savepoint and those within it, so that their names may be used again."""
         del self._savepoints[self._index(name) :]
 
     def roll_back_to(self, name: str) -> None:
-        """Forget what was done after a savepoint, which stays."""
+        """Remove the operations after a savepoint, but keep the savepoint."""
         index = self._index(name)
         del self.operations[self._savepoints[index][1] if self._savepoints else 0 :]
         del self._remarks[len(self.operations) :]
@@ -180,12 +182,12 @@ class ObservedTransaction:
         del self._savepoints[index + 1 :]
 
     def _index(self, name: str) -> int:
-        """The last savepoint of a name, or the first of all if there is none."""
+        """Return the index of the last savepoint with a name, or 0 if there is none."""
         found = [n for n, (one, _) in enumerate(self._savepoints) if one == name]
         return found[-1] if found else 0
 
     def clear(self) -> list[tuple[str, Any]]:
-        """Forget everything that was done, and give what was written."""
+        """Remove all operations, and return the written keys and values."""
         written = [(key, value) for name, key, value in self.operations if name == "w"]
         self.operations.clear()
         self._remarks.clear()
@@ -193,13 +195,13 @@ class ObservedTransaction:
         return written
 
     def announce(self) -> None:
-        """Write down what was done; COMMIT is sent next."""
+        """Record the operations in the history; COMMIT is sent next."""
         self.committing = True
         self._record()
         self._t.announce()
 
     def end(self, error: BaseException | None) -> None:
-        """Write down how it ended."""
+        """Record the outcome in the history, and the operations if they are not recorded yet."""
         if not self.committing:
             self._record()
         self._t.__exit__(None if error is None else type(error), error, None)
@@ -218,9 +220,9 @@ class ObservedTransaction:
 
 
 def _since(seen: SeenRow | None, before: Row) -> SeenRow | None:
-    """A row that is written, with what the transaction had seen of it first."""
+    """Return a written row with the columns that the transaction had seen before the write."""
     return None if seen is None else replace(seen, before={**seen.before, **before})
 
 
 def _nothing(connection: object) -> None:
-    """The application commits and rolls back itself."""
+    """Do nothing, because the application commits and rolls back itself."""

@@ -1,10 +1,10 @@
-"""Recording an application's own transactions on PostgreSQL, through SQLAlchemy, without a change.
+"""Records an unchanged application's transactions on PostgreSQL, through SQLAlchemy.
 
-PostgreSQL names in the system column ``xmin`` of each row the transaction that wrote this version
-of it. A watched engine selects it with every mapped object, so that a read names the version that
-it saw; after each flush the rows that were written are asked for theirs. The value of a row in the
-history is that number. What cannot be seen is left out of the history and counted, never guessed: a
-history with fewer operations accuses nobody.
+PostgreSQL's system column ``xmin`` names the transaction that wrote the version of a row. A watched
+engine selects ``xmin`` with every mapped object, so that a read names the version that it saw.
+After each flush it queries the ``xmin`` of the written rows. This number is the value of the row in
+the history. What cannot be seen is left out of the history and counted, never guessed, because a
+history with fewer operations accuses no database wrongly.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 _XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
 _GONE: Final = Keyword("deleted")
-_OBJECTS: Final = "isolang_objects"  # an option of statements that read objects
-_OWN: Final = "isolang_own"  # and of the watch's own
+_OBJECTS: Final = "isolang_objects"  # the execution option of statements that read objects
+_OWN: Final = "isolang_own"  # the execution option of the watch's statements
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _SAVEPOINT: Final = re.compile(
     r"\s*(?:savepoint|(rollback)\s+(?:(?:work|transaction)\s+)?to(?:\s+savepoint)?)\s+([^\s;]+)",
@@ -49,15 +49,15 @@ _SAVEPOINT: Final = re.compile(
 
 
 class SqlAlchemyWatch:
-    """An engine that is watched; a context manager.
+    """A watch of an engine. It is a context manager.
 
     Attributes:
-        unseen: what was not recorded, and how often: rows of writers that are not watched,
-            statements that read columns instead of objects, bulk statements.
+        unseen: the number of things that were not recorded, by kind: rows of writers that are not
+            watched, statements that read columns instead of objects, bulk statements.
     """
 
     def __init__(self, engine: Engine, mapped: registry, recorder: Recorder) -> None:
-        """Choose what to watch; see :func:`isolang.testing.isolation.Isolation.watch`."""
+        """Choose an engine; see :func:`isolang.testing.isolation.Isolation.watch`."""
         self.engine = engine
         self.recorder = recorder
         self.unseen = Unseen()
@@ -69,10 +69,10 @@ class SqlAlchemyWatch:
         self._unique: dict[tuple[str, ...], list[frozenset[str]]] = {}
 
     def __enter__(self) -> Self:
-        """Begin.
+        """Begin to watch.
 
         Raises:
-            IsolangError: the engine is none of PostgreSQL through psycopg.
+            IsolangError: the engine is not one of PostgreSQL through psycopg.
         """
         from sqlalchemy import event
         from sqlalchemy.orm import Session
@@ -82,7 +82,7 @@ class SqlAlchemyWatch:
             raise IsolangError(
                 f"watch: not such an engine (got {got}, expected postgresql+psycopg)"
             )
-        # An asynchronous engine answers where its sessions do, and nowhere else.
+        # An asynchronous engine can be queried only where its sessions run.
         self._versions.before = None if self.engine.dialect.is_async else self._oldest()
         self._listeners = [
             (Session, "after_begin", self._begin),
@@ -106,13 +106,13 @@ class SqlAlchemyWatch:
                 (mapper, "after_update", self._updated),
                 (mapper, "after_delete", self._delete),
             ]
-        self.engine.clear_compiled_cache()  # statements that were compiled before select no xmin
+        self.engine.clear_compiled_cache()  # statements in the cache do not select xmin
         for listener in self._listeners:
             event.listen(*listener)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End; what is open then is not recorded."""
+        """Stop watching; transactions that are still open are not recorded."""
         from sqlalchemy import event
 
         for listener in self._listeners:
@@ -122,10 +122,11 @@ class SqlAlchemyWatch:
     # --- transactions ---
 
     def _oldest(self) -> int:
-        """The number of the oldest transaction that runs now, as of ``xmin``.
+        """Return the number of the oldest running transaction, as in ``xmin``.
 
-        Asked over a connection of its own: those of the pool may all be taken, and on the one of a
-        transaction that begins it would be its first statement, before which alone a level is set.
+        The query needs a separate connection: all connections of the pool may be in use, and in a
+        transaction that begins the query would be the first statement, before which alone a level
+        can be set.
         """
         pool = self.engine.pool.recreate()
         try:
@@ -143,8 +144,9 @@ class SqlAlchemyWatch:
         if connection.engine.pool is not self.engine.pool or connection in self._open:
             return
         if self._versions.before is None:
-            # SOUND BECAUSE: nothing is read or written before the first answer is kept, so that
-            # what is older than any of the answers was written before everything that is watched.
+            # SOUND BECAUSE: nothing is read or written before the first result is kept. So a
+            # version that is older than any of the results was written before everything that is
+            # watched.
             oldest = self._oldest()
             if self._versions.before is None:
                 self._versions.before = oldest
@@ -159,7 +161,7 @@ class SqlAlchemyWatch:
         one = self._open.get(connection)
         if one is None:
             return
-        # PostgreSQL answers the COMMIT of a transaction that has failed by rolling back, silently.
+        # PostgreSQL rolls back at the COMMIT of a failed transaction, without an error.
         info = connection.connection.driver_connection.info  # type: ignore[union-attr]
         one.failed = info.transaction_status.name == "INERROR"
         one.announce()
@@ -182,7 +184,7 @@ class SqlAlchemyWatch:
             one.end(context.original_exception)
 
     def _statement(self, connection: Connection, cursor: Any, statement: str, *_: object) -> None:
-        # SQLAlchemy's own events of savepoints do not have their names.
+        # SQLAlchemy's events for savepoints do not have their names.
         found = _SAVEPOINT.match(statement)
         if found is not None and connection in self._open:
             back, name = found.groups()
@@ -209,7 +211,7 @@ class SqlAlchemyWatch:
         context: Any,
         *_: Any,
     ) -> None:
-        """Count what the condition of a SELECT did not meet; objects tell the rows themselves."""
+        """Count a SELECT that may have missed rows; loaded objects report their rows themselves."""
         options = getattr(context, "execution_options", {})
         if connection not in self._open or options.get(_OWN) or not _asks(statement):
             return
@@ -218,14 +220,14 @@ class SqlAlchemyWatch:
             return
         expected, skips = lookup(_PARAMETER.sub(r"'\1'", statement), self._keys)
         if skips:
-            return  # it does not reveal the rows that it skips
+            return  # the result does not reveal the rows that were skipped
         if expected is None:
             self.unseen.note(CONDITIONS, statement)
         elif 0 <= cursor.rowcount < expected:
             self.unseen.note(NOT_FOUND, statement)
 
     def _keys(self, table: str) -> list[frozenset[str]]:
-        """The columns of each key of a table, by its name as it is written."""
+        """Return the columns of each key of a table, by the table's name as it is written."""
         return self._unique.get(tuple(map(raw, table.split("."))), [])
 
     def _load(self, target: Any, context: Any) -> None:
@@ -253,7 +255,7 @@ class SqlAlchemyWatch:
         from sqlalchemy import inspect
         from sqlalchemy.orm import object_session
 
-        # Afterwards the values that an expression of the database set are unknown.
+        # After the update, values that an expression of the database set are unknown.
         one, session = self._open.get(connection), object_session(target)
         if one and session and session.is_modified(target, include_collections=False):
             one.updating[inspect(target)] = _seen(target)
@@ -277,11 +279,11 @@ class SqlAlchemyWatch:
         table = mapper.base_mapper.local_table
         values = mapper.primary_key_from_instance(target)
         where = [c == value for c, value in zip(mapper.primary_key, values, strict=True)]
-        # A savepoint has a number of its own, so that only the row knows by which it was written.
+        # A savepoint has its own number, so only the row shows which number wrote it.
         query = select(table.c.xmin).where(and_(*where))
         found = connection.execute(query, execution_options={_OWN: True}).scalars().all()
         if len(found) != 1:
-            # In a snapshot that is kept, a row that others have deleted since is there, too.
+            # A snapshot that is kept also contains rows that other transactions have deleted since.
             self.unseen.note("writes of rows that others have deleted", _key(target))
             return
         key, version = _key(target), int(found[0])
@@ -294,7 +296,7 @@ class SqlAlchemyWatch:
 
 
 class _Open(ObservedTransaction):
-    """A transaction of the application, in the session of the ORM that it belongs to."""
+    """A transaction of the application, with its session of the ORM."""
 
     def __init__(self, session: Session, number: int, recorder: Recorder) -> None:
         super().__init__(number, recorder)
@@ -310,9 +312,9 @@ def _key(target: Any) -> str:
 
 
 def _seen(target: Any) -> SeenRow:
-    """Return the values of an object, those that it was loaded with, and those set since.
+    """Return the values of an object: those that were loaded, and those set since.
 
-    It reads loaded attributes only, and loads nothing.
+    The function reads only loaded attributes, and loads nothing.
     """
     from sqlalchemy import inspect
 
@@ -330,19 +332,19 @@ def _seen(target: Any) -> SeenRow:
 
 
 def _asks(statement: str) -> bool:
-    """Return whether a statement asks a table for something."""
+    """Return whether a statement reads from a table."""
     words = statement.split(None, 1)
     first = words[0].lower() if words else ""
     return first in ("select", "with") and re.search(r"\bfrom\b", statement, re.I) is not None
 
 
 def _parts(table: Any) -> tuple[str, ...]:
-    """The name of a table, with its schema if it has one."""
+    """Return the name of a table, with its schema if it has one."""
     return (table.schema, table.name) if table.schema else (table.name,)
 
 
 def _unique(table: Any) -> list[frozenset[str]]:
-    """The columns of each key of a table, so far as its classes say them."""
+    """Return the columns of each key of a table, as far as its classes declare them."""
     from sqlalchemy import Column, PrimaryKeyConstraint, UniqueConstraint
 
     unique = [
@@ -361,7 +363,7 @@ def _unique(table: Any) -> list[frozenset[str]]:
 
 
 def _map_xmin(mapper: Mapper[Any]) -> None:
-    """Select ``xmin`` with each object; tables are created without it, as every table has it."""
+    """Map ``xmin`` to each object; CREATE TABLE does not contain it, as every table has it."""
     from sqlalchemy import Column, FetchedValue, String
 
     table: Any = mapper.local_table

@@ -1,6 +1,6 @@
-"""The pytest plugin: the fixture and the mark ``isolation``; docs/pytest.md shows them.
+"""Provides the pytest fixture and the mark ``isolation``, which docs/pytest.md shows.
 
-Everything but pytest is imported when a test uses the fixture.
+The plugin imports everything but pytest only when a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK: Final = (
     "level, and has to be something unless allow_unseen"
 )
 _KNOWN: Final = {"level", "timeout", "allow_unseen"}
-_TRANSACTIONS: Final = "isolation transactions"  # names of properties of a test
+_TRANSACTIONS: Final = "isolation transactions"  # the name of a property of a test
 _UNSEEN: Final = "isolation unseen: "
 _IDLE: Final = "isolation nothing observed"
 _SEED: Final = pytest.StashKey[int]()
@@ -28,7 +28,7 @@ _ISOLATION: Final = pytest.StashKey["Isolation"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
+    """Declare the command-line options."""
     group = parser.getgroup("isolation", "isolation levels")
     group.addoption(
         "--isolation-report",
@@ -67,12 +67,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of pytest-xdist the seed."""
+    """Send the seed to a worker of pytest-xdist."""
     node.workerinput["isolation_seed"] = node.config.stash[_SEED]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a mark that would assert nothing."""
+    """Check that a mark is complete and that its test has the fixture."""
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return
@@ -108,7 +108,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
 
 
 def _asserted(item: Any) -> tuple[str, float, bool]:
-    """The level, the timeout and ``allow_unseen`` of the mark."""
+    """Return the level, the timeout and ``allow_unseen`` of the mark."""
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return "", 60.0, False
@@ -129,7 +129,7 @@ def _asserted(item: Any) -> tuple[str, float, bool]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """After a test that is marked: judge what it recorded and did not judge itself."""
+    """Run a test; if it is marked, judge what it recorded and has not judged itself."""
     skipping = _unknown(item.config) == "skip"
     try:
         result = yield
@@ -158,7 +158,7 @@ def _judge(one: Isolation) -> None:
         message = str(error)
     else:
         return
-    pytest.fail(message, pytrace=False)  # outside, so that pytest does not print the cause, too
+    pytest.fail(message, pytrace=False)  # outside the handler, to hide the cause
 
 
 def _unknown(config: pytest.Config) -> str:
@@ -170,7 +170,7 @@ def _unknown(config: pytest.Config) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say the seed, and where the evidence lies, under a test that fails."""
+    """Report the seed and the folder of the evidence if a test fails."""
     report = yield
     one = item.stash.get(_ISOLATION, None)
     if one is not None and call.when == "call":
@@ -192,7 +192,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how much was judged, and what the watches left out."""
+    """Print how many tests and transactions were judged, and what the watches did not record."""
     properties = [
         dict(report.user_properties)
         for reports in terminalreporter.stats.values()

@@ -1,7 +1,8 @@
-"""Records what refused transactions saw of others.
+"""Records what refused transactions read of other sessions' writes.
 
-A history does not contain their reads: no level restricts them. That they read, or missed, what
-another session wrote is evidence all the same that the test had something to break.
+A history does not contain the reads of refused transactions, because no level restricts them. But a
+read that returned or missed a write of another session is evidence that the test could have
+violated a level.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Refused:
-    """The writers of versions, and the versions that rolled back transactions read."""
+    """The writers of versions, and the versions that rolled-back transactions read."""
 
     def __init__(self) -> None:
         self._writers: defaultdict[str, set[Hashable]] = defaultdict(set)  # of each key
@@ -24,7 +25,7 @@ class Refused:
         self._reads: set[tuple[Hashable, str, str]] = set()
 
     def ended(self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]) -> None:
-        """Note a transaction."""
+        """Note an ended transaction."""
         for name, key, value in operations:
             if outcome == "aborted" and name == "r":
                 self._reads |= {(session, repr(key), one) for one in _parts(value)}
@@ -33,7 +34,7 @@ class Refused:
                 self._written[repr(key), repr(value)].add(session)
 
     def observed(self) -> bool:
-        """Return whether one that was rolled back read, or missed, what another session wrote."""
+        """Return whether a rolled-back transaction read, or missed, a write of another session."""
         return any(
             (self._written[key, value] if value else self._writers[key]) - {session}
             for session, key, value in self._reads
@@ -41,7 +42,7 @@ class Refused:
 
 
 def _parts(value: object) -> Iterator[str]:
-    """The values that a read shows; an empty text where there was nothing."""
+    """Yield the values that a read returned; yield an empty text for the initial state."""
     if value is None or value == []:
         yield ""
     elif isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
 """Finds the rows that a statement of an application reads or writes, by queries to PostgreSQL.
 
-Everything here is a query, and what its answer means; a watch sends it where the application's own
-statement goes, in the same transaction.
+The functions return queries, or interpret their results. A watch sends a query over the connection
+of the application, in the same transaction as the application's statement.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from isolang.testing.conditions import raw
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
-# SOUND BECAUSE: with rules, row security, children or without the right to select, what RETURNING
-# and a second SELECT answer could differ from what the application's statement did, or fail.
+# SOUND BECAUSE: with rules, row security, child tables or without the right to select, the results
+# of RETURNING and of a second SELECT could differ from what the application's statement did, or the
+# queries could fail.
 TABLE: Final = """
 SELECT n.nspname, c.relname,
   array_agg(quote_ident(a.attname) ORDER BY a.attnum)
@@ -46,13 +47,13 @@ _OUTPUT_COLUMN: Final = re.compile(
 
 
 class WatchedTable(Struct, frozen=True, kw_only=True):
-    """A table whose rows can be named.
+    """A table whose rows can be identified.
 
     Attributes:
-        name: in the history; of the schema ``public`` without it.
-        columns: of the primary key, as they are written.
-        others: the other columns, as they are written.
-        keys: the columns of each unique index, by which there is one row at most.
+        name: the name of the table in the history, without the schema if that is ``public``.
+        columns: the columns of the primary key, as they are written in SQL.
+        others: the other columns, as they are written in SQL.
+        keys: the columns of each unique index; each set of values belongs to one row at most.
     """
 
     name: str
@@ -61,18 +62,18 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
     keys: tuple[frozenset[str], ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
-        """The name of a row in the history."""
+        """Return the name of a row in the history."""
         return key_of(self.name, values)
 
     def selected(self, alias: str, *, row: bool = False) -> str:
-        """The own transaction, ``xmin`` and the primary key, as text.
+        """Return the columns to select as text: the transaction, ``xmin`` and the primary key.
 
-        SOUND BECAUSE: ``xmin`` of a row that was written behind a savepoint is not the number of
-        its transaction, so that this is asked for by itself.
+        SOUND BECAUSE: the ``xmin`` of a row that was written behind a savepoint is not the number
+        of its transaction, so the number is selected separately.
 
         Args:
             alias: the name of the table in the statement.
-            row: select the beginnings of the other columns, too.
+            row: whether to select the beginnings of the other columns, too.
         """
         named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
         others = self.others if row else ()
@@ -81,11 +82,11 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
 
 
 class Version(Struct, frozen=True):
-    """The version of a row.
+    """A version of a row.
 
     Attributes:
-        number: of the transaction, or of its part behind a savepoint, that wrote it.
-        seen: its columns, where they were asked for.
+        number: the number of the transaction that wrote it, or of the part behind a savepoint.
+        seen: the columns of the row, as far as they were selected.
     """
 
     number: int
@@ -96,8 +97,8 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTabl
     """Return the table in a row of :data:`TABLE`; ``None`` if its rows cannot be named.
 
     Args:
-        row: the answer, if there is one.
-        names: of tables that have another one in the history.
+        row: the result row, or ``None`` if there is none.
+        names: the names of tables in the history, if they differ from those in the database.
     """
     if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
         return None
@@ -112,15 +113,15 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTabl
 
 
 def matching(statement: Statement, table: WatchedTable, *, row: bool = False) -> str:
-    """The query of the rows that match the condition of a SELECT."""
+    """Return the query for the rows that match the condition of a SELECT."""
     return f"SELECT {table.selected(statement.alias, row=row)} FROM {statement.source}"
 
 
 def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Version | None]:
-    """The version of each row, by its key, of rows of :meth:`Table.selected`.
+    """Return the version of each row, by its key, from rows of :meth:`WatchedTable.selected`.
 
     SOUND BECAUSE: a key that has two rows has no version here. In a snapshot that is kept there can
-    be two: one that others have deleted since, and one that was inserted after it.
+    be two rows: one that other transactions have deleted since, and one that was inserted after it.
     """
     found: dict[str, Version | None] = {}
     for _, xmin, *values in rows:
@@ -132,7 +133,7 @@ def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Ve
 
 
 def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
-    """The number of the transaction that was answered; ``None`` if it has written nothing."""
+    """Return the number of the transaction in a result; ``None`` if it has written nothing."""
     return None if not rows or rows[0][0] is None else int(rows[0][0]) % 2**32
 
 
@@ -142,16 +143,16 @@ def returned_keys(
     rows: Sequence[Sequence[Any]],
     names: Sequence[str] = (),
 ) -> str | None:
-    """The query of the rows that the application was given, some, by their keys.
+    """Return the query, by key, for the rows that the application received.
 
     Args:
-        statement: that returned them.
-        table: of the statement.
-        rows: as the server reads their values; ``None`` is not known.
-        names: of their columns, where the statement returns all of them.
+        statement: the statement that returned the rows.
+        table: the table of the statement.
+        rows: the values as the server reads them, at least one row; ``None`` is an unknown value.
+        names: the names of their columns, if the statement returns all columns.
 
     Returns:
-        The query; ``None`` if they have no whole key.
+        The query; ``None`` if the rows do not contain the whole key.
     """
     output = [_output_column(one, statement.alias) for one in statement.returned]
     if output == ["*"]:
@@ -173,7 +174,7 @@ def returned_keys(
 
 
 def _output_column(text: str, alias: str) -> str:
-    """The column of the table that a member of a list is; empty if it is something else."""
+    """Return the table's column that a member of a list names, or an empty text for any other."""
     if text in ("*", f"{alias}.*"):
         return "*"
     found = _OUTPUT_COLUMN.fullmatch(text)

@@ -1,4 +1,4 @@
-"""The database that is watched, asked over a connection of the watch itself."""
+"""Queries the watched database over a separate connection of the watch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> tuple[tup
     """Return the address of the database, and the number of its oldest running transaction.
 
     Raises:
-        IsolangError: it cannot be reached.
+        IsolangError: the database cannot be reached.
     """
     import psycopg
 

@@ -1,7 +1,7 @@
-"""The few shapes of SQL whose rows a watch of psycopg can name; everything else is unseen.
+"""Parses the few kinds of SQL statements whose rows a watch can identify; all others are unseen.
 
-Only statements on one table are recognised, with a condition that depends on nothing but the row:
-what is not certain is not recognised.
+Only a statement on one table is recognised, with a condition that depends only on the row. A
+statement that may mean something else is not recognised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENDS: Final = frozenset({"group", "having", "order", "limit", "offset", "fetch"
 _COMPLEX: Final = frozenset(
     {"join", "union", "intersect", "except", "with", "tablesample", "lateral", "only", "exists"}
 )
-# What may precede a parenthesis: words of the language, and functions of values alone.
+# The words that may precede a parenthesis: words of the language, and functions of values only.
 _PLAIN: Final = frozenset({"in", "any", "all", "and", "or", "not", "where", "between", "like"}) | {
     "upper", "lower", "length", "abs", "coalesce", "cast", "varchar", "char", "numeric", "decimal",
 }  # fmt: skip
@@ -39,18 +39,18 @@ class Statement(Struct, frozen=True, kw_only=True):
     """A statement on one table.
 
     Attributes:
-        kind: what it does.
-        table: as it is written.
+        kind: the command of the statement.
+        table: the name of the table, as it is written.
         alias: the name of the table in the statement.
-        source: of a SELECT, table, alias and condition, as they are written.
-        equal: columns that the condition sets equal to one value each; no row without it matches.
-        among: columns that have to be one of so many values.
-        cut: whether matching rows may be left out: LIMIT, OFFSET, FETCH, SKIP LOCKED.
-        skips: whether rows that others have locked are: SKIP LOCKED.
-        sums: whether one row stands for all that match.
-        locks: whether rows are locked against writers.
-        returned: what the application is given of each row, as it is written.
-        sets: of an UPDATE, the columns that it sets.
+        source: for a SELECT, the table, the alias and the condition, as they are written.
+        equal: columns that the condition equates to one value each; no other row matches.
+        among: for each column that must be one of several values, the number of these values.
+        cut: whether matching rows may be left out, by LIMIT, OFFSET, FETCH or SKIP LOCKED.
+        skips: whether SKIP LOCKED leaves out rows that other transactions have locked.
+        sums: whether the result is one row that is computed from all matching rows.
+        locks: whether the statement locks rows against writers.
+        returned: the expressions that the application receives for each row, as they are written.
+        sets: for an UPDATE, the columns that it sets.
     """
 
     kind: Literal["select", "insert", "update", "delete"]
@@ -67,13 +67,13 @@ class Statement(Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
 
     def looked_up(self, keys: Collection[frozenset[str]]) -> int | None:
-        """Return how many rows it selects by a whole key; ``None`` for any other condition.
+        """Return how many rows the condition selects by a whole key; ``None`` for other conditions.
 
-        SOUND BECAUSE: no two rows have the same key. Who finds as many rows has found them all, and
-        whatever else the condition says was decided by these rows.
+        SOUND BECAUSE: no two rows have the same key. A statement that finds as many rows has found
+        all of them, and the rest of the condition was decided by these rows.
 
         Args:
-            keys: of the table, each the names of its columns.
+            keys: the keys of the table, each as the names of its columns.
         """
         if any(key <= self.equal for key in keys):
             return 1
@@ -84,7 +84,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class _Text:
-    """A statement, cut into tokens."""
+    """The tokens of a statement, with their positions."""
 
     def __init__(self, text: str) -> None:
         found = list(_TOKEN.finditer(text))
@@ -94,11 +94,11 @@ class _Text:
         self.spans = [one.span() for one in found]
 
     def between(self, begin: int, end: int) -> str:
-        """Tokens as they are written."""
+        """Return the text of a range of tokens, as it is written."""
         return self.text[self.spans[begin][0] : self.spans[end - 1][1]]
 
     def table(self, at: int) -> tuple[str, str, int] | None:
-        """The name of a table, its alias, and the place behind them."""
+        """Return the name of a table, its alias, and the position after them."""
         begin, tokens = at, self.tokens
         if at >= len(tokens) or not NAME.fullmatch(tokens[at]):
             return None
@@ -117,7 +117,7 @@ class _Text:
 
 
 def parse(text: str) -> Statement | None:
-    """Recognise a statement whose values are literals; ``None`` if it is of another shape."""
+    """Return the parsed statement, whose values are literals; ``None`` if it is not recognised."""
     text = text.strip().removesuffix(";")
     if _REFUSED.search(text):
         return None
@@ -142,8 +142,9 @@ def _select(cut: _Text) -> Statement | None:
     if at < end and words[at] != "where":
         return None
     for word, after in pairwise(words[at:end]):
-        # SOUND BECAUSE: without other functions whether a row matches depends on its version alone,
-        # so that one that matches before and after the statement matches in its snapshot, too.
+        # SOUND BECAUSE: without other functions, only the version of a row decides whether the row
+        # matches. A row that matches before and after the statement therefore matches in its
+        # snapshot, too.
         if after == "(" and NAME.fullmatch(word) and word not in _PLAIN:
             return None
     rest = words[end:]
@@ -158,8 +159,8 @@ def _select(cut: _Text) -> Statement | None:
         among=among,
         cut=bool({"limit", "offset", "fetch", "skip"} & set(rest)),
         skips="skip" in rest,
-        # SOUND BECAUSE: a list that begins with an aggregate is computed of all rows; others in it,
-        # as what the rows are grouped by, would need GROUP BY.
+        # SOUND BECAUSE: a list that begins with an aggregate is computed from all rows. Other
+        # expressions in the list, such as those by which rows are grouped, would need GROUP BY.
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
         locks=bool(strengths) and "key" not in strengths,
         returned=tuple(_listed(cut, 1, begin - 1)),
@@ -170,11 +171,12 @@ def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tupl
     """Parse the condition of a SELECT, which may join other tables by their keys.
 
     Args:
-        text: its values are literals.
-        keys: of a table, by its name as it is written.
+        text: the text of the SELECT, in which values are literals.
+        keys: a function that returns the keys of a table, by its name as it is written.
 
     Returns:
-        How many rows it asks for by a whole key, or ``None``; and whether it skips locked ones.
+        The number of rows that the condition selects by a whole key, or ``None``; and whether the
+        SELECT skips locked rows.
     """
     cut = _Text(text.strip().removesuffix(";"))
     words = cut.words
@@ -197,7 +199,7 @@ def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tupl
 
 
 def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the range of each JOIN, up to the next one."""
+    """Yield the range of each JOIN, up to the next JOIN."""
     joins = [n for n in range(begin, end) if cut.words[n] == "join"]
     starts = [begin, *joins[1:]]
     for n, start in enumerate(starts):
@@ -209,10 +211,10 @@ def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
 def _joins(
     cut: _Text, begin: int, end: int, keys: Callable[[str], Collection[frozenset[str]]]
 ) -> bool:
-    """Return whether a JOIN looks for one row of its table by a whole key."""
+    """Return whether a JOIN selects one row of its table by a whole key."""
     words = cut.words
     while end > begin and words[end - 1] in ("left", "inner", "outer"):
-        end -= 1  # of the next one
+        end -= 1  # these words belong to the next JOIN
     at = next((n for n in range(begin, end) if words[n] == "join"), end)
     if set(words[begin:at]) - {"left", "inner", "outer"}:
         return False
@@ -236,7 +238,7 @@ def _write(cut: _Text) -> Statement | None:
     if at == 2 and words[1:2] != [_WRITES[words[0]]]:
         return None
     named = cut.table(at)
-    # SOUND BECAUSE: the server reports what is written. A subquery would only be read.
+    # SOUND BECAUSE: the server reports the written rows. A subquery would only be read.
     if named is None or {"select", "using"} & set(words) or words[1:].count("from") > at - 1:
         return None
     returned: tuple[str, ...] = ()
@@ -258,7 +260,7 @@ def _write(cut: _Text) -> Statement | None:
 
 
 def _set(cut: _Text) -> Iterator[str]:
-    """The columns before the ``=`` of an UPDATE, one by one or in a list of parentheses."""
+    """Yield the columns that an UPDATE sets, one by one or as a list in parentheses."""
     begin = cut.words.index("set") + 1 if "set" in cut.words else len(cut.words)
     end = cut.words.index("where") if "where" in cut.words else len(cut.words)
     for first, last in split(cut.tokens, begin, end):
@@ -269,6 +271,6 @@ def _set(cut: _Text) -> Iterator[str]:
 
 
 def _listed(cut: _Text, begin: int, end: int) -> Iterator[str]:
-    """The members of a list, as they are written."""
+    """Yield the members of a list, as they are written."""
     for first, last in split(cut.tokens, begin, end):
         yield cut.between(first, last)

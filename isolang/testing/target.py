@@ -1,4 +1,4 @@
-"""``check_target``: the self-test of an adapter, for the test suite of who wrote it."""
+"""Provides ``check_target``, the self-test of an adapter, for the test suite of its author."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 def check_target(
     target: str, level: str = "", *, prefix: str = "isocheck_"
 ) -> tuple[AdapterCheck, ...]:
-    """Test an adapter of a database: does what it records say what happened?
+    """Check that the recordings of a database's adapter are correct.
 
     ``isocheck run TARGET --selftest`` does the same on the command line.
 
     Args:
-        target: as ``isocheck run`` takes it: ``"my_adapter.py:MyDatabase"``, a URL.
-        level: of the target; by default each of its levels.
-        prefix: how the names of the tables begin.
+        target: the target as for ``isocheck run``: ``"my_adapter.py:MyDatabase"``, or a URL.
+        level: the level of the target to test; by default every level.
+        prefix: the beginning of the tables' names.
 
     Returns:
-        What each check found; none failed.
+        The result of each check; none failed.
 
     Raises:
         AssertionError: a check failed; the message names all that did.
-        TargetError: the database cannot be reached, or has no such level.
+        TargetError: the database cannot be reached, or does not have the level.
 
     >>> found = check_target("memory", "serializable")
     >>> {one.outcome for one in found} <= {"passed", "not played"}

@@ -1,7 +1,7 @@
-"""Watches asyncpg: the connections, pools, transactions and statements of an application.
+"""Watches the connections, pools, transactions and statements of an application with asyncpg.
 
-asyncpg begins and ends transactions by statements of its own, which the watch sees as if they were
-the application's. What has values is prepared, so what the watch asks has these values, too.
+asyncpg begins and ends transactions by statements, which the watch sees like those of the
+application. A statement with values is prepared, so the queries of the watch get the same values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PASSED: Final = {
 }  # fmt: skip
 _PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
 _MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
-# Values of keys that are spelt as PostgreSQL reads them.
+# The types of key values whose text is what PostgreSQL reads.
 _SPELT: Final = (int, str, UUID, Decimal, date)
 
 
@@ -42,10 +42,10 @@ class Asyncpg:
     name = "watch_asyncpg"
 
     def __init__(self) -> None:
-        self.failed: WeakSet[Any] = WeakSet()  # connections whose transaction has failed
+        self.failed: WeakSet[Any] = WeakSet()  # the connections whose transaction has failed
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Have its public methods tell the watch.
+        """Make the public methods of asyncpg report to the watch.
 
         Raises:
             IsolangError: asyncpg is not installed.
@@ -74,12 +74,12 @@ class Asyncpg:
         hooks.before(Connection, "terminate", watch.closed)
 
     def place(self, connection: Any) -> tuple[Any, ...]:
-        """Host, port and database, as libpq has them; nothing once it is closed."""
+        """Return host, port and database as libpq has them; empty if the connection is closed."""
         if connection.is_closed():
             return ()
-        # asyncpg tells them under no public name.
+        # asyncpg has no public name for them.
         address, database = connection._addr, connection._params.database
-        if isinstance(address, str):  # of a socket: /run/postgresql/.s.PGSQL.5432
+        if isinstance(address, str):  # a socket such as /run/postgresql/.s.PGSQL.5432
             folder, _, name = address.rpartition("/")
             address = (folder, int(name.rpartition(".")[2]))
         return (*address[:2], database)
@@ -93,15 +93,15 @@ class Asyncpg:
         return "failed" if connection in self.failed else "open"
 
     def begins(self, connection: Any) -> bool:
-        """Only ``BEGIN`` begins one."""
+        """Return false, because only ``BEGIN`` begins a transaction."""
         return False
 
     def pipelined(self, connection: Any) -> bool:
-        """Each statement is answered before the next one is sent."""
+        """Return false, because asyncpg waits for each result before it sends another statement."""
         return False
 
     def refused(self, result: Any) -> bool:
-        """``COMMIT`` of a transaction that has failed is answered so."""
+        """Return whether COMMIT returned ``ROLLBACK``, as it does for a failed transaction."""
         return bool(result == "ROLLBACK")
 
     def _call(
@@ -109,7 +109,7 @@ class Asyncpg:
     ) -> Steps:
         call = partial(original, connection, query, *values, **options)
         if query == connection.get_reset_query():
-            return (yield call)  # of a pool, before it gives the connection to the next one
+            return (yield call)  # a pool resets the connection before the next use
         sent = _Sent(self, name, connection, query, values, options, call)
         return (yield from self._watch.statement(sent))
 
@@ -146,16 +146,16 @@ class _Sent(Struct):
 
     @property
     def first_only(self) -> bool:
-        """Return whether of several rows the application gets the first one."""
+        """Return whether the application receives only the first of several rows."""
         return self.name in _ONE
 
     @property
     def send(self) -> Callable[[], Awaitable[Any]]:
-        """The application's own call."""
+        """The call of the application."""
         return partial(self._done, self.call)
 
     async def _done(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the result of a call, and note a transaction that fails by it."""
+        """Return the result of a call; note whether the transaction has failed."""
         from asyncpg import PostgresError
 
         try:
@@ -169,7 +169,7 @@ class _Sent(Struct):
         return result
 
     def literal(self) -> str:
-        """The statement with a mark, which is a literal, for each value."""
+        """Return the statement with a literal for each value: a mark with the value's number."""
         numbers = {int(n) for n in _PARAMETER.findall(self.text) if n}
         if not numbers <= set(range(1, len(self.values) + 1)):
             return ""
@@ -178,7 +178,7 @@ class _Sent(Struct):
         )
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query with the values of the marks in it; it has the same types there."""
+        """Send a query with the values of its marks, which have the statement's types."""
         numbers = list(dict.fromkeys(_MARK.findall(query)))
         text = _MARK.sub(lambda found: f"${numbers.index(found[1]) + 1}", query)
         if values:
@@ -188,7 +188,7 @@ class _Sent(Struct):
         return (yield partial(self._done, call))
 
     def count(self, result: Any) -> int | None:
-        """Return how many rows the application received; a ``None`` may be either."""
+        """Return how many rows the application received; ``None`` if the value may be a NULL."""
         if self.name == "fetchval" and result is None:
             return None
         if self.name == "execute":
@@ -196,7 +196,7 @@ class _Sent(Struct):
         return len(result) if self.name == "fetch" else int(result is not None)
 
     def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
-        """The rows that the application was given; of one value the others are not known."""
+        """Return the rows that the application received; unfetched columns are unknown."""
         if self.name == "execute":
             return [], None
         if self.name == "fetchval":
@@ -210,7 +210,7 @@ class _Sent(Struct):
         return list(found[0].keys()) if found else [], _as_text(found)
 
     def hidden(self, selected: str) -> Steps:
-        """Send the write with ``RETURNING``, and give the application what it gets without."""
+        """Send the write with ``RETURNING``, and return the result as without it, and the rows."""
         query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
         found, status = yield from self._fetch(query)
         if self.prepared is not None:
@@ -218,7 +218,7 @@ class _Sent(Struct):
         return {"execute": status, "fetch": []}.get(self.name), found
 
     def returning(self) -> Steps:
-        """Send the write, and fetch all that it returns, whatever the application takes of it."""
+        """Send the write, and fetch all returned rows, even if the application uses only one."""
         found, status = yield from self._fetch(self.text)
         first = found[0] if found else None
         if self.prepared is not None:
@@ -230,7 +230,7 @@ class _Sent(Struct):
         return result, _as_text(found)
 
     def _fetch(self, query: str) -> Steps:
-        """Rows, and what ``execute`` says."""
+        """Return the rows of a query, and the status that ``execute`` returns."""
         options = {k: self.options[k] for k in ("timeout", "record_class") if k in self.options}
         prepare = partial(self.connection.prepare, query, **options)
         statement = yield partial(self._done, prepare)
@@ -240,5 +240,5 @@ class _Sent(Struct):
 
 
 def _as_text(found: Sequence[Any]) -> list[list[Any]]:
-    """Values that are spelt as PostgreSQL reads them; ``None`` in the place of others."""
+    """Return the values that PostgreSQL can read as text; ``None`` in place of other values."""
     return [[one if isinstance(one, _SPELT) else None for one in row] for row in found]

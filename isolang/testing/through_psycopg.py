@@ -1,4 +1,4 @@
-"""Watches psycopg 3: what an application does through it, synchronously or not."""
+"""Watches what an application does through psycopg 3, synchronously or not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Psycopg:
     name = "watch_psycopg"
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Have its public methods tell the watch."""
+        """Make the public methods of psycopg report to the watch."""
         import psycopg
 
         def around(owner: str, name: str, steps: Any) -> None:
@@ -46,7 +46,7 @@ class Psycopg:
         around("Transaction", "__exit__", partial(self._exit, watch))
 
     def place(self, connection: Any) -> tuple[Any, ...]:
-        """Host, port and database; nothing once it is closed."""
+        """Return host, port and database; empty if the connection is closed."""
         if connection.closed:
             return ()
         info = connection.info
@@ -61,11 +61,11 @@ class Psycopg:
         return not connection.autocommit
 
     def pipelined(self, connection: Any) -> bool:
-        """Return whether it is in a block ``pipeline()``."""
+        """Return whether the connection is in a block ``pipeline()``."""
         return bool(connection.pgconn.pipeline_status)
 
     def refused(self, result: Any) -> bool:
-        """Return false: the result of ``commit`` does not say; the state before it does."""
+        """Return false, because only the state before COMMIT shows a failed transaction."""
         return False
 
     def _execute(
@@ -162,7 +162,7 @@ class _Sent:
             [None if cell is None else bytes(cell).decode(coding) for cell in row]
             for row in self._cells()
         ]
-        # The application finds a cursor without rows, as after its own statement.
+        # The application must find a cursor without rows, as after its own statement.
         self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
         return result, found
 

@@ -1,4 +1,4 @@
-"""Statements that an application sends itself to begin, end or take back a transaction."""
+"""Recognises statements by which an application begins, ends or undoes a transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 Kind: TypeAlias = Literal["begin", "commit", "rollback", "savepoint", "release", "back"]
-"""What a statement does to the transaction; ``back`` is ROLLBACK TO."""
+"""The effect of a statement on the transaction; ``back`` is ROLLBACK TO."""
 
 _WORDS: Final = re.compile(
     r"""\s*(?:
@@ -25,11 +25,11 @@ _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class Control(Struct, frozen=True):
-    """A statement about the transaction.
+    """A statement that begins, ends or undoes a transaction, or a part of it.
 
     Attributes:
-        kind: what it does.
-        name: of the savepoint, if there is one.
+        kind: the effect on the transaction.
+        name: the name of the savepoint; empty if there is none.
     """
 
     kind: Kind
@@ -37,7 +37,7 @@ class Control(Struct, frozen=True):
 
 
 def control(text: str) -> Control | None:
-    """Recognise one; ``None`` for all other statements, and for several in one text."""
+    """Return what a statement does to the transaction; ``None`` for all other texts."""
     found = _WORDS.fullmatch(_COMMENT.sub(" ", text))
     if found is None:
         return None

@@ -1,5 +1,5 @@
-"""The verdict on a run that has ended.
+"""Judges a run that has ended.
 
-``judge`` checks its history, ``doubts`` say what keeps a valid verdict from meaning what it seems
-to mean, and ``lost_commits`` names commits that a kill or a promotion of a standby has lost.
+``judge`` checks the history of the run. ``doubts`` finds reasons why a valid verdict may mean less
+than it seems to. ``lost_commits`` finds commits that a kill or a promotion of a standby has lost.
 """

@@ -1,4 +1,4 @@
-"""Doubts: reasons to trust the verdict on a run less than it seems to deserve."""
+"""Finds doubts: reasons to trust the verdict on a run less than it seems to deserve."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run
     from isolang.verdict import Verdict
 
-_FEW: Final = 3  # hung calls, and bad responses, that a doubt names
+_FEW: Final = 3  # the hung calls, or bad responses, that a doubt names
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
     """A reason to trust a verdict less.
 
     Attributes:
-        text: the reason, a sentence.
+        text: the reason, as a sentence.
         grave: whether it makes a valid verdict meaningless, so that the exit code is 3.
     """
 
@@ -28,7 +28,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
 
 def doubts_of(run: Run) -> tuple[Doubt, ...]:
-    """Return the doubts that the course of a run raises."""
+    """Return the doubts that follow from the course of a run."""
     state = run.state
     found: list[Doubt] = []
 
@@ -83,7 +83,7 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
 
 
 def stronger_than_claimed(run: Run) -> str:
-    """Return the doubt that ``--claims`` exceeds what the level promises; empty if it does not."""
+    """Return the doubt that ``--claims`` exceeds the level's promise; empty if it does not."""
     from isolang.language.hierarchy import IMPLIES, implied_by
 
     claims, level = run.claims, run.level
@@ -98,7 +98,7 @@ def stronger_than_claimed(run: Run) -> str:
 
 
 def too_little_of(verdict: Verdict) -> Doubt | None:
-    """Return the doubt that a valid history could not have violated the level at all."""
+    """Return the doubt that a valid history could not have violated the level."""
     from isolang.comparison.vacuity import why_vacuous
 
     if verdict.outcome != "valid":

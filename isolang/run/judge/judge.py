@@ -1,4 +1,4 @@
-"""The verdict on a recorded run: on the whole saved file, with the evidence saved next to it."""
+"""Judges the whole saved history of a run, and saves the evidence next to it."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ if TYPE_CHECKING:
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
-_LEVELS: Final = 60_000_000  # work for all levels of the library: some ten seconds
-_SHOWN: Final = 12  # statements shown of a transaction
+_LEVELS: Final = 60_000_000  # the work for all levels of the library: some ten seconds
+_SHOWN: Final = 12  # the most statements of a transaction that are shown
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """A run, and its verdict.
+    """A run with its verdict.
 
     Attributes:
         recorded: the run.
         verdict: the verdict by the specification that the level claims.
-        certificate: the file of the certificate; ``None`` if there is none.
-        minimal: the file of the smallest part that is still invalid; ``None`` also if it has a part
-            of a predicate read, which no file can express.
+        certificate: the file of the certificate; ``None`` if none was saved.
+        minimal: the file of the smallest part that is still invalid; ``None`` if there is none, or
+            if a file cannot express the part because it has a part of a predicate read.
         smallest: the number of transactions of that part, and its anomaly, which may differ from
-            that of the whole history.
+            the anomaly of the whole history.
         strongest: the strongest levels of the library that the history satisfies.
-        statements: the sent statements of the counterexample's transactions, by their names.
+        statements: the statements that were sent for each transaction of the counterexample, by
+            name.
         anomaly: the name of the violation's anomaly.
-        first: the position of the counterexample's first transaction in the history, from 1; 0 if
-            there is none.
+        first: the position of the counterexample's first transaction in the history, from 1; 0
+            without a counterexample.
         doubts: reasons to trust the verdict less.
         lost: the commits that a kill lost.
-        unsaved: the files that could not be saved, and why.
+        unsaved: the messages about files that could not be saved.
         all_levels: whether each requested level of the library was decided.
     """
 
@@ -74,7 +75,7 @@ def judge(
 
     Args:
         recorded: the run.
-        target: its database, which knows the sent statements; it may be closed.
+        target: the database of the run, which knows the sent statements; it may be closed.
         levels: whether to find the strongest satisfied levels.
         smallest: whether to search for the smallest part that is still invalid.
         little: whether to compute whether the history can violate the level at all.
@@ -122,14 +123,14 @@ def judge(
 
 
 def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...], Judged | None]:
-    """Judge a run that was watched to its end, without a check of its whole history.
+    """Judge a run whose watch has judged its whole history, without a full check.
 
     Returns:
-        The doubts; and for a violation the judged part that the watch has saved: the transactions
-        that convict.
+        The doubts; and for a violation, the verdict on the part that the watch has saved, which
+        consists of the convicting transactions.
 
     Raises:
-        IsolangError: that part cannot be read.
+        IsolangError: the saved part cannot be read.
     """
     from isolang.api import check, load_history
     from isolang.errors import HistoryError
@@ -156,7 +157,7 @@ def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...],
 
 
 def with_little(judged: Judged) -> Judged:
-    """Add a doubt if the history cannot violate the level at all, with limited work."""
+    """Add a doubt if the history could not have violated the level; the work is limited."""
     doubt = too_little_of(judged.verdict)
     return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
@@ -164,11 +165,11 @@ def with_little(judged: Judged) -> Judged:
 def with_levels(
     judged: Judged, *, progress: Callable[[str], object] = lambda phase: None
 ) -> Judged:
-    """Add the strongest satisfied levels of the library, with limited work.
+    """Add the strongest satisfied levels of the library; the work is limited.
 
     Args:
-        judged: a run.
-        progress: called with the name of each level as it begins.
+        judged: the run with its verdict.
+        progress: a function that is called with the name of each level as its check begins.
     """
     strongest, all_known = _strongest(judged.verdict, judged.recorded.claims, progress)
     return replace(judged, strongest=strongest, all_levels=all_known)
@@ -177,7 +178,7 @@ def with_levels(
 def _save_certificate(
     verdict: Valid | Invalid, folder: Path
 ) -> tuple[Path | None, tuple[str, ...]]:
-    """Save a certificate; return its file, and why it could not be saved."""
+    """Save a certificate; return its file, and a message if it could not be saved."""
     from isolang.errors import IsolangError
 
     try:
@@ -187,7 +188,7 @@ def _save_certificate(
 
 
 def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
-    """Save the smallest part; return its file, a short description, and why it is not saved."""
+    """Save the smallest part; return its file, a description, and a message if that failed."""
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -213,7 +214,7 @@ def _strongest(
 ) -> tuple[tuple[str, ...], bool]:
     """Return the strongest satisfied levels, and whether all levels were decided.
 
-    The verdict on the claimed level is known already.
+    The verdict on the claimed level is already known, so a valid one is included.
     """
     from isolang.language.hierarchy import IMPLIES, implied_by
     from isolang.limits import Work
@@ -233,7 +234,7 @@ def _strongest(
 def _statements(
     verdict: Invalid, history: History, recorded: Run, target: Target
 ) -> dict[str, tuple[str, ...]]:
-    """Return the sent statements of a counterexample's transactions, by their names."""
+    """Return the sent statements of the counterexample's transactions, by transaction name."""
     found = {}
     for view in verdict.violation.transactions:
         shown = []
@@ -242,7 +243,7 @@ def _statements(
             name, key, value = (*operation, None)[:3]  # a delete has no value
             try:
                 sent = target.statement(name, key, value)
-            except Exception as error:  # of a custom adapter; the verdict does not need it
+            except Exception as error:  # an error of a custom adapter, which the verdict does not need
                 sent = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
                 sent += f"  -- {_result(value)}"

@@ -1,7 +1,7 @@
-"""Lost commits: acknowledged before a kill or promotion, and not there after it.
+"""Finds lost commits: commits that were acknowledged before a kill or promotion, and then missing.
 
-A write is lost if a transaction that began after the kill read an older version of its key.
-Certainly older are the loaded value, a value whose writers had all ended before the lost
+A write is lost if a transaction that began after the kill read an older version of its key. These
+versions are certainly older: the loaded value, a value whose writers had all ended before the lost
 transaction began, and a list without the lost element. So no other writer explains the read.
 """
 
@@ -23,7 +23,7 @@ _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :ti
 
 
 class _Written(Struct, kw_only=True):
-    """A write of a transaction that did not abort, with the index and time of its begin and end."""
+    """A write of a transaction that did not abort, with the transaction's begin and end."""
 
     name: str
     value: Any
@@ -35,7 +35,7 @@ class _Written(Struct, kw_only=True):
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:
-    """Return the commits that kills have lost, in the order of their acknowledgements.
+    """Return messages about the commits that kills have lost, in the order of acknowledgement.
 
     Args:
         path: the file of the recorded history.
@@ -43,7 +43,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
     from isolang.history import load_history
 
     kills: list[tuple[int, int]] = []
-    promoted: set[int] = set()  # times of promotions
+    promoted: set[int] = set()  # the times of promotions
     times: dict[int, int] = {}
     with path.open("rb") as lines:
         for line in lines:
@@ -53,7 +53,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
     history = load_history(path)
-    if history.real_time.startswith(":time"):  # begins and ends are times, not indices
+    if history.real_time.startswith(":time"):  # begins and ends are times, not indices of events
         kills = [(at, at) for _, at in kills]
         times = {at: at for at in times.values()}
     writes: defaultdict[Any, list[_Written]] = defaultdict(list)
@@ -90,7 +90,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 continue
             first = next(at for place, at in before if one.ended <= place)
             by = f"the {'promotion' if first in promoted else 'kill'} at {_s(first)}"
-            if first != kill[1]:  # no read between them tells which
+            if first != kill[1]:  # no read shows which of these kills lost the commit
                 what = "a kill or promotion" if promoted else "a kill"
                 by = f"{what} between {_s(first)} and {_s(kill[1])}"
             message = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
@@ -111,7 +111,7 @@ def _before(value: Any, lost: _Written, writes: list[_Written]) -> bool:
 
 
 def _index(place: object) -> int | None:
-    """Return a time, or an index of events, whichever the history has."""
+    """Return a time or an index of events, as the history has it."""
     return place if isinstance(place, int) else None
 
 

@@ -1,4 +1,4 @@
-"""Playing: clients run workloads on a database.
+"""Plays workloads on a database with many clients.
 
 ``transaction`` plays one transaction, ``clients`` play many, in ``processes`` where one interpreter
 is too slow. ``phases`` says which workloads a run plays, ``level_mix`` at which levels; ``runner``

@@ -1,4 +1,4 @@
-"""The origin of an error or of a hanging call: the package of an adapter, and the line."""
+"""Finds the origin of an error or of a hanging call: the adapter's package, and the line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 
 
 def blamed(error: BaseException, target: Target) -> TargetError | None:
-    """Return an error of an adapter or driver as a message with its package and line.
+    """Return a target error that names the package and line where an error was raised.
 
     Args:
         error: any unexpected error.
         target: the target whose adapter was called.
 
     Returns:
-        ``None`` if no line of another package is involved.
+        ``None`` if all lines of the traceback are those of isocheck or the standard library.
     """
     frames = traceback.extract_tb(error.__traceback__)
     places = [(frame.filename, frame.lineno or 0) for frame in frames]
@@ -44,7 +44,7 @@ def blamed(error: BaseException, target: Target) -> TargetError | None:
 
 
 def calls_of(threads: Iterable[threading.Thread]) -> Iterator[str]:
-    """Yield for each hanging thread our innermost call, and the line of the driver below it."""
+    """Yield the innermost isocheck call of each hanging thread, and the driver's line in it."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
@@ -80,7 +80,7 @@ def hung_process(dump: str) -> tuple[str, ...]:
             (one for one in lines if not _is_standard_library(one.split('"')[1])), lines[0]
         )
         _, file, rest = inside.split('"', 2)
-        line = rest.split()[2]  # "???" between two lines
+        line = rest.split()[2]  # the dump has "???" if the thread is between two lines
         last = f"{rest.rpartition(' in ')[2]} ({_place(file, line)})"
         if any(_CLIENTS in line for line in lines):
             found.append(last)
@@ -103,7 +103,7 @@ def _is_standard_library(file: str) -> bool:
 
 
 def _place(file: str, line: int | str) -> str:
-    """Return the path of a file from its package on, and the line."""
+    """Return the path of a file, relative to the folder of its package, and the line."""
     parts = Path(file).parts
     roots = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
     if _is_isolang(file):

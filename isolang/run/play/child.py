@@ -1,4 +1,4 @@
-"""A child process with a new interpreter, which shares no memory with this one.
+"""Starts a child process with a new interpreter, which shares no memory with its parent.
 
 A fork would copy the locks that other threads of this process hold (numpy's, a driver's, those of
 the calling program), but not the threads that would release them.
@@ -26,8 +26,8 @@ class Child:
     """A process that leads a process group and runs one function.
 
     Attributes:
-        pid: its process id, which is also that of its group.
-        pipe: a connection to it, in both directions.
+        pid: the process id of the child, which is also the id of its process group.
+        pipe: a connection between parent and child, in both directions.
     """
 
     def __init__(
@@ -36,21 +36,22 @@ class Child:
         """Start the process.
 
         Args:
-            work: a module's function; the child calls it with its pipe and ``arguments``.
+            work: a function of a module; the child calls the function with its pipe and
+                ``arguments``.
             files: file descriptors that the child inherits under the same numbers.
-            **arguments: pickled for the child.
+            **arguments: arguments of the function, which are pickled for the child.
         """
         self.pipe, theirs = Pipe()
         with theirs:
             paths = [os.path.abspath(one) for one in sys.path]
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BEGIN, str(theirs.fileno()), *paths],
-                stdout=2,  # reports do not mix with what drivers and engines print
+                stdout=2,  # keep output of drivers and engines out of the reports
                 pass_fds=(theirs.fileno(), *files),
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        with contextlib.suppress(OSError):  # it has ended; the reader of the pipe notices
+        with contextlib.suppress(OSError):  # the child has ended; the pipe's reader notices that
             self.pipe.send((work, arguments))
 
     def ended(self) -> bool:
@@ -58,7 +59,7 @@ class Child:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """Kill the process with all that it has started, if it still runs, and close the pipe."""
+        """Kill the process and all processes that it has started, and close the pipe."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -70,7 +71,7 @@ class Child:
 def _begin(file: int) -> None:
     """Run the function that the parent sends, in the new interpreter."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         sys.stdout = sys.stderr
         pipe = Connection(file)

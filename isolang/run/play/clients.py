@@ -1,4 +1,4 @@
-"""The clients of a run in this process, a thread each."""
+"""Runs the clients of a run in this process, each in its own thread."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from isolang.run.settings import Settings
 from isolang.run.target import Client, Replicated, Target, TargetError
 from isolang.run.workloads import ProgramSource
 
-ENDING: Final = 4.0  # seconds for the last transactions after the time is up
-_RECONNECTING: Final = 30.0  # seconds, when keys are read back
+ENDING: Final = 4.0  # seconds that the last transactions may take after the end
+_RECONNECTING: Final = 30.0  # seconds that a client may try to reconnect before it reads keys back
 _READ_BACK: Final = 100  # keys that one transaction reads back
-_TRIES: Final = 20  # transactions that try to read back
+_TRIES: Final = 20  # failed transactions after which no more keys are read back
 
 
 class Share(Struct, frozen=True):
-    """The clients of one process: every ``of``-th one, from ``number`` on."""
+    """The clients of one process: every ``of``-th client, from client ``number`` on."""
 
     number: int = 0
     of: int = 1
 
 
 class Clients:
-    """The clients of a run, which play the workload of the moment until the run ends.
+    """The clients of a run. They play the workload whose turn it is until the run ends.
 
     Attributes:
         state: the progress of the run.
-        fatal: the error that ended the run; ``None`` if there was none.
-        stopped: set when the run ends, or a client cannot go on.
+        fatal: the error that ended the run; ``None`` if no error did.
+        stopped: an event that is set when the run ends or a client cannot continue.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Clients:
         """Start a share of the clients.
 
         Args:
-            share: that of this process; the recorder then shares the file with other processes.
+            share: the share of this process; with several shares, the recorder shares the file.
         """
         if share.of > 1:
             self._share = share
@@ -81,23 +81,23 @@ class Clients:
             thread.start()
 
     def choose(self) -> None:
-        """Choose the workload of the moment."""
+        """Update the state with the workload whose turn it is."""
         with self._lock:
             self._choose()
 
     def _choose(self, client: int = 0) -> str:
-        """Return the workload whose turn it is for a client; the first client's is shown."""
+        """Return a client's workload now; the state shows the workload of the first client."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or Turns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
         return self._turns.choose(now, self.state.played, client)
 
     def alive(self) -> bool:
-        """Return whether any client still plays."""
+        """Return whether any client is still running."""
         return any(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
-        """Let the clients finish their last transactions; the state names those that hang."""
+        """Let the clients finish their last transactions; record in the state which calls hang."""
         self.stopped.set()
         until = time.monotonic() + ENDING
         for thread in self._threads:
@@ -106,18 +106,18 @@ class Clients:
         self._threads = []
 
     def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
-        """Count a transaction that another thread than a client's has played."""
+        """Count a transaction that a thread outside of the clients has played."""
         with self._lock:
             self.state.count(outcome, level=level, workload=workload)
             self.state.answered = time.monotonic()
 
     def fail(self, error: BaseException) -> None:
-        """End all clients because of an error."""
+        """Stop all clients because of an error; keep the first such error."""
         self.fatal = self.fatal or error
         self.stopped.set()
 
     def read_back(self, keys: Sequence[str]) -> None:
-        """Read every key in separate sessions: acknowledged writes must be visible there."""
+        """Read every key in new sessions, where all acknowledged writes must be visible."""
         client, tries = None, 0
         for start in range(0, len(keys), _READ_BACK):
             program = tuple(Read(key) for key in keys[start : start + _READ_BACK])
@@ -237,7 +237,7 @@ class Clients:
                 return made
 
     def _wait(self, operation: Wait) -> None:
-        # Aborted transactions count: this open one may be what makes the others abort.
+        # Aborted transactions count, because this open transaction may be what aborts them.
         enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self._settings.length / 4
         if self._turns is not None:

@@ -1,4 +1,4 @@
-"""Faults that isocheck injects into the servers that it has started, at random times."""
+"""Injects faults at random times into the servers that isocheck has started."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ if TYPE_CHECKING:
 _OF_ONE: Final = ("kill", "pause", "disconnect", "slow")
 _OF_NETWORKS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
 FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote")
-"""``kill``: SIGKILL to the server and all its processes, then a restart; ``pause``: SIGSTOP for a
-while; ``disconnect``: all connections end; ``slow``: all messages arrive late; of a cluster, a
-random node. ``partition-…``: nodes cannot reach each other for a while; ``promote``: the standby is
-disconnected, the primary killed, and the standby promoted. ``exec:COMMAND`` is a fault, too.
+"""``kill`` sends SIGKILL to the server and all its processes, and restarts it. ``pause`` sends
+SIGSTOP and resumes the server after a while. ``disconnect`` closes all connections. ``slow`` delays
+all messages. In a cluster, each of these faults except ``disconnect`` hits a random node. During
+``partition-…``, nodes cannot reach each other for a while. ``promote`` disconnects the standby,
+kills the primary, and promotes the standby. ``exec:COMMAND`` is a fault, too.
 """
 
 _EXEC: Final = "exec:"
-_INTERVAL: Final = (0.5, 3.0)  # seconds from one fault to the next
-_DURATION: Final = (0.1, 1.5)  # seconds of a pause and of slowness
-_PARTITIONED: Final = (1.5, 4.0)  # seconds of a partition: long enough for nodes to notice
+_INTERVAL: Final = (0.5, 3.0)  # seconds between the end of a fault and the next fault
+_DURATION: Final = (0.1, 1.5)  # seconds that a pause or slow messages last
+_PARTITIONED: Final = (1.5, 4.0)  # seconds of a partition, long enough for nodes to detect it
 _LAG: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
-_UNDOING: Final = 6.0  # seconds to undo the last fault
-_DELAY: Final = (0.005, 0.1)  # seconds
-_COMMAND: Final = 20.0  # seconds for a command
+_UNDOING: Final = 6.0  # seconds that the undoing of the last fault may take
+_DELAY: Final = (0.005, 0.1)  # seconds that ``slow`` delays each message
+_COMMAND: Final = 20.0  # seconds that a user's command may take
 
 
 class Nemesis:
-    """A thread that injects one fault after the other, and records when each begins and ends.
+    """A thread that injects one fault after another, and records when each begins and ends.
 
     Attributes:
-        done: how often it has injected each fault.
-        busy: whether a fault lasts or is being undone.
+        done: the number of times that each fault was injected.
+        busy: whether a fault is in effect or is being undone.
     """
 
     def __init__(
@@ -56,13 +57,13 @@ class Nemesis:
         """Start the thread.
 
         Args:
-            faults: from ``FAULTS``, or commands.
+            faults: names from ``FAULTS``, or ``exec:COMMAND``.
             target: the target, whose servers isocheck has started.
-            recorder: records the faults.
-            seed: of the times and the choice of faults.
+            recorder: the recorder, which writes the faults into the history.
+            seed: the seed of the random times and of the choice of faults.
             every: the seconds between two faults; by default 0.5 to 3.
-            restarted: called when a killed server runs again.
-            failed: called if a server does not restart.
+            restarted: a function that is called when a killed server runs again.
+            failed: a function that is called with the error if the nemesis cannot continue.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
         self.busy = False
@@ -75,7 +76,7 @@ class Nemesis:
         self._thread.start()
 
     def end(self) -> None:
-        """Inject no more faults, and undo the last one."""
+        """Stop injecting faults, and wait until the last fault is undone."""
         self._end.set()
         self._thread.join(_UNDOING)
 
@@ -102,7 +103,7 @@ class Nemesis:
             getattr(self, f"_{name}")(*([command] if command else []))
 
     def _server(self) -> Server:
-        """Return the server, or a random node of the cluster."""
+        """Return the only server, or a random node of the cluster."""
         servers = servers_of(self._target)
         return self._random.choice(servers) if len(servers) > 1 else servers[0]
 
@@ -139,7 +140,7 @@ class Nemesis:
         self._target.promote(self._lag)
 
     def _lag(self) -> None:
-        """Let a disconnected standby lag, up to the moment at which the primary is killed."""
+        """Let a disconnected standby lag until the primary is killed."""
         self._wait(_LAG)
         self._recorder.note("promote")
 
@@ -149,7 +150,7 @@ class Nemesis:
         self._call(command, "end")
 
     def _call(self, command: str, when: str) -> None:
-        """Run the user's command with one more argument.
+        """Run the user's command with ``begin`` or ``end`` as an additional argument.
 
         Raises:
             TargetError: the command failed.
@@ -185,19 +186,19 @@ def servers_of(target: Target) -> tuple[Server, ...]:
 
 
 def network_of(target: Target) -> Network | None:
-    """Return the network between the nodes of a target; ``None`` if it cannot be cut."""
+    """Return the network between the nodes of a target, or ``None`` if it has none."""
     if isinstance(target, Clustered) and target.cluster is not None:
         return target.cluster.network
     return None
 
 
 def check_faults(faults: tuple[str, ...], target: Target) -> None:
-    """Refuse unknown faults and those that a target cannot have; prepare it for the others.
+    """Check that a target supports the faults, and prepare the target for them.
 
     Raises:
-        TargetError: a fault is unknown, or the target cannot have it.
+        TargetError: a fault is unknown, or the target does not support it.
     """
-    own = not target.address.host  # a server that is started here
+    own = not target.address.host  # isocheck starts the server
     for fault in faults:
         if fault.startswith(_EXEC) and fault != _EXEC:
             continue

@@ -1,9 +1,9 @@
 """Runs a few transactions on a database, one step at a time, in the order of a schedule.
 
-Each transaction has its own connection and thread. The next step begins when the last one has
-ended, or when it waits for another transaction, as the database reports (or, if it cannot, as a
-short timeout suggests). A blocked transaction goes on as soon as it is released, and then catches
-up on the steps that the schedule had for it.
+Each transaction has its own connection and thread. The next step begins when the previous step has
+ended or is blocked by another transaction. The database reports whether a step is blocked; if it
+cannot report that, a step counts as blocked after a short timeout. A blocked transaction continues
+as soon as it is released, and then does the steps of the schedule that it missed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
-PATIENCE: Final = 0.1  # seconds until a step counts as blocked, if the database cannot tell
-LONGEST: Final = 30.0  # seconds until any step counts as blocked
+PATIENCE: Final = 0.1  # seconds until a step counts as blocked if the database cannot report waits
+LONGEST: Final = 30.0  # seconds until a step counts as blocked on any database
 _POLL: Final = 0.002
 
 
@@ -35,8 +35,8 @@ class Played(Struct, frozen=True, kw_only=True):
     """The outcome of one interleaved transaction.
 
     Attributes:
-        outcome: as it was recorded.
-        error: what the client raised, on one line; empty if it committed.
+        outcome: the recorded outcome.
+        error: the error that the client raised, on one line; empty if the transaction committed.
         blocked: whether one of its steps had to wait for another transaction.
     """
 
@@ -57,15 +57,17 @@ def interleave(
     """Run transactions step by step, each in its own session.
 
     Args:
-        programs: one for each transaction, whose first step begins it and whose last is COMMIT.
-        schedule: the transactions whose turn it is, step by step; remaining steps come at the end.
-        target: started, and with the keys.
-        level: the level of all transactions, or of each.
-        recorder: records the transactions.
-        session: part of the name of each transaction's session.
+        programs: the program of each transaction, whose first step begins it and whose last is
+            COMMIT.
+        schedule: the index of the transaction that does each step; the end does all remaining
+            steps.
+        target: the target, which is started and has the keys.
+        level: the level of all transactions, or a level for each transaction.
+        recorder: the recorder of the transactions.
+        session: the first part of the name of each transaction's session.
 
     Raises:
-        IsolangError: the target cannot do this at all.
+        IsolangError: the target cannot run the transactions.
     """
     played = interleave_sessions(
         [(program,) for program in programs],
@@ -91,17 +93,17 @@ def interleave_sessions(
     """Run sessions of several transactions step by step, as :func:`interleave` does.
 
     Args:
-        sessions: the programs of each, in order.
-        schedule: the sessions whose turn it is, step by step.
-        target: started, and with the keys.
-        level: the level of all sessions, or of each.
-        recorder: records the transactions.
-        session: part of the name of each session.
-        settled: called after each step of the schedule, with its index, when no session can go on
-            before the next one.
+        sessions: the programs of each session, in order.
+        schedule: the index of the session that does each step.
+        target: the target, which is started and has the keys.
+        level: the level of all sessions, or a level for each session.
+        recorder: the recorder of the transactions.
+        session: the first part of the name of each session.
+        settled: a function that is called with the index of each step of the schedule, when all
+            sessions are blocked or wait for their next step.
 
     Raises:
-        IsolangError: the target cannot do this at all.
+        IsolangError: the target cannot run the transactions.
     """
     levels = [TransactionLevel(level)] * len(sessions) if isinstance(level, str) else level
     actors = [
@@ -127,7 +129,7 @@ def interleave_sessions(
 
 
 def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all schedules of transactions with this many steps each, including COMMIT."""
+    """Yield all schedules of transactions with these numbers of steps, including COMMIT."""
     if not any(steps):
         yield ()
     for i, remaining in enumerate(steps):
@@ -137,14 +139,14 @@ def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def shuffled(steps: Sequence[int], random: Random) -> tuple[int, ...]:
-    """Return a random schedule."""
+    """Return a random schedule of transactions with these numbers of steps."""
     order = [i for i, count in enumerate(steps) for _ in range(count)]
     random.shuffle(order)
     return tuple(order)
 
 
 def _settle(actors: Sequence[_Actor]) -> None:
-    """Do all due steps, one actor at a time, until all actors are done or blocked."""
+    """Do all due steps, one session at a time, until all sessions are done or blocked."""
     moved = True
     while moved:
         moved = False
@@ -154,7 +156,7 @@ def _settle(actors: Sequence[_Actor]) -> None:
 
 
 class _Actor:
-    """A session, whose thread does one step each time :meth:`advance` lets it."""
+    """A session whose thread does one step each time that :meth:`advance` releases it."""
 
     def __init__(
         self,
@@ -170,7 +172,7 @@ class _Actor:
         self._programs = programs
         self._played: list[Played] = []
         self._blocked = False
-        self._running = False  # a step has begun and is not known to have ended
+        self._running = False  # whether a step has begun and may not have ended
         self._let: SimpleQueue[bool] = SimpleQueue()
         self._done = threading.Event()
         self._client: Client = target.connect()
@@ -194,7 +196,7 @@ class _Actor:
                 outcome, error = self._play(program)
                 self._ended_with(outcome, error)
                 if outcome == "maybe":
-                    break  # the connection may be gone
+                    break  # the connection may be lost
         except Exception as error:
             self.error = error
             self._ended_with("maybe", error)
@@ -210,12 +212,12 @@ class _Actor:
         self._let.get()
 
     def advance(self) -> bool:
-        """Do a due step, or wait for a blocked one; return false if none is due or it blocks."""
+        """Do a due step or continue a blocked one; return false if no step was completed."""
         if not self._running:
             if not self.due or not self.thread.is_alive():
                 self.due = 0
                 return False
-            self._done.wait(LONGEST)  # until its thread has reached the step
+            self._done.wait(LONGEST)  # wait until the thread has reached the step
             self.due -= 1
             self._running = True
             self._done.clear()
@@ -226,7 +228,7 @@ class _Actor:
         return True
 
     def _ended(self) -> bool:
-        """Wait until the step has ended; return false if it waits for another transaction."""
+        """Wait until the step has ended; return false if another transaction blocks it."""
         began = time.monotonic()
         while not self._done.wait(_POLL):
             waits, passed = self._client.waits(), time.monotonic() - began
@@ -236,7 +238,7 @@ class _Actor:
         return True
 
     def end(self) -> None:
-        """Let the transaction do its remaining steps, and close its connection."""
+        """Let the session do its remaining steps, and close its connection."""
         for _ in range(1000):
             if not self.thread.is_alive():
                 break
@@ -246,5 +248,5 @@ class _Actor:
         self._client.close()
 
     def played(self) -> tuple[Played, ...]:
-        """Return the outcomes of its transactions."""
+        """Return the outcomes of the session's transactions."""
         return tuple(self._played)

@@ -1,4 +1,4 @@
-"""Runs at several levels: the level of each transaction."""
+"""Chooses the level of each transaction in a run at several levels."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from isolang.run.targets import level_named
 _RECORDED: Final[Mapping[str, str]] = {
     "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2-99",
 }  # fmt: skip
-"""The recorded level of a transaction in a mix: one that the specifications of mixes know,
-and that its own level implies."""
+"""The recorded level of a transaction in a mix, for levels that the specifications of mixes do not
+know: a level that they know and that the transaction's level implies."""
 
 _OF_LOCKS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
 _OF_SNAPSHOTS: Final = frozenset({"pl-2", "rc", "si", "ser"})
@@ -29,8 +29,8 @@ class TransactionLevel(Struct, frozen=True):
     """The level of a transaction.
 
     Attributes:
-        level: as the target names it.
-        recorded: its name in the history; ``None`` if all transactions run at one level.
+        level: the target's name of the level.
+        recorded: the level's name in the history; ``None`` if all transactions run at one level.
     """
 
     level: str
@@ -41,10 +41,10 @@ class Mix(Struct, frozen=True, kw_only=True):
     """The level of a run, or several levels, each with its share of the transactions.
 
     Attributes:
-        level: of the run; of several levels, their common name, and the specification that judges
-            such a mix.
-        parts: the levels of the database.
-        sums: the sums of the shares, up to and including each level's.
+        level: the level of the run; for several levels, a level with their joint name and with the
+            specification that judges such a mix.
+        parts: the levels at which transactions run.
+        sums: the cumulative shares: for each level, the sum of its share and all earlier shares.
     """
 
     level: Level
@@ -52,7 +52,7 @@ class Mix(Struct, frozen=True, kw_only=True):
     sums: tuple[float, ...]
 
     def draw(self, random: Random) -> TransactionLevel:
-        """Choose the level of a transaction; a single level takes no random number."""
+        """Return the level of the next transaction; a single level uses no random number."""
         if len(self.parts) == 1:
             return TransactionLevel(self.level.name)
         place = bisect(self.sums, random.random() * self.sums[-1])
@@ -60,13 +60,13 @@ class Mix(Struct, frozen=True, kw_only=True):
         return TransactionLevel(chosen.name, recorded(chosen))
 
     def how_set(self, name: str | None) -> str:
-        """Return what the adapter did to select a level, by its name in the history."""
+        """Return how the adapter selects the level that has this name in the history."""
         found = [part.says for part in self.parts if len(self.parts) == 1 or recorded(part) == name]
         return ", or ".join(found)
 
 
 def recorded(level: Level) -> str:
-    """Return the recorded name of a level in a mix."""
+    """Return the name that a level has in the history of a mix."""
     return _RECORDED.get(level.claims, level.claims)
 
 
@@ -74,7 +74,7 @@ def mix_of(settings: Settings, target: Target) -> Mix:
     """Return the requested level of a run, or its mix of levels.
 
     Raises:
-        TargetError: the level does not exist, or the target cannot run several at once.
+        TargetError: the level does not exist, or the target cannot mix levels in one run.
     """
     if not settings.level_mix:
         level = level_named(target, settings.level)
@@ -117,7 +117,7 @@ def _judged_by(target: Target, parts: tuple[Level, ...]) -> str:
     """Return the specification of the library that judges a mix of these levels.
 
     Raises:
-        TargetError: there is none.
+        TargetError: no specification of the library does.
     """
     names = {recorded(part) for part in parts}
     if names <= _OF_LOCKS:

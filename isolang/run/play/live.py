@@ -1,11 +1,13 @@
 """Judges the growing prefix of a history in a child process, while the clients go on.
 
-Each check of a short prefix takes all of it, at sizes that grow by a quarter: all checks together
-cost at most five times the last one. A longer prefix is watched (:mod:`isolang.watch`): each check
-judges what came since the last one, in bounded memory, if the level and the history can be watched.
-A refuted prefix ends the run; the final verdict is that on the whole file. (With repeated values, a
-later writer may explain a read that no earlier one could.) The final verdict on a long file is the
-watch's, which then judges the rest, and keeps its chain next to the history.
+A check of a short prefix judges all of it. The sizes of these prefixes grow by a quarter, so all
+checks together cost at most five times the last check. A longer prefix is watched
+(:mod:`isolang.watch`) if the level and the history can be watched: each check judges only the new
+transactions, in bounded memory.
+A refuted prefix ends the run. The final verdict is then the verdict on the whole file, because with
+repeated values a later write may explain a read that no earlier write explains. The final verdict
+on a long file is that of the watch, which judges the remaining transactions and saves its chain
+next to the history.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
 
 FIRST: Final = 10  # transactions before the first check
 GROWTH: Final = 1.25
-_SMALL: Final = 1 << 22  # bytes of the largest prefix that is tested for being too little
-_WHOLE: Final = 1 << 23  # bytes of the largest prefix that is always judged as a whole
-LONG: Final = 1 << 25  # bytes of the smallest file whose final verdict is the watch's
+_SMALL: Final = 1 << 22  # bytes of the largest prefix that is tested for a vacuous verdict
+_WHOLE: Final = 1 << 23  # bytes from which on a prefix is watched if possible
+LONG: Final = 1 << 25  # bytes from which on the final verdict of a file is that of the watch
 _ROUND: Final = 2_000  # transactions between two checks of a watched prefix
 
 
@@ -42,13 +44,13 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: ``valid``, ``invalid`` or ``unknown``.
-        transactions: the length of the prefix.
-        anomaly: the name of the violation's anomaly, if there is one.
-        little: why the prefix cannot violate any check; empty if it can.
-        watched: whether the next check will judge only what is new.
+        transactions: the number of transactions in the prefix.
+        anomaly: the name of the violation's anomaly; empty if there is no violation.
+        little: the reason why the prefix cannot violate any check; empty if it can.
+        watched: whether the next check will judge only new transactions.
         ended: whether this is the verdict on the whole file.
-        parts: the length of the chain of such a verdict.
-        note: the assumptions of such a verdict.
+        parts: the number of parts in the chain, for a verdict on the whole file.
+        note: the assumptions of the watch, for a verdict on the whole file.
         places: the lines of the violation's transactions in the file.
         folder: the folder of the chain, and of a saved violation.
     """
@@ -66,7 +68,7 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
 
 
 class Watcher:
-    """Checks a growing file until the run ends.
+    """A thread that checks a growing file until the run ends.
 
     Attributes:
         last: the last verdict; ``None`` before the first check.
@@ -77,7 +79,7 @@ class Watcher:
 
         Args:
             path: the recorder's file.
-            spec: the specification to judge it by.
+            spec: the specification by which to judge the file.
             seconds: the time limit of one check.
         """
         self.last: LiveVerdict | None = None
@@ -89,16 +91,16 @@ class Watcher:
         self._thread: threading.Thread | None = None
 
     def watch(self, count: Callable[[], int]) -> None:
-        """Begin to check.
+        """Start the thread that checks the file.
 
         Args:
-            count: returns the number of transactions in the file.
+            count: a function that returns the number of transactions in the file.
         """
         self._thread = threading.Thread(target=self._watch, args=(count,), daemon=True)
         self._thread.start()
 
     def rest(self) -> None:
-        """Stop checking; :meth:`finish` may still judge the whole of a long file."""
+        """Stop checking prefixes; :meth:`finish` may still judge the whole of a long file."""
         self._end.set()
         if self.last is None or not self.last.watched:
             self._child.kill()
@@ -107,7 +109,7 @@ class Watcher:
         """Return the verdict on the whole file, after the recorder has closed it.
 
         Returns:
-            ``None`` if the file is short or was not watched: then a full check judges it.
+            ``None`` if the file is short or was not watched, so that a full check must judge it.
         """
         last = self.last
         if last is None or not last.watched or self._path.stat().st_size < LONG:
@@ -125,7 +127,7 @@ class Watcher:
         self._child.kill()
         if self._thread is not None:
             self._thread.join()
-        self._child.kill()  # it may have been started meanwhile
+        self._child.kill()  # the thread may have started a new child meanwhile
         self._child.communicate()
 
     def _watch(self, count: Callable[[], int]) -> None:
@@ -148,7 +150,7 @@ class Watcher:
                 return
 
     def _look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Have the child judge this many bytes; start a new child if it has ended."""
+        """Return the child's verdict on a prefix of this size; ``None`` if the child fails."""
         if self._child.poll() is not None:
             self._child = self._start()
         child = self._child
@@ -159,7 +161,7 @@ class Watcher:
             child.stdin.flush()
             return msgspec.json.decode(child.stdout.readline(), type=LiveVerdict)
         except (BrokenPipeError, msgspec.DecodeError):
-            child.kill()  # it cannot judge this: the check of the whole file will
+            child.kill()  # the child cannot judge this prefix; the check of the whole file will
             return None
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -173,7 +175,7 @@ class Watcher:
 
 
 def main() -> None:
-    """Judge prefixes of a file, in the child process; standard input has their sizes."""
+    """Judge prefixes of a file in the child process, which reads their sizes from its input."""
     import isolang.api  # noqa: F401 - imported before the first request
 
     path, spec, seconds = sys.argv[1:]
@@ -191,18 +193,18 @@ def main() -> None:
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder of a watched history's chain."""
+    """Return the folder for the chain of a watched history."""
     return path.with_suffix(".watched")
 
 
 class _Growing:
-    """A watch of a growing file, as long as it can be watched.
+    """A watch of a growing file. It gives up when the file cannot be watched.
 
     Args:
         path: the recorder's file.
-        spec: the specification to judge it by.
+        spec: the specification by which to judge the file.
         seconds: the time limit of one window.
-        folder: the folder of its chain.
+        folder: the folder for the chain.
     """
 
     def __init__(self, path: Path, spec: str, seconds: float, *, folder: Path) -> None:
@@ -213,10 +215,10 @@ class _Growing:
         self._refused = False
 
     def look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Judge what is new in a prefix; return ``None`` if it cannot be watched.
+        """Judge the new transactions of a prefix; return ``None`` if it cannot be watched.
 
         Args:
-            size: the bytes of the prefix.
+            size: the length of the prefix in bytes.
             last: whether the prefix is the whole file.
         """
         if self._refused:
@@ -258,7 +260,7 @@ class _Growing:
         )
 
     def _whole(self, report: WatchReport) -> LiveVerdict:
-        """Return the verdict on the whole file; save a violation next to the chain."""
+        """Return the verdict on the whole file; save a violation in the folder of the chain."""
         from isolang.watch.violation import save_violation
 
         saved = None
@@ -298,8 +300,8 @@ def judge(data: bytes, spec: str, seconds: float) -> LiveVerdict:
 
     Args:
         data: whole lines of the recorder's file.
-        spec: the specification to judge them by.
-        seconds: the time limit.
+        spec: the specification by which to judge the prefix.
+        seconds: the time limit of the check.
     """
     import io
 

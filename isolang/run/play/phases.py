@@ -1,4 +1,4 @@
-"""The plan of a run: its workloads, and the share of the time that each has."""
+"""Plans a run: its workloads, and the share of the time that each of them has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUTO_SCRIPTS: Final = (
     "insert-beside-insert",
     "update-to-the-value-it-has",
 )
-"""The scripts that ``auto`` plays first: half a second for known anomalies of databases."""
+"""The scripts that ``auto`` plays first. They take half a second and show known anomalies."""
 
 AUTO: Final = (
     ("pairs", 0.5),
@@ -31,18 +31,19 @@ AUTO: Final = (
     ("bank", 0.05),
     ("blindw-rw+", 0.05),
 )
-"""The workloads that ``auto`` then plays, with their shares of the time; the best come first."""
+"""The workloads that ``auto`` plays after the scripts, with their shares of the time, best
+first."""
 
 PLAYED: Final = 2
-"""A workload with this many committed transactions was played: no anomaly needs fewer."""
+"""The committed transactions from which on a workload counts as played: no anomaly needs fewer."""
 
-_SHORT_TURN: Final = 10  # committed transactions of a short turn
+_SHORT_TURN: Final = 10  # committed transactions that end a short turn
 
 _STEPS: Final = frozenset({"rows", "conversations"})  # features that scripts need
 
 
 class Phase(Struct, frozen=True, kw_only=True):
-    """A workload, and its share of the time."""
+    """A workload with its share of the time."""
 
     workload: Workload
     share: float
@@ -52,8 +53,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """The scripts and workloads of a run.
 
     Attributes:
-        scripts: played first, one after the other.
-        phases: played then, each by many clients.
+        scripts: the scripts, which are played first, one after another.
+        phases: the workloads, which many clients play after the scripts.
     """
 
     scripts: tuple[Script, ...] = ()
@@ -71,7 +72,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(names))
 
     def workload(self, passed: float) -> str:
-        """Return the workload that is due when this share of the time has passed."""
+        """Return the name of the workload that is due when this share of the time has passed."""
         for phase in self.phases:
             passed -= phase.share
             if passed < 0:
@@ -80,24 +81,25 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
 
 class Turns:
-    """The choice of the workload whose turn it is, by what the database has committed so far.
+    """A chooser of the next workload, by what the database has committed so far.
 
-    At first each workload has a short turn, which ends after a few committed transactions;
-    workloads with long transactions come last. These turns take half of the time at most, on a fast
-    database much less. Workloads that still have not been played then share the clients, for half
-    of the remaining time. In the rest all workloads have their shares.
+    At first each workload has a short turn, which ends after a few committed transactions.
+    Workloads with long transactions come last. The short turns take at most half of the time, and
+    much less on a fast database. Then the workloads that have not been played yet share the
+    clients, for half of the remaining time. In the remaining time, all workloads have their shares.
 
     Attributes:
-        ends: the latest end of a short turn; infinite outside of one.
+        ends: the time at which the current short turn ends at the latest; infinite outside of a
+            short turn.
     """
 
     def __init__(self, plan: RunPlan, *, began: float, until: float) -> None:
-        """Begin.
+        """Prepare the turns of a run that begins now.
 
         Args:
             plan: the workloads.
-            began: ``time.monotonic()`` now.
-            until: ``time.monotonic()`` at the end of the run.
+            began: the current ``time.monotonic()``.
+            until: the value of ``time.monotonic()`` at the end of the run.
         """
         self._plan, self._until = plan, until
         workloads = [phase.workload for phase in plan.phases]
@@ -111,9 +113,9 @@ class Turns:
         """Return the workload whose turn it is.
 
         Args:
-            now: ``time.monotonic()``.
-            played: the committed transactions of each workload.
-            client: the number of the client that asks.
+            now: the current ``time.monotonic()``.
+            played: the number of committed transactions of each workload.
+            client: the number of the client that will play the workload.
         """
         while self.ends < float("inf"):
             if self._together:
@@ -133,7 +135,7 @@ class Turns:
 
 
 def plan_of(settings: Settings, target: Target) -> RunPlan:
-    """Return the plan of a run.
+    """Return the plan of a run on a target.
 
     Raises:
         TargetError: the workload does not exist, or the target lacks a feature that it needs.

@@ -1,9 +1,9 @@
-"""A run in a process of its own, which can be ended from outside.
+"""Plays a run in a separate process, which can be killed from outside.
 
-A driver may hang in a call, or hold the interpreter's lock in it; a server may stop responding; a
-program may be silent. So the target, its clients and their processes live in a child that leads a
-process group (:mod:`isolang.run.play.child`). This process keeps the time: it tells the child to
-end, kills the group if it does not, and goes on with the recorded history.
+A driver may hang in a call, or hold the interpreter's lock during it. A server may stop responding,
+and a program may be silent. Therefore the target, its clients and their processes live in a child
+that leads a process group (:mod:`isolang.run.play.child`). The parent keeps the time: it tells the
+child to end, kills the group if the child does not end, and continues with the recorded history.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from isolang.run.settings import Settings
 from isolang.run.target import Owning, Serving, Target, TargetError
 from isolang.run.targets import target_named
 
-LATE: Final = ENDING + 2.5  # seconds that a run may take beyond its time
-_LOADING: Final = 20.0  # seconds for a new interpreter to start, on a busy machine
-_REACHING: Final = 8.0  # seconds to reach a server, or to create the tables
-_STARTING: Final = 90.0  # seconds to start a server
-_KEYS: Final = 50  # keys that are loaded per second, at least
-_CLEANING: Final = 5.0  # seconds to remove tables, in a separate process
-_STOPPING: Final = 12.0  # seconds for a started server to stop
+LATE: Final = ENDING + 2.5  # seconds that a run may take longer than requested
+_LOADING: Final = 20.0  # seconds that the start of an interpreter may take on a busy machine
+_REACHING: Final = 8.0  # seconds that it may take to reach a server or to create the tables
+_STARTING: Final = 90.0  # seconds that the start of a server may take
+_KEYS: Final = 50  # keys that a database loads per second, at least
+_CLEANING: Final = 5.0  # seconds that a separate process may take to remove tables
+_STOPPING: Final = 12.0  # seconds that a started server may take to stop
 PLAYING: Final = "play"
 JUDGING: Final = "judge what the watch is behind"
 ACCOUNTING: Final = "report the versions"
-_ACCOUNTED: Final = 2_000  # transactions whose versions it reports per second, at least
+_ACCOUNTED: Final = 2_000  # transactions whose versions a target reports per second, at least
 _WATCHED: Final = 5_000  # transactions that a watch judges per second, at least
 _TICK: Final = 0.1
 
@@ -60,10 +60,10 @@ class RunStep(Struct, frozen=True, kw_only=True):
     """The next step of the child, and its time limit.
 
     Attributes:
-        doing: the step in words.
-        seconds: the time limit.
-        version: the database's version, as soon as it is known.
-        notes: doubts of the adapter's self-test.
+        doing: the step, as a phrase that completes "no answer in 8 s to".
+        seconds: the time limit of the step.
+        version: the database's name and version; empty until they are known.
+        notes: doubts that the adapter's self-test raised.
     """
 
     doing: str
@@ -73,11 +73,11 @@ class RunStep(Struct, frozen=True, kw_only=True):
 
 
 class Failed(Struct, frozen=True, kw_only=True):
-    """The reason why the child could not play.
+    """The message that the child cannot play a run.
 
     Attributes:
-        why: the message.
-        internal: whether only a bug of isolang can have caused it.
+        why: the reason, as a message for the user.
+        internal: whether only a bug of isolang can be the cause.
     """
 
     why: str
@@ -85,19 +85,20 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class Ready(Struct, frozen=True, kw_only=True):
-    """The tables are removed, or ``leftover`` says why they are not."""
+    """The message that the tables are removed; ``leftover`` says why some may remain."""
 
     leftover: str = ""
 
 
 class _Interrupts:
-    """A handler of Ctrl-C, and of signals that mean the same, for the time of a run.
+    """A handler of Ctrl-C and of similar signals, for the duration of a run.
 
-    It notes the first signal, so that the recorded history is judged; the second one raises. In
-    other threads than the main one, which get no signals, it does nothing.
+    The handler notes the first signal, so that the recorded history is still judged; the second
+    signal raises. In threads other than the main thread, which receive no signals, the handler does
+    nothing.
 
     Attributes:
-        noted: whether there was a signal.
+        noted: whether a signal has arrived.
     """
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class _Interrupts:
     def __enter__(self) -> _Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if callable(signal.getsignal(number)):  # neither the default nor ignored
+                if callable(signal.getsignal(number)):  # the program has a handler of the signal
                     self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -122,10 +123,10 @@ class _Interrupts:
 
 
 class Player:
-    """A player of runs on one target, one after the other; it kills a child that hangs."""
+    """A player of consecutive runs on one target; it kills a child that hangs."""
 
     def __init__(self, target: str, prefix: str) -> None:
-        """Prepare, without starting a process.
+        """Prepare the player, without starting a process.
 
         Args:
             target: the target as the user wrote it.
@@ -136,19 +137,19 @@ class Player:
         self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the player
         self._scratch = ""
         self._cleaning = self._made = self._lost = False
-        self._owner = new_owner()  # also names the tables that a killed child leaves
+        self._owner = new_owner()  # identifies the tables of a killed child, too
         self.leftover = ""
 
     def play(self, settings: Settings, show: Callable[[RunState], None]) -> Run:
-        """Play a run, which ends at most ``LATE`` seconds after its time.
+        """Play a run, which ends at most ``LATE`` seconds after its requested end.
 
         Args:
-            settings: the options, with this target.
-            show: called a few times a second.
+            settings: the options of the run, on the target of this player.
+            show: a function that is called with the state a few times a second.
 
         Raises:
             IsolangError: the run cannot be played; the message says what to do.
-            RuntimeError: because of a bug of isolang.
+            RuntimeError: the run failed because of a bug of isolang.
         """
         self._await_clean()
         child = self._child or self._start()
@@ -156,12 +157,12 @@ class Player:
         self._made = False
         try:
             with _Interrupts() as interrupts:
-                with contextlib.suppress(OSError):  # it has ended, as _listen notices
+                with contextlib.suppress(OSError):  # the child has ended; _listen notices that
                     child.pipe.send(settings)
                 run = self._listen(child, runner, show, interrupts)
             return replace(run, interrupted=True) if interrupts.noted else run
         except BaseException:
-            if not self._cleaning:  # the child has not reported that it goes on
+            if not self._cleaning:  # the child has not reported that it can play another run
                 self._kill()
             raise
 
@@ -190,7 +191,7 @@ class Player:
             if isinstance(what, RunStep):
                 ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
                 step, until = what, min(until, now) if ends else now + what.seconds
-                # Tables of that name are this run's only after it could create them.
+                # Only after it could create tables with these names do they belong to this run.
                 self._made = self._made or what.doing == PLAYING
             elif isinstance(what, Path):
                 path = what
@@ -220,7 +221,7 @@ class Player:
                 return self._ended_by_force(_run(runner, step, path, counted, stopped=stopped))
 
     def _ended_by_force(self, run: Run) -> Run:
-        """Kill the child, remove its tables from another process, and return the run."""
+        """Kill the child, remove its tables by another process, and return the run."""
         self._kill()
         cut_torn_line(run.path)
         if self._lost:
@@ -242,7 +243,7 @@ class Player:
 
     def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
-        os.chmod(self._scratch, 0o711)  # its servers may run as another user
+        os.chmod(self._scratch, 0o711)  # the servers in it may run as another user
         self.leftover = ""
         dump = self._dump.fileno()
         self._child = Child(
@@ -258,7 +259,7 @@ class Player:
         return self._child
 
     def _await_clean(self) -> None:
-        """Wait until the child has removed the tables of its last run."""
+        """Wait until the child has removed the tables of its last run; else kill the child."""
         if not self._cleaning:
             return
         self._cleaning = False
@@ -272,7 +273,7 @@ class Player:
         self._kill()
 
     def _kill(self) -> None:
-        """Kill the child with all its children, and remove its tables."""
+        """Kill the child and all processes that it started, and remove its tables."""
         if self._child is None:
             return
         child, self._child = self._child, None
@@ -287,7 +288,7 @@ class Player:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove the folders of the child after its servers have ended."""
+        """Remove the folders of the child as soon as its servers have ended."""
         until = time.monotonic() + _STOPPING
         folder, self._scratch = self._scratch, ""
         while folder and os.listdir(folder) and time.monotonic() < until:
@@ -297,13 +298,13 @@ class Player:
         shutil.rmtree(folder, ignore_errors=True)
 
     def finish(self) -> None:
-        """Tell the child to end, without waiting for it."""
+        """Tell the child to end, but do not wait for it."""
         if self._child:
             with contextlib.suppress(OSError):
                 self._child.pipe.send(None)
 
     def close(self) -> None:
-        """End the child, and all that it has started."""
+        """End the child, and kill all processes that it started."""
         self.finish()
         until = time.monotonic() + _STOPPING
         while self._child and time.monotonic() < until:
@@ -314,7 +315,7 @@ class Player:
                         self.leftover = (
                             message.leftover if isinstance(message, Ready) else self.leftover
                         )
-                self._child.kill()  # and with it the programs that it has started
+                self._child.kill()  # this also kills the programs that the child started
                 self._child = None
                 shutil.rmtree(self._scratch, ignore_errors=True)
             else:
@@ -347,7 +348,7 @@ def _run(runner: Runner, step: RunStep, path: Path, state: RunState, *, stopped:
 
 
 def _count(path: Path, state: RunState) -> RunState:
-    """Count the transactions in the file: the child's last report may have fewer."""
+    """Count the transactions in the file, because the child's last report may be older."""
     data = path.read_bytes()
     kinds = {"committed": rb"ok", "aborted": rb"fail", "maybe": rb"info"}
     for name, kind in kinds.items():
@@ -364,10 +365,10 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
     Args:
         target: the target as the user wrote it.
         prefix: the beginning of the tables' names.
-        owner: the run whose tables to remove; by default those of all runs that are not alive.
+        owner: the run whose tables to remove; by default the tables of all runs that have ended.
 
     Returns:
-        The removed names, and why something may remain.
+        The removed names, and the reason why tables may remain (empty if none do).
     """
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, Serving) or not named.address.database):
@@ -380,12 +381,12 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     """Test the adapter of a target, in a child process.
 
     Args:
-        settings: the options of a run, of which it takes target, level and claims.
+        settings: the options of a run; only the target, the level and the claims matter.
 
     Raises:
         TargetError: the adapter cannot be tested; the message says why.
     """
-    Runner(settings)  # raises if the run is impossible
+    Runner(settings)  # raises an error if the run is impossible
     found, why = _in_a_process(_tested, settings, seconds=_LOADING + _STARTING + SECONDS)
     if why:
         raise TargetError(why)
@@ -395,10 +396,10 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
 def _in_a_process(
     work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
 ) -> tuple[tuple[Any, ...], str]:
-    """Run a function in a child process, which is killed if it does not end.
+    """Run a function in a child process, which is killed after a number of seconds.
 
     Returns:
-        The result, and why there is none.
+        The result, and the reason why there is none (empty if there is one).
     """
     child = Child(_answer, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer in {seconds:g} s"
@@ -417,13 +418,13 @@ def _in_a_process(
 def _serve_player(
     pipe: Connection, *, named: str, prefix: str, owner: str, scratch: str, parent: int, dump: int
 ) -> None:
-    """Serve a player: the main function of its child.
+    """Serve a player; this is the main function of its child.
 
     Args:
         pipe: the connection to the player.
         named: the target as the user wrote it.
         prefix: the beginning of the tables' names.
-        owner: the name of the child's runs in the marks of their tables.
+        owner: the name with which the child's runs mark their tables.
         scratch: the folder of all temporary files.
         parent: the process id of the player.
         dump: the file into which SIGUSR1 writes the calls of all threads.
@@ -439,7 +440,7 @@ def _serve_player(
 
 
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
-    """Play the runs that arrive, and report their progress; at the end close the target."""
+    """Play the runs that the player sends, report their progress, and then close the target."""
     started = False
     try:
         while (settings := _next(pipe)) is not None:
@@ -493,7 +494,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
 def _answer(
     pipe: Connection, work: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
 ) -> None:
-    """Send the result of a function, and why there is none."""
+    """Send the result of a function, and the reason why there is none (empty if there is one)."""
     try:
         message: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
     except BaseException as error:
@@ -506,7 +507,7 @@ def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
 
 
 def _owned(target: Target, owner: str) -> Target:
-    """Return the target, which now marks its tables with a run's name; empty for none."""
+    """Return the target, which now marks its tables with an owner; empty for no owner."""
     if isinstance(target, Owning):
         target.owner = owner
     return target
@@ -527,14 +528,14 @@ def _next(pipe: Connection) -> Settings | None:
     try:
         while True:
             message = pipe.recv()
-            if message != "stop":  # a "stop" that came after the end of a run
+            if message != "stop":  # ignore a "stop" that arrives after the end of a run
                 return message if isinstance(message, Settings) else None
     except EOFError:
         return None
 
 
 def _removed(runner: Runner | None) -> str:
-    """Remove the tables of a run; return why that was not possible."""
+    """Remove the tables of a run; return why that failed, or an empty text."""
     try:
         if runner is not None:
             runner.close()
@@ -544,7 +545,7 @@ def _removed(runner: Runner | None) -> str:
 
 
 class _Showing:
-    """A reporter of a run's progress, which ends the run on request or if the player is gone."""
+    """A reporter of a run's progress. It ends the run on request, or when the player has died."""
 
     def __init__(self, pipe: Connection, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
@@ -559,9 +560,9 @@ class _Showing:
 
 
 def _outlive(parent: int, scratch: str) -> None:
-    """End this process and its children some time after the player was killed."""
+    """Wait until the player has died; then end this process and all its children."""
     while os.getppid() == parent:
         time.sleep(0.5)
     time.sleep(2 * LATE)
-    shutil.rmtree(scratch, ignore_errors=True)  # its servers have their own keepers
+    shutil.rmtree(scratch, ignore_errors=True)  # keepers stop the servers in it
     os.killpg(0, signal.SIGKILL)

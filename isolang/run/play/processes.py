@@ -1,7 +1,8 @@
-"""Clients in several processes, for databases that one interpreter is too slow for.
+"""Runs clients in several processes, for databases that one interpreter is too slow for.
 
-The processes are forked after the tables exist and before any thread runs in this process. Each
-plays a share of the clients and records into the same file; all read the same clock.
+The processes are forked after the tables are created and before this process starts a thread. Each
+process plays a share of the clients. All processes record into the same file and read the same
+clock.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
 
 _REPORT_INTERVAL: Final = 0.1  # seconds between two reports of a process
-_ENDING: Final = ENDING + 1.0  # seconds for a process to finish its last transactions
+_ENDING: Final = ENDING + 1.0  # seconds that a process may take to finish its last transactions
 
 
 class ClientProcesses:
@@ -47,10 +48,10 @@ class ClientProcesses:
         self._states: dict[int, RunState] = {}
 
     def listen(self) -> list[RunState]:
-        """Receive their reports; return the progress of each process.
+        """Receive the reports of the processes; return the progress of each process.
 
         Raises:
-            TargetError: a process cannot go on.
+            TargetError: a process has failed.
         """
         for number, report in enumerate(self._reports):
             try:
@@ -64,7 +65,7 @@ class ClientProcesses:
         """End the processes, and return their last reports.
 
         Raises:
-            TargetError: a process could not go on.
+            TargetError: a process has failed.
         """
         self._stop.set()
         until = time.monotonic() + _ENDING
@@ -89,7 +90,7 @@ class ClientProcesses:
 
 def _play(clients: Clients, share: Share, stop: Event, to_parent: Connection) -> None:
     """Play a share of the clients, in the new process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     parent = os.getppid()
     try:
         clients.start(share)
@@ -105,4 +106,4 @@ def _play(clients: Clients, share: Share, stop: Event, to_parent: Connection) ->
     except BaseException as error:
         to_parent.send(" ".join(str(error).split()) or type(error).__name__)
     to_parent.close()
-    os._exit(0)  # the server and the tables are the parent's
+    os._exit(0)  # only the parent closes the server and removes the tables

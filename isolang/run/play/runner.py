@@ -1,4 +1,4 @@
-"""Runs of many clients on a database, until the time is up or a violation is found."""
+"""Runs many clients on a database, until the time is up or a violation is found."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ from isolang.run.target import Accounting, Owning, Replicated, Target, TargetErr
 from isolang.run.targets import is_foreign, target_named
 from isolang.run.workloads.scripted import Script
 
-_SCRIPTED: Final = 0.25  # of the time, in which scripts begin before the workloads
-LONGEST_SILENCE: Final = 60.0  # seconds without a response, after which a run ends
+_SCRIPTED: Final = 0.25  # the share of the time in which scripts may begin before the workloads
+LONGEST_SILENCE: Final = 60.0  # seconds without a response after which a run ends
 
 
 class Runner:
-    """A run.
+    """A runner, which plays one run.
 
     Attributes:
-        target: its database.
-        mix: its level, or levels.
-        level: its level; of a mix, all levels under one name.
+        target: the database of the run.
+        mix: the level of the run, or its mix of levels.
+        level: the level of the run; for a mix, all levels under one name.
         tests_adapter: whether to test the adapter before the run.
-        notes: doubts of that test.
+        notes: doubts that the self-test raised.
     """
 
     def __init__(self, settings: Settings, target: Target | None = None) -> None:
-        """Find target, level and workloads, without starting anything.
+        """Find the target, the level and the workloads, without starting anything.
 
         Args:
             settings: the options of the run.
             target: a started target without tables, which stays started after the run.
 
         Raises:
-            TargetError: one of them does not exist.
+            TargetError: the target, the level or a workload does not exist.
         """
         self.settings = settings
         self._own = target is None
@@ -64,11 +64,11 @@ class Runner:
         self._watcher: Watcher | None = None
         self._postponed: list[
             tuple[Script, list[TransactionLevel]]
-        ] = []  # that had no time at first
+        ] = []  # scripts that had no time before the workloads
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
-        load_spec(self.claims)  # raises before anything starts
+        load_spec(self.claims)  # raises an error before anything starts
         self.plan = plan_of(settings, self.target)
         self.tests_adapter = is_foreign(self.target) and not settings.trusted
         self.notes: tuple[str, ...] = ()
@@ -85,7 +85,8 @@ class Runner:
         """Start or reach the server, and create the tables.
 
         Raises:
-            TargetError: that is impossible; the message says what to do.
+            TargetError: the server cannot be reached or the tables cannot be created; the message
+                says what to do.
         """
         if self._own:
             self.target.start()
@@ -97,7 +98,7 @@ class Runner:
         """Test an adapter that is not part of isolang, on a started target.
 
         Raises:
-            TargetError: the test failed; the message says how.
+            TargetError: the test failed; the message says which check failed.
         """
         if self.tests_adapter:
             found = selftest_of(self.mix, self.target, self.settings.claims)
@@ -117,14 +118,14 @@ class Runner:
         *,
         began: Callable[[Path], None] = lambda path: None,
     ) -> Run:
-        """Play until the time is up, Ctrl-C arrives, or a prefix is refuted.
+        """Play until the time is up, the user presses Ctrl-C, or a prefix is refuted.
 
         Args:
-            show: called a few times a second.
-            began: called with the history's file, once it exists.
+            show: a function that is called with the state a few times a second.
+            began: a function that is called with the history's file when the file exists.
 
         Raises:
-            IsolangError: the run cannot go on, and no transaction has committed.
+            IsolangError: the run cannot continue, and no transaction has committed.
         """
         path = self._path()
         accounts = self.settings.versions and isinstance(self.target, Accounting)
@@ -167,7 +168,8 @@ class Runner:
         """Return the run with the final verdict of its watch, if the history is long."""
         if self._watcher is None:
             return run
-        # Only a check of the whole file finds stated versions and commits that a kill has lost.
+        # Only a check of the whole file can use stated versions or find commits that a kill has
+        # lost.
         kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
         try:
             return replace(run, watched=self._watcher.finish() if kept else None)
@@ -180,20 +182,20 @@ class Runner:
             self._watcher = None
 
     def account(self, run: Run) -> Run:
-        """Add to the run's history what the database's log says, if the settings ask for versions.
+        """Add what the database's log says to the history, if the settings request versions.
 
         Raises:
-            TargetError: the log is lost.
+            TargetError: the database has lost its log.
         """
         if not (self.settings.versions and isinstance(self.target, Accounting)):
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _require_own(self, path: Path) -> None:
-        """Raise if the tables do not belong to the run any more: its history cannot be judged then.
+        """Check that the tables still belong to the run; otherwise its history cannot be judged.
 
         Raises:
-            TargetError: they do not.
+            TargetError: the tables do not belong to the run any more.
         """
         target = self.target
         owned = target.ownership(now=True) if isinstance(target, Owning) else "ours"
@@ -207,7 +209,7 @@ class Runner:
             self.notes = (*self.notes, "the mark of its tables could not be read after the run")
 
     def _judge_end(self, clients: Clients) -> None:
-        """Note why the run ended early; raise the error if there is nothing to judge."""
+        """Note why the run ended early; raise the error if nothing can be judged."""
         error, state = clients.fatal, clients.state
         if error is None:
             return
@@ -264,7 +266,7 @@ class Runner:
     def _play_scripts(
         self, clients: Clients, recorder: Recorder, show: Callable[[RunState], None]
     ) -> None:
-        """Play the scripts one after the other; before workloads, for a part of the time only."""
+        """Play the scripts one after another; before workloads, only for a part of the time."""
         random = Random(f"{self.settings.seed}/scripts")
         state, most = clients.state, _SCRIPTED * self.settings.length
         state.workload = "scripted"
@@ -296,13 +298,13 @@ class Runner:
             clients.count(one.outcome, level=at.level, workload="scripted")
 
     def _play_rest(self, clients: Clients, recorder: Recorder) -> None:
-        """Play the postponed scripts during the workloads, which have other keys."""
+        """Play the postponed scripts while clients play the workloads, which use other keys."""
         for script, levels in self._postponed:
             if clients.stopped.is_set():
                 return
             try:
                 self._play_script(clients, recorder, script, levels)
-            except Exception:  # the server is gone, as the clients notice
+            except Exception:  # the server is lost; the clients notice that, too
                 return
             clients.state.unplayed = clients.state.unplayed[1:]
 
@@ -326,7 +328,7 @@ class Runner:
                 except TargetError as error:
                     clients.fail(error)
             if isinstance(self.target, Owning) and self.target.ownership() == "lost":
-                return  # _require_own raises
+                return  # _require_own then raises the error
             silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
             show(state)
             if silent > LONGEST_SILENCE:
@@ -382,11 +384,11 @@ class Runner:
 
 
 def run(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
-    """Run a workload on a database, and return the run.
+    """Run a workload on a database in this process, and return the run.
 
     Args:
         settings: the options of the run.
-        show: called a few times a second.
+        show: a function that is called with the state a few times a second.
 
     Raises:
         IsolangError: the run is impossible; the message says what to do.
@@ -400,7 +402,7 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
 
 def _check(settings: Settings, target: Target) -> None:
-    """Refuse options that the target does not support, and prepare it for the others.
+    """Check that a target supports the options, and prepare the target for them.
 
     Raises:
         TargetError: the target does not support an option.

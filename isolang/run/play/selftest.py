@@ -1,9 +1,9 @@
-"""The self-test of an adapter before a run trusts it: a wrong one would convict a correct database.
+"""Tests an adapter before a run trusts it, because a wrong adapter convicts a correct database.
 
 Each check plays one or two short transactions, as a run does, and compares the *recorded* history
-with what the transactions did and with what a new client then reads. Checks that need a feature
-that the target ``lacks`` are not played. No check depends on when a commit becomes visible to other
-clients: a replica may lag.
+with what the transactions did and with what a new client then reads. A check is not played if it
+needs a feature that the target ``lacks``. No check depends on when a commit becomes visible to
+other clients, because a replica may lag.
 
 A check *fails* if the history is wrong. It is *doubtful* if the history says less than it could,
 for example if the adapter classifies a refusal as an unclear error.
@@ -55,7 +55,7 @@ LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
 SECONDS: Final = 60.0
 """The time limit of all checks together."""
 
-_VISIBLE: Final = 5.0  # seconds until a commit is visible to all clients
+_VISIBLE: Final = 5.0  # seconds after which a commit must be visible to all clients
 _STEPS: Final = frozenset({"conversations"})
 
 
@@ -102,12 +102,12 @@ class NotPlayed(Exception):  # noqa: N818 - no fault
 
 
 def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
-    """Test the adapter of a database at the level of a run; of a mix, at each of its levels.
+    """Test the adapter of a database at the level of a run, or at each level of a mix.
 
     Args:
-        mix: of the run.
-        target: started, and without tables before and after.
-        claims: the specification of the run; no single level of a mix claims it.
+        mix: the level of the run, or its mix of levels.
+        target: the target, which is started and has no tables before and after the test.
+        claims: the specification of the run, for a single level; no level of a mix claims it.
 
     Raises:
         TargetError: the tables cannot be created.
@@ -135,10 +135,10 @@ def selftest(
     """Test the adapter of a database at one of its levels.
 
     Args:
-        target: started, and without tables before and after.
+        target: the target, which is started and has no tables before and after the test.
         level: the level under test.
-        claims: the specification of the run, besides what the level claims.
-        other_levels: other levels of transactions on the same connection.
+        claims: the specification of the run; a history may satisfy it or the level's own claim.
+        other_levels: other levels at which transactions run on the same connection.
         only: the name of the only check to play; by default all.
 
     Raises:
@@ -159,7 +159,7 @@ def selftest(
 
 
 def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
-    """Raise if a check failed; return the doubts, a sentence each.
+    """Return the doubts, a sentence each, if no check failed.
 
     Raises:
         TargetError: a check failed; the message says which, and what to do.
@@ -193,7 +193,7 @@ def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Adapter
 
 
 class PlayedTransaction(Struct, frozen=True):
-    """A transaction as recorded."""
+    """A transaction as it was recorded: its outcome, its operations, and the client's error."""
 
     outcome: Outcome
     ops: tuple[tuple[Any, ...], ...]
@@ -201,13 +201,13 @@ class PlayedTransaction(Struct, frozen=True):
 
 
 class Bench:
-    """A target under test, with what its checks share.
+    """A target under test, with the clients, keys and values of its checks.
 
     Attributes:
-        target: started, and with tables.
-        level: its level under test.
-        claims: specifications, one of which each history must satisfy.
-        other_levels: other levels of transactions on the same connection.
+        target: the target, which is started and has tables.
+        level: the level under test.
+        claims: specifications; each history must satisfy at least one of them.
+        other_levels: other levels at which transactions run on the same connection.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Bench:
         return 1_000_000 + next(self._numbers)
 
     def client(self, name: str = "first") -> Client:
-        """Return the client of a name, or a new one if it cannot begin another transaction."""
+        """Return the client with a name; connect it anew if it cannot begin a transaction."""
         client = self._clients.get(name)
         if client is None or not client.usable():
             self.leave(name)
@@ -245,18 +245,18 @@ class Bench:
         return client
 
     def leave(self, *names: str) -> None:
-        """Close the clients of these names; by default all."""
+        """Close the clients with these names; by default all."""
         for name in names or tuple(self._clients):
             client = self._clients.pop(name, None)
             if client is not None:
-                with suppress(Exception):  # it is lost
+                with suppress(Exception):  # the connection is lost
                     client.close()
 
     def needs(self, *what: str) -> None:
-        """End a check if the target lacks a feature.
+        """Check that the target has these features.
 
         Raises:
-            NotPlayed: the target lacks one.
+            NotPlayed: the target lacks a feature.
         """
         for one in what:
             if one in self.target.lacks:
@@ -265,7 +265,7 @@ class Bench:
     def play(
         self, *program: Operation, by: str = "first", client: Client | None = None
     ) -> PlayedTransaction:
-        """Play one transaction, by the client of a name or by ``client``."""
+        """Play one transaction on the client with a name, or on ``client``."""
         with self.recorder() as recorder:
             outcome, error = play(
                 program,
@@ -281,15 +281,15 @@ class Bench:
             return _seen(recorder.history(), outcome, error)
 
     def recorder(self) -> Recorder:
-        """Return a recorder with a new file."""
+        """Return a recorder that writes a new file."""
         return Recorder(self._folder / f"{next(self._numbers)}.edn")
 
     def expect(self, *program: Operation, shows: Sequence[object]) -> None:
         """Play a transaction, and check that it commits with these results.
 
         Args:
-            program: its operations.
-            shows: the value of each recorded operation, in order.
+            program: the operations of the transaction.
+            shows: the expected value of each recorded operation, in order.
 
         Raises:
             Failing: the transaction does not commit, or records other values.
@@ -306,10 +306,11 @@ class Bench:
                 )
 
     def holds(self, key: str, *expected: object) -> object:
-        """Read a key by another client until it has one of the values; return that value.
+        """Read a key by another client until it has an expected value; return that value.
 
         Raises:
-            Failing: it has none of them for as long as a commit may take to be visible.
+            Failing: the key has no expected value within the time that a commit may take to be
+                visible.
         """
         until = time.monotonic() + _VISIBLE
         while True:
@@ -328,7 +329,7 @@ class Bench:
     def together(
         self, programs: Sequence[Program], schedule: Sequence[int]
     ) -> tuple[PlayedTransaction, ...]:
-        """Play transactions step by step, each by its own client.
+        """Play transactions step by step, each on its own client.
 
         Raises:
             Failing: the recorded history violates what the level claims.
@@ -383,7 +384,7 @@ def _value(op: Sequence[Any]) -> object:
 
 
 def _same(found: object, expected: object) -> bool:
-    """Return whether two values are equal in a history; in Python, 3.0 == 3 and True == 1."""
+    """Return whether two values are equal in a history, where 3.0 is not 3 and True is not 1."""
     if isinstance(found, list) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(_same, found, expected))
     return type(found) is type(expected) and found == expected
@@ -396,7 +397,7 @@ def _plain(value: object) -> str:
 
 
 def _shown(ops: Any) -> str:
-    """Return operations, or recorded ones, on one line."""
+    """Return the text of operations or of recorded operations, on one line."""
     parts = []
     for op in ops:
         if isinstance(op, tuple):
@@ -580,10 +581,10 @@ def _repeated(b: Bench) -> None:
 
 
 def _conflict(b: Bench) -> None:
-    """Check two writers of one key, each of which also writes another key alone.
+    """Check the outcomes of two writers of one key, each of which also writes a key of its own.
 
-    That other key shows whether the transaction has committed, whatever the database does to the
-    common one.
+    The writer's own key shows whether the transaction has committed, whatever the database does to
+    the common key.
     """
     b.needs("conversations")
     x, keys, values = b.register(), [b.register(), b.register()], [b.value(), b.value()]
@@ -614,7 +615,7 @@ def _conflict(b: Bench) -> None:
 
 
 def _set_up_again(b: Bench) -> None:
-    b.leave()  # no client may use the tables
+    b.leave()  # no client may use the tables while they are removed
     b.target.remove()
     b.target.setup(REGISTERS, LISTS)
     first: dict[str, object] = dict.fromkeys(REGISTERS) | {key: [] for key in LISTS}

@@ -1,4 +1,4 @@
-"""Simulated runs: a workload on the database in memory, in an order that depends on the seed."""
+"""Simulates runs: plays a workload on the database in memory, in a random order by the seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULES: Final = {
     "strong-snapshot": "snapshot",
     "read-committed": "read committed",
 }
-"""The guarantees of ``isocheck generate``, and the levels of the database that provide them."""
+"""The level of the database in memory for each of these guarantees of ``isocheck generate``."""
 
 
 def simulate(
@@ -33,15 +33,15 @@ def simulate(
     sessions: int = 10,
     seed: int = 0,
 ) -> History:
-    """Return the history of a workload of ``isocheck run``.
+    """Return the history of a simulated workload of ``isocheck run``.
 
     Args:
-        name: the workload.
-        rule: one of ``RULES``.
+        name: the name of the workload.
+        rule: a key of ``RULES``.
         shape: the sizes of the workload.
-        transactions: their number, including aborted ones.
+        transactions: the number of transactions, including aborted ones.
         sessions: the number of clients.
-        seed: of all random choices; equal seeds give equal histories.
+        seed: the seed of all random choices; equal seeds give equal histories.
 
     Raises:
         TargetError: the workload or rule does not exist.
@@ -66,7 +66,7 @@ def simulate(
             if begun < transactions:
                 client.start(workload, RULES[rule], next(clock))
                 begun += 1
-        # If all open transactions wait and no other one begins any more, they go on.
+        # If all open transactions wait and no other transaction can begin, a waiting one continues.
         elif client.until <= len(ended) or not any(
             one.steps is not None and one.until <= len(ended) for one in clients
         ):
@@ -75,11 +75,11 @@ def simulate(
 
 
 class _Client:
-    """A client with its open transaction, whose operations it notes as a recorder does."""
+    """A client with its open transaction. It notes operations as a recorder does."""
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
-        self.until = 0  # it goes on when this many transactions have ended
+        self.until = 0  # the client waits until this many transactions have ended
         self._number, self._client, self._source = number, client, source
         self._result: Any = None
 
@@ -135,7 +135,7 @@ class _Client:
         self._operations.append(("w", key, value))
 
     def read_none_of(self, key: str, values: Any) -> None:
-        """Note a read that had none of these values."""
+        """Note a read whose value was none of these."""
         self._operations.append(("r-not-in", key, values))
 
     def delete(self, key: str) -> None:

@@ -1,4 +1,4 @@
-"""The progress of a run, and the run that has ended."""
+"""Describes the progress of a run, and a run that has ended."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from isolang.run.play.live import LiveVerdict
 from isolang.run.settings import Settings
 from isolang.run.target import Level
 
-SHORT: Final = 1.0  # seconds of silence, if connections were also refused
-LONG: Final = 5.0  # if none were
+SHORT: Final = 1.0  # seconds of silence that are too long if connections were also refused
+LONG: Final = 5.0  # seconds of silence that are too long if no connection was refused
 
 
 class RunState(Struct, kw_only=True):
@@ -25,27 +25,27 @@ class RunState(Struct, kw_only=True):
 
     Attributes:
         began: ``time.monotonic()`` at the first transaction.
-        ended: ``time.monotonic()`` when its clients had to end; 0 before.
+        ended: ``time.monotonic()`` when the clients had to end; 0 before.
         committed: the number of committed transactions.
         aborted: the number of transactions that certainly aborted.
         maybe: the number of transactions with an unknown outcome.
-        latency: the seconds of all committed transactions together.
+        latency: the total duration of all committed transactions, in seconds.
         level: the level of the database.
         workload: the workload that is played now.
-        errors: the counts of errors, by their first words.
-        faults: the count of each injected fault.
-        look: the last verdict on a prefix.
-        played: committed transactions by workload.
-        ran_at: committed transactions by the level of the database.
-        bad: the counts of responses that no history can hold, as ``errors``.
+        errors: the number of errors, by their class and first words.
+        faults: the number of times that each fault was injected.
+        look: the last verdict on a prefix; ``None`` before the first check.
+        played: the number of committed transactions of each workload.
+        ran_at: the number of committed transactions at each level of the database.
+        bad: the number of responses that no history can contain, by their messages.
         answered: ``time.monotonic()`` at the last response.
         refused: ``time.monotonic()`` at the last refused connection; 0 if none was refused.
-        refusal: the message of that refusal.
-        silent: the longest time without a response, except during injected faults, in seconds.
-        silent_from: the seconds from ``began`` until that time began.
-        hung: the calls that did not end when the clients had to.
-        unplayed: the scripts that had no time.
-        problem: why the run ended early; empty if it did not.
+        refusal: the error message of the last refused connection.
+        silent: the longest time without a response in seconds, except during injected faults.
+        silent_from: the seconds from ``began`` until the longest such time began.
+        hung: the calls that did not end when the clients had to end.
+        unplayed: the scripts that the run had no time for.
+        problem: the reason why the run ended early; empty if it did not.
     """
 
     began: float = 0.0
@@ -87,11 +87,11 @@ class RunState(Struct, kw_only=True):
         """Count an ended transaction.
 
         Args:
-            outcome: its outcome.
-            seconds: its duration.
-            error: the error that its client raised.
-            level: its level, by the database's name.
-            workload: its workload; by default the current one.
+            outcome: the outcome of the transaction.
+            seconds: the duration of the transaction.
+            error: the error that the client raised; ``None`` if it raised none.
+            level: the database's name of the transaction's level.
+            workload: the workload of the transaction; by default the current one.
         """
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
@@ -104,10 +104,10 @@ class RunState(Struct, kw_only=True):
             self.bad[str(error)[:200]] += 1
 
     def hear(self, now: float, *, excused: bool = False) -> float:
-        """Return how long there has been no response, and keep the longest such time.
+        """Return the seconds since the last response; keep the longest such time in the state.
 
         Args:
-            now: ``time.monotonic()``.
+            now: the current ``time.monotonic()``.
             excused: whether an injected fault keeps the server from responding.
         """
         if excused:
@@ -118,12 +118,12 @@ class RunState(Struct, kw_only=True):
         return silent
 
     def unreachable(self) -> bool:
-        """Return whether the server was unreachable for longer than injected faults explain."""
+        """Return whether the server was silent for longer than injected faults explain."""
         gone = self.refused > max(self.answered, self.began)
         return gone or self.silent >= (SHORT if self.refused else LONG)
 
     def add_up(self, parts: Sequence[RunState]) -> None:
-        """Add up the counts of several processes."""
+        """Set the counts to the sums of the counts of several processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
         for name in ("errors", "played", "ran_at", "bad"):
@@ -138,21 +138,21 @@ class RunState(Struct, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """An ended run, and its history.
+    """A run that has ended, with its history.
 
     Attributes:
         settings: the options of the run.
         version: the database's name and version, as it reports them.
-        mix: its level, or levels.
-        claims: the specification to judge by.
+        mix: the level of the run, or its mix of levels.
+        claims: the specification by which to judge the history.
         path: the file of the history.
-        state: its progress up to the end.
+        state: the progress of the run at its end.
         seconds: the time from the first transaction to the last one.
-        interrupted: whether Ctrl-C ended it.
-        planned: the workloads that the plan had for its clients.
-        leftover: why tables may remain; empty if none do.
-        notes: doubts of the adapter's self-test, and other remarks.
-        watched: the verdict of the watch; ``None`` if the whole file is to be judged.
+        interrupted: whether Ctrl-C ended the run.
+        planned: the workloads that the clients were to play.
+        leftover: the reason why tables may remain; empty if none do.
+        notes: doubts that the adapter's self-test raised, and other remarks.
+        watched: the verdict of the watch; ``None`` if the whole file must be judged.
     """
 
     settings: Settings
@@ -170,17 +170,17 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Level:
-        """Return the level of the run; of a mix, all levels under one name."""
+        """Return the level of the run; for a mix, all levels under one name."""
         return self.mix.level
 
     @property
     def may_lose_commits(self) -> bool:
-        """Return whether a server was killed or a standby promoted, so that commits may be lost."""
+        """Return whether commits may be lost: a server was killed, or a standby was promoted."""
         return any(self.state.faults.get(fault) for fault in ("kill", "promote"))
 
     @property
     def throughput(self) -> float:
-        """Return the committed transactions per second."""
+        """Return the number of committed transactions per second."""
         return self.state.committed / self.seconds if self.seconds else 0.0
 
 

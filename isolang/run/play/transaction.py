@@ -33,7 +33,7 @@ from isolang.run.target import Client, Swapping, Target, TargetError, Transactin
 
 
 def driver_for(target: Target) -> Driver:
-    """Return the driver by which the recorder commits a target's clients and reads their errors."""
+    """Return the driver that commits a target's clients and classifies their errors."""
     return Driver(
         commit=lambda client: client.commit(),
         rollback=lambda client: client.rollback(),
@@ -59,24 +59,26 @@ def play(
     """Play a program as one transaction.
 
     Args:
-        program: of a workload.
-        recorder: where to record it.
-        session: of the recorder.
+        program: a program of a workload.
+        recorder: the recorder of the transaction.
+        session: the session of the transaction in the history.
         client: a connection without an open transaction.
-        driver: of :func:`driver_for`.
-        level: the level of the target.
-        recorded: the level's name in the history of a run with several levels.
-        rows: record a missing row as such, not as the value ``DELETED``; for workloads with
-            predicates.
-        lists: the keys that hold lists; a read of another shape is then a bad response.
-        wait: keeps the transaction open during a :class:`Wait`.
-        pace: called before each operation and before COMMIT; a schedule blocks here.
+        driver: the driver of the target, by :func:`driver_for`.
+        level: the level of the transaction, by the target's name.
+        recorded: the level's name in the history, for a run with several levels.
+        rows: whether a missing row is recorded as such and not as the value ``DELETED``; true for
+            workloads with predicates.
+        lists: the keys that hold lists, to detect responses of the wrong type; ``None`` for no
+            check.
+        wait: a function that keeps the transaction open during a :class:`Wait`.
+        pace: a function that is called before each operation and before COMMIT; a schedule blocks
+            in it.
 
     Returns:
-        The recorded outcome, and what the client raised.
+        The recorded outcome, and the error that the client raised (``None`` if it raised none).
 
     Raises:
-        IsolangError: the run cannot go on.
+        IsolangError: the run cannot continue.
     """
     known = program if isinstance(program, tuple) else ()
     plan = tuple(one for operation in known for one in planned(operation, rows=rows))
@@ -94,7 +96,7 @@ def play(
     except BadAnswer as error:
         return t.outcome or "maybe", error
     except (IsolangError, AttributeError, LookupError, NameError, TypeError):
-        raise  # a mistake of an adapter or a program, no response of a database
+        raise  # a mistake of an adapter or a program, not a response of a database
     except Exception as error:
         return t.outcome or "maybe", error
     return "committed", None
@@ -127,7 +129,7 @@ def _converse(
 
 
 def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]:
-    """Return an operation as recorded before its result is known; ``rows`` as in `play`."""
+    """Return the records of an operation without its result; ``rows`` is as in `play`."""
     match operation:
         case Read(key):
             return (("r", key, None),)
@@ -183,7 +185,7 @@ def perform(
     rows: bool = False,
     lists: Container[str] | None = None,
 ) -> Any:
-    """Perform an operation, note what it did, and return its result; ``rows`` as in `play`.
+    """Perform an operation, note what it did, and return its result; ``rows`` is as in `play`.
 
     An UPDATE or DELETE that finds no row is recorded as a read of the missing row.
     """
@@ -250,7 +252,7 @@ def perform(
 
 
 def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
-    """Compare and set. A failed one has read an unknown value other than the expected one."""
+    """Compare and set; a failed comparison notes a read of a value other than the expected one."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, Swapping):
         found = as_written(key, client.read(key), lists)
@@ -265,13 +267,13 @@ def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | Non
 
 
 def _stated(client: Client) -> dict[str, Any]:
-    """Return the version that the client has just read or written, if it reports one."""
+    """Return the version that the client has just read or written, as a keyword argument."""
     version = getattr(client, "row_version", None)
     return {} if version is None else {"version": version}
 
 
 def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
-    """Write, and roll back to a savepoint; the history does not contain this."""
+    """Write and roll back to a savepoint; record nothing."""
     client.savepoint()
     match operation:
         case Write(key, value):
@@ -286,18 +288,19 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
 
 
 def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any:
-    """Return a read value in the form of written ones: an integer, or a list of integers.
+    """Return a read value in the form of written values: an integer, or a list of integers.
 
-    A driver may return 3.0 or ``Decimal(3)`` for the 3 that was written. These are equal in Python
-    but different values in a history, and a read of a value that no transaction wrote convicts.
+    A driver may return 3.0 or ``Decimal(3)`` for a written 3. These values are equal in Python but
+    differ in a history, where a read of a value that no transaction wrote convicts the database.
 
     Args:
         key: the key of the read.
         value: the value that the adapter returned.
-        lists: the keys that hold lists; ``None`` if transactions write values of other types, too.
+        lists: the keys that hold lists; ``None`` if transactions may write values of other types.
 
     Raises:
-        BadAnswer: no transaction can have written it: its shape is wrong, or it is not an integer.
+        BadAnswer: no transaction can have written the value: its shape is wrong, or it is not an
+            integer.
     """
     if type(value) is int or value is None or value == DELETED:
         shaped = value is None or value == DELETED or lists is None or key not in lists
@@ -312,7 +315,7 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
 
 
 def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
-    """Return a number as an integer; in a run, which writes integers alone, it must be one."""
+    """Return a number as an integer; a run writes only integers, so any other value is an error."""
     if isinstance(value, bool | str) or not hasattr(value, "__int__"):
         return value if lists is None else _refuse(key, "an integer", value)
     exact = hasattr(value, "__index__") or not hasattr(value, "__float__")
@@ -320,7 +323,7 @@ def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
         number = int(value)
         if number == value and (exact or isinstance(value, Decimal) or abs(number) < _EXACT):
             return number
-    except (ArithmeticError, ValueError):  # infinite, or not a number
+    except (ArithmeticError, ValueError):  # the value is infinite or not a number
         pass
     return _refuse(key, "an integer", value)
 
@@ -330,7 +333,7 @@ def _refuse(key: str, expected: str, value: Any) -> NoReturn:
 
 
 _EXACT: Final = 2**53
-"""From here on one float stands for several integers."""
+"""The smallest float that may stand for several integers."""
 
 
 def _transact(
@@ -340,7 +343,7 @@ def _transact(
     plan: tuple[Recorded, ...],
     lists: Container[str] | None,
 ) -> None:
-    """Have a client run a whole transaction, whose operations are known in advance."""
+    """Let a client run a whole transaction whose operations are known in advance."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
             t.read(key, as_written(key, result, lists))

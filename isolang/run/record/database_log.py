@@ -1,8 +1,9 @@
 """Adds what the database's log says to a recorded history: the version order, and other writers.
 
-While clients play, their lines have the database's names of the versions that they read and wrote.
-Afterwards its log tells the order in which these were installed, and what unrecorded transactions
-wrote. The lines are then rewritten with numbers of versions that ascend in this order.
+While clients run, their lines contain the database's names of the versions that they read and
+wrote. Afterwards the database's log shows the order in which these versions were installed, and
+what unrecorded transactions wrote. The lines are then rewritten with numbers of versions that
+ascend in this order.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Installed(Struct, frozen=True, kw_only=True):
     """A version in the log.
 
     Attributes:
-        transaction: its writer.
-        key: its key in the history.
-        value: its value; ``DELETED`` for a deletion.
-        row: its columns, as text to be shown; empty if the value is enough.
+        transaction: the number of the transaction that wrote the version.
+        key: the key in the history.
+        value: the written value; ``DELETED`` for a deletion.
+        row: the columns of the row as text to show; empty if the value is enough.
     """
 
     transaction: int
@@ -51,13 +52,13 @@ class Installed(Struct, frozen=True, kw_only=True):
 
 
 class RewrittenHistory(Struct, frozen=True, kw_only=True):
-    """Counts of a rewritten history.
+    """The counts of a rewritten history.
 
     Attributes:
-        versions: the versions in the log.
-        stated: operations whose version is now known.
-        unknown: operations of committed transactions whose version is unknown.
-        others: added transactions, whose writers were not recorded.
+        versions: the number of versions in the log.
+        stated: the number of operations whose version is now known.
+        unknown: the number of operations of committed transactions whose version is unknown.
+        others: the number of added transactions, which were not recorded.
     """
 
     versions: int
@@ -67,7 +68,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
 
 
 def summary_of(account: RewrittenHistory) -> str:
-    """Return the counts in a phrase."""
+    """Return the counts as a phrase."""
     stated_version = f"the log has {account.versions:,} versions in their order"
     if account.unknown:
         stated_version += f"; {account.unknown:,} committed operations have none"
@@ -86,15 +87,15 @@ def rewrite_history(
 ) -> RewrittenHistory:
     """Rewrite a history with ordered versions, and add the writers that were not recorded.
 
-    SOUND BECAUSE: a writer that was not recorded gets a session of its own that begins before all
-    others and ends after them, so that nothing is claimed of its time.
+    SOUND BECAUSE: a writer that was not recorded gets its own session, which begins before all
+    other sessions and ends after them, so the history claims nothing about its time.
 
     Args:
         path: the history; its lines state versions as texts, and name transactions.
         log: the versions of all keys of the history, in the order in which those of a key were
             installed.
-        is_initial: tells of a text, which begins with the number of a transaction, whether it names
-            a version from before the log.
+        is_initial: a function that returns whether a version, whose text begins with the number of
+            a transaction, is from before the log.
         into: the file to write; by default the history itself.
         values_are_writers: whether the values of the history are the numbers of the transactions
             that wrote them, and transactions may have unrecorded operations.
@@ -121,9 +122,9 @@ def rewrite_history(
     if values_are_writers:
         repaired = _Repaired(history, text, lines_of, new, made)
         others |= repaired.nameless()
-    # SOUND BECAUSE: a transaction that committed though its client never knew is there twice now,
-    # as itself and as another writer of these values, who says less; that it happened once is one
-    # of the choices.
+    # SOUND BECAUSE: a transaction that committed although its client did not learn that is in the
+    # history twice now: as itself and as another writer of these values, about which less is known.
+    # That it happened only once is one of the choices.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewritten(line, new.get(number))
     with replacing(into or path) as file:
@@ -140,7 +141,7 @@ def rewrite_history(
 
 
 class _Made(NamedTuple):
-    """A version of a key: its number, if known, and its value."""
+    """A version of a key, with its number (``None`` if unknown), its value and its row."""
 
     key: str
     rank: int | None
@@ -149,7 +150,7 @@ class _Made(NamedTuple):
 
 
 class _Repaired:
-    """Lines of a history whose values are writers, with what the log knows of the transactions.
+    """The lines of a history whose values are writers, completed by what the log contains.
 
     Attributes:
         text: all lines.
@@ -173,11 +174,11 @@ class _Repaired:
                     text[number - 1] = line
 
     def nameless(self) -> dict[int, list[_Made]]:
-        """Return a writer for each version that was read and whose number is not in the log.
+        """Return a writer for each version that was read and that the log does not contain.
 
-        SOUND BECAUSE: a version that was written behind a savepoint bears another number than its
-        transaction has in the log. That one is there, too; right after it, this one may be in every
-        order.
+        SOUND BECAUSE: a version that was written behind a savepoint has another number than its
+        transaction has in the log. The log's version is in the history, too; this version may come
+        directly after it in every order.
         """
         unknown = [one for one in self._read if one not in self._written]
         return {
@@ -185,9 +186,9 @@ class _Repaired:
         }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
-        """Return a line without reads of own unrecorded writes, and with these writes added.
+        """Return a line without reads of its own unrecorded writes, and with these writes added.
 
-        Return ``None`` if the line stays as it is. Keep ``versions`` in step with the operations.
+        Return ``None`` if the line does not change. Keep ``versions`` in step with the operations.
         """
         history = self._history
         # A delete has no value.
@@ -203,7 +204,7 @@ class _Repaired:
                 self._written.add((key, value))
             elif key not in before and value is not None:
                 if value in own:
-                    continue  # an own write that was not recorded
+                    continue  # a read of an own write that was not recorded
                 self._read[key, value] = None
             kept.append(place)
         recorded = {key for name, key, _ in objects if name in ("w", "delete")}
@@ -245,7 +246,7 @@ def _ranks(
 
 
 def _by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
-    """Return by line the operations of transactions that state a version or have a name."""
+    """Return, by line, the operations of transactions that state a version or have a name."""
     import numpy as np
 
     columns = history.columns
@@ -270,7 +271,8 @@ def _names(
 ) -> dict[tuple[Any, ...], int]:
     """Return the numbers of versions, by key and stated version, and by operation.
 
-    If a transaction wrote as many versions of a key as the log has, all are known; else the last.
+    If the log has as many versions of a key as the transaction wrote, all numbers are known;
+    otherwise only that of the last version.
     """
     columns = history.columns
     key_of = [history.key_object(k) for k in range(columns.n_keys())]
@@ -312,8 +314,8 @@ def _version(
     rank = name.get(("stated", key, stated_version))
     if rank is not None:
         return rank
-    # SOUND BECAUSE: others see the last version of a row that a transaction made; one that it made
-    # behind a savepoint bears another number.
+    # SOUND BECAUSE: other transactions see the last version of a row that a transaction wrote. A
+    # version that it wrote behind a savepoint has another number.
     made = ranks.get((int(str(stated_version).partition("(")[0]), str(history.key_object(key))))
     if made:
         return made[-1]
@@ -328,7 +330,7 @@ def _rewritten(line: bytes, versions: Sequence[int | None] | None) -> bytes:
 
 
 def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> bytes:
-    """Return the lines of writers that were not recorded, as concurrent with everything."""
+    """Return the lines of writers that were not recorded, concurrent with all transactions."""
     if not others:
         return b""
     process = max((int(p) for line in text for p in _PROCESS.findall(line)), default=0)
@@ -336,7 +338,7 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
     first, last = min(places, default=(0, 0)), max(places, default=(0, 0))
     rows = any(
         b"[:delete " in line for line in text
-    )  # else a write of DELETED stands for a missing row
+    )  # if not, a write of DELETED represents a missing row
     latest = max((time for _, time in places), default=0)
     out = []
     for number, made in enumerate(others.values(), 1):

@@ -1,7 +1,7 @@
-"""The lines of a recorder's file: events in EDN, in Jepsen's format.
+"""Encodes the lines of a recorder's file: events in EDN, in Jepsen's format.
 
-As a client waits for each line, the native core writes them (``recorded_line``), except for rare
-values.
+The native core writes most lines (``recorded_line``), because a client waits for each line. Only
+rare values are encoded here.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from isolang.history.values import Keyword, Literal, encode, show
 
-_ERROR: Final = 300  # characters of an error message
+_ERROR: Final = 300  # the most characters of an error message
 
 ORDERED: Final = b"{:versions :ordered}\n"
 """The line that declares the versions of a history to be integers in version order."""
 
-UNKNOWN_START: Final = -1  # stands for an unknown time at which an operation was sent
+UNKNOWN_START: Final = -1  # the time at which an operation was sent, if it is unknown
 
 
 def note(index: int, when: int, what: str, value: str) -> bytes:
-    """Return a line of the process ``:nemesis``."""
+    """Return a line of the process ``:nemesis``, such as that of a fault."""
     shown = show(*encode(value, "a note"))
     return (
         f"{{:index {index}, :type :info, :process :nemesis, "
@@ -29,7 +29,7 @@ def note(index: int, when: int, what: str, value: str) -> bytes:
 
 
 def with_error(line: bytes, error: BaseException) -> bytes:
-    """Return the line of a completion with an error, as one short line of text."""
+    """Return the line of a completion with an error, whose message is shortened to one line."""
     message = " ".join(str(error).split())
     text = f"{type(error).__name__}: {message}".rstrip(": ")[:_ERROR]
     # Text that UTF-8 cannot encode must not keep the outcome out of the file.
@@ -53,9 +53,9 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
     """Return the line of a completion with the versions that its operations read or wrote.
 
     Args:
-        line: the line without them.
+        line: the line without versions.
         versions: the version of each operation; ``None`` if it is unknown.
-        transaction: the database's name of the transaction; ``None`` to leave it out.
+        transaction: the database's name of the transaction; ``None`` if it is not recorded.
     """
     shown = " ".join([str(v) if type(v) is int else spell(v) for v in versions])
     named = "" if transaction is None else f", :xid {spell(transaction)}"
@@ -74,7 +74,7 @@ def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
 
 
 def spell(value: Any) -> str:
-    """Return the text of a value that ``recorded_line`` does not write itself, or of a part."""
+    """Return the EDN of a value, or of a part of a value, that ``recorded_line`` does not write."""
     if value is None:
         return "nil"
     kind = type(value)

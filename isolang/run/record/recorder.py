@@ -1,19 +1,21 @@
 """The recorder, which writes the operations of clients into a history that ``isocheck`` reads.
 
-Soundness depends on it: a history that says more than the client knows convicts a correct database.
-So
+Soundness depends on the recorder, because a history that claims more than the client knows convicts
+a correct database. Therefore:
 
 * an invocation is in the file before its first statement is sent, with the values that it will
-  write; if these are not known yet (they depend on a read), before COMMIT is sent: a client that
-  dies earlier has committed nothing. Its position in the order is that of its begin;
-* a completion is in the file after the response, as one line by one system call: a killed process
-  loses nothing that happened before;
-* *aborted* means that the server cannot have applied the transaction; every other error from COMMIT
-  on is *maybe* (``:info``), and the session goes on as a new ``:process``;
-* a value that no history can hold (a lone surrogate, NaN) makes its transaction *maybe*, and is
-  left out; other transactions are not affected;
-* the order of ``:index`` is real time: one counter yields it, before the first statement is sent
-  and after the response to COMMIT. ``:time`` is nanoseconds of one monotonic clock.
+write. If these values depend on a read, the invocation is in the file before COMMIT is sent,
+because a client that dies earlier has committed nothing. Its position in the order is that of its
+begin;
+* a completion is written after the response, as one line by one system call, so that a killed
+process loses nothing that happened before;
+* *aborted* means that the server cannot have applied the transaction. Every other error from COMMIT
+on is *maybe* (``:info``), and the session continues as a new ``:process``;
+* a value that no history can contain (a lone surrogate, NaN) is left out and makes its transaction
+*maybe*; other transactions are not affected;
+* the order of ``:index`` is real time, because one counter yields each index: before the first
+statement is sent, and after the response to COMMIT. ``:time`` is nanoseconds of one monotonic
+clock.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
-_CLOSED: Final = -1  # no file
+_CLOSED: Final = -1  # the file is closed
 _BLOCK: Final = 1 << 22  # bytes at the end of a file that may hold a torn line
 _JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _MAKES: Final = ("w", "delete")
@@ -61,11 +63,12 @@ _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
 class Recorder:
-    """A recorder of transactions into the file of a history.
+    """A recorder, which writes transactions into the file of a history.
 
     Attributes:
-        path: the file.
-        ended: called for each ended transaction with its session, outcome and operations.
+        path: the file of the history.
+        ended: a function that is called for each ended transaction with its session, outcome and
+            operations; ``None`` for no call.
 
     >>> import sqlite3, tempfile
     >>> path = tempfile.mktemp(suffix=".edn")
@@ -81,7 +84,7 @@ class Recorder:
     >>> recorder.history().counts()["committed"]
     2
 
-    Any number of threads may record at a time; a session has one transaction after the other.
+    Any number of threads may record at the same time. A session has one transaction at a time.
     """
 
     def __init__(
@@ -96,8 +99,8 @@ class Recorder:
         Args:
             path: the file to write, in EDN; an existing file is never overwritten.
             about: lines to write before the history, as comments.
-            versions: ``"ordered"`` if the versions that operations state are integers, and those of
-                a key ascend in the order in which they were installed (docs/versions.md).
+            versions: ``"ordered"`` if the versions that operations state are integers that ascend,
+                for each key, in the order in which they were installed (docs/versions.md).
 
         Raises:
             HistoryError: the file exists already, or cannot be written.
@@ -135,21 +138,21 @@ class Recorder:
     ) -> RecordedTransaction:
         """Record one transaction: the block of a ``with``, or of an ``async with``.
 
-        The end of the block commits the transaction, an exception rolls it back; the outcome is
-        recorded, and the exception goes on.
+        The end of the block commits the transaction, and an exception rolls it back. The outcome is
+        recorded, and the exception is raised again.
 
         Args:
-            session: the name of the client, or a number. After an unknown outcome the same name is
-                a new session in the history.
-            connection: the connection to commit, whose open transaction has only what the block
-                does (a connection of ``psycopg``, ``pymysql``, ``sqlite3``, ``duckdb``, or anything
-                with ``commit`` and ``rollback``); for ``async with`` these may be coroutines, as
-                those of ``psycopg`` and SQLAlchemy. Without a connection the block must commit
-                itself, and an exception leaves the outcome unknown.
-            plan: the operations, if known in advance; they are then in the file before the first
-                one is sent. The values of reads are ignored.
-            driver: how to commit and roll back, and what errors mean; by default the driver of the
-                connection's type.
+            session: the name or number of the client. After an unknown outcome the same name is a
+                new session in the history.
+            connection: the connection to commit, whose open transaction contains only what the
+                block does: a connection of ``psycopg``, ``pymysql``, ``sqlite3`` or ``duckdb``, or
+                any object with ``commit`` and ``rollback``. For ``async with`` these may be
+                coroutines, as in ``psycopg`` and SQLAlchemy. Without a connection the block must
+                commit itself, and an exception leaves the outcome unknown.
+            plan: the operations, if they are known in advance; they are then in the file before the
+                first operation is sent. The values of reads are ignored.
+            driver: the way to commit and roll back, and the meaning of errors; by default the
+                driver of the connection's type.
             label: one or several labels of the transaction in the history, for specifications that
                 treat labelled transactions differently.
             level: the level of the transaction, by its name in ``.iso`` files, such as ``ser``.
@@ -165,10 +168,10 @@ class Recorder:
         )
 
     def initially(self, values: Mapping[Any, Any]) -> None:
-        """Record the initial values of keys that had any.
+        """Record the initial values of keys.
 
-        A first transaction that writes them is recorded; else a read of an initial value would be a
-        read of a value that no transaction wrote.
+        They are recorded as the writes of a first transaction, because otherwise a read of an
+        initial value would be a read of a value that no transaction wrote.
 
         Args:
             values: the values by key.
@@ -184,19 +187,19 @@ class Recorder:
                 transaction.write(key, value)
 
     def note(self, what: str, value: str = "") -> None:
-        """Record an event of no client, such as a fault, as a line of the process ``:nemesis``.
+        """Record an event of no client, such as a fault, by the process ``:nemesis``.
 
         Args:
-            what: the event, one word such as ``kill``.
-            value: details.
+            what: the event, as one word such as ``kill``.
+            value: details of the event.
         """
         self._write(lines.note(next(self._indices), self.now(), what, value))
 
     def divide(self, number: int, of: int) -> None:
-        """Record as one of several forked processes that write to one file.
+        """Prepare to record as one of several forked processes that write to one file.
 
-        SOUND BECAUSE: the positions in the order come from the clock that all of them read, for a
-        completion after the response was there, for an invocation before anything was sent.
+        SOUND BECAUSE: the positions in the order come from the clock that all processes read: for a
+        completion after the response has arrived, for an invocation before anything is sent.
 
         Args:
             number: the number of this process, from 0.
@@ -213,14 +216,14 @@ class Recorder:
         """Return the history recorded so far.
 
         Raises:
-            HistoryError: it is empty.
+            HistoryError: the history is empty.
         """
         from isolang.history import load_history
 
         return load_history(self.path)
 
     def close(self) -> None:
-        """Close the file; the outcome of transactions that have not ended stays unknown."""
+        """Close the file. Transactions that have not ended have an unknown outcome."""
         file, self._file = self._file, _CLOSED
         if file != _CLOSED:
             os.close(file)
@@ -235,11 +238,12 @@ class Recorder:
 
     # --- for transactions ---
 
-    # No lock, which threads would queue for. SOUND BECAUSE: only one transaction uses a session:
-    # the one that has put itself into a table, in one atomic step; drawing an index is one, too.
+    # There is no lock for which threads would queue. SOUND BECAUSE: only one transaction uses a
+    # session: the one that has put itself into a table in one atomic step. Taking an index is an
+    # atomic step, too.
 
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
-        """Return the index, process and time of a transaction that begins now."""
+        """Return the index, the process and the time of a transaction that begins now."""
         if self._busy.setdefault(session, transaction) is not transaction:
             msg = f"session {session!r}: a transaction begins before its last one has ended"
             raise IsolangError(f"{msg}; give each thread or connection its own session")
@@ -251,27 +255,27 @@ class Recorder:
     def _free(self, session: Hashable, outcome: Outcome) -> None:
         """Allow the next transaction of a session to begin."""
         if outcome == "maybe":
-            del self._process[session]  # it may take effect at any later time: a new session
+            del self._process[session]  # it may take effect later, so a new session begins
         del self._busy[session]
 
     def _write(self, line: bytes) -> None:
-        # SOUND BECAUSE: the order of events is that of :index, and the lines of one process have
+        # SOUND BECAUSE: the order of events is that of :index, and each process's lines have
         # one writer.
         try:
-            if self._failure is not None:  # no thread writes behind a torn line
+            if self._failure is not None:  # no thread may write after a torn line
                 raise self._failure
             written = os.write(self._file, line)
             while written < len(line):  # a full disk raises at the second attempt
                 written += os.write(self._file, line[written:])
         except OSError as error:
-            self._failure = self._failure or error  # the first error has the reason
+            self._failure = self._failure or error  # keep the first error, which has the reason
             ended = self._file == _CLOSED
             what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut a file at a torn line that did not fit, with what other threads wrote behind it.
+    """Cut a file at a torn line, with all that other threads wrote after it.
 
     SOUND BECAUSE: each line is written before its effect is visible to other clients, so any prefix
     of the file's lines is a history by itself.
@@ -289,7 +293,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 class _Clock:
-    """Nanoseconds as unique indices: no two threads, and no two processes, get the same."""
+    """A counter of nanoseconds, whose indices are unique across threads and processes."""
 
     def __init__(self, began: int, number: int, of: int) -> None:
         self._began, self._number, self._of = began, number, of
@@ -306,16 +310,18 @@ class _Clock:
 
 
 class RecordedTransaction:
-    """A transaction while it is recorded; made by :meth:`Recorder.transaction`.
+    """A transaction that is being recorded; :meth:`Recorder.transaction` creates it.
 
     Attributes:
-        outcome: its outcome; ``None`` before its end.
-        problem: why a part of it cannot be recorded; ``None`` if all can.
-        operations: its operations so far.
-        transaction_name: the database's name of it, if its versions are recorded; else ``None``.
+        outcome: the outcome; ``None`` before the end.
+        problem: the reason why a part cannot be recorded; ``None`` if all parts can.
+        operations: the operations so far.
+        transaction_name: the database's name of the transaction; ``None`` if versions are not
+            recorded.
         callers: the ``file:line`` of each operation's caller; empty if unknown.
         rows: the columns that each operation read or changed, as text; empty if unknown.
-        caller: returns the ``file:line`` of the current operation's caller; ``None`` to skip it.
+        caller: a function that returns the ``file:line`` of the current operation's caller;
+            ``None`` for no callers.
     """
 
     def __init__(
@@ -370,20 +376,21 @@ class RecordedTransaction:
         return self
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record what a read of a key returned: a value, a list, or ``None`` for the initial state.
+        """Record the result of a read of a key: a value, a list, or ``None`` for the initial state.
 
         Args:
             key: the key of the register, row or list.
             value: the result of the read.
-            version: the database's name of the version that was read, if it reports one: an
-                integer or a string (docs/versions.md).
+            version: the database's name of the version that was read, if it reports one: an integer
+                or a string (docs/versions.md).
         """
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("r", key, value))
 
     def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
-        """Record that a read of a key returned none of these values, as of a failed comparison."""
+        """Record that a read of a key returned none of these values, as after a failed
+        comparison."""
         self._done(("r-not-in", key, list(values)))
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
@@ -407,7 +414,8 @@ class RecordedTransaction:
         self._done(("delete", key, None))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
-        """Record a read of the rows whose value is in a range; ``rows`` has their values by key."""
+        """Record a read of the rows whose values are in a range; ``rows`` maps their keys to
+        values."""
         self._done(("rp", between(low, high), dict(rows)))
 
     def sending(self) -> None:
@@ -481,30 +489,30 @@ class RecordedTransaction:
             raise self.problem
 
     def _failed(self, error: BaseException) -> _Steps[Outcome]:
-        """Return the outcome after an exception in the block, before COMMIT was sent."""
+        """Return the outcome after an exception in the block, before COMMIT is sent."""
         if self._connection is None:  # the block commits itself
             return self._driver.classify(error, "commit")
         try:
             yield self._driver.rollback
         except Exception:
             return "maybe"
-        except BaseException as stopped:  # a task that is cancelled during its rollback
+        except BaseException as stopped:  # the task is cancelled during its rollback
             self._end("maybe", stopped)
             raise
         return self._driver.classify(error, "statement")
 
     def _not_committed(self, error: BaseException) -> Outcome:
-        """Return the outcome after COMMIT raised."""
+        """Return the outcome of a transaction whose COMMIT raised an error."""
         outcome: Outcome = self._driver.classify(error, "commit")
         if outcome == "maybe" and self._driver.resolve is not None:
             outcome = self._driver.resolve(self._connection)
         return outcome
 
     def announce(self) -> None:
-        """Write the invocation, if it was not planned; COMMIT may be sent next.
+        """Write the invocation, if it was not planned, so that COMMIT may be sent.
 
         Raises:
-            BadAnswer: an operation cannot be recorded; the line in the file lacks it.
+            BadAnswer: an operation cannot be recorded, and is missing in the file.
         """
         planned = self._plan or self.operations
         self._announced = True
@@ -517,7 +525,7 @@ class RecordedTransaction:
         recorder, done = self._recorder, self.operations
         try:
             if outcome == "maybe" and len(self._plan) > len(done):
-                # The remaining operations, too, with reads of unknown values.
+                # Record the remaining operations, too, with reads of unknown values.
                 rest = self._plan[len(done) :]
                 done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
             self._when, self._index = monotonic_ns(), next(recorder._indices)
@@ -539,10 +547,10 @@ class RecordedTransaction:
             recorder._free(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[Recorded]) -> bytes:
-        """Return the line of an event without operations that cannot be recorded, noted as problem.
+        """Return the line of an event; leave out operations that cannot be recorded, and note why.
 
-        SOUND BECAUSE: a transaction with a problem is not recorded as committed, and reads of such
-        a transaction without a value say nothing. A reader of what it wrote has the same problem.
+        SOUND BECAUSE: a transaction with a problem is not recorded as committed, and its reads
+        without a value mean nothing. A reader of a value that it wrote has the same problem.
         """
         planned = kind == "invoke"
         times = [] if planned or self._sent == UNKNOWN_START else self._times

@@ -1,7 +1,7 @@
-"""Drivers of generators of steps, which threads and coroutines share.
+"""Runs generators of steps, which threads and coroutines share.
 
-Such a generator yields steps and receives their results; its driver knows how to call a step, and
-whether to await the result.
+Such a generator yields steps and receives their results. The function that runs it calls each step,
+and awaits the result if necessary.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def driven(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) ->
     """Call all steps, pass their results and errors to the generator, and return its result."""
     coroutine = _driven(steps, call, awaits=False)
     try:
-        coroutine.send(None)  # it ends, as it awaits nothing
+        coroutine.send(None)  # it ends at once, because it awaits nothing
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     raise AssertionError
