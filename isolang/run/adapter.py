@@ -76,16 +76,14 @@ class BaseTarget:
 
     @property
     def shared(self) -> bool:
-        """Return whether other processes may use the database, because isocheck did not create
-        it."""
+        """Return whether isocheck did not create the database, so that others may use it."""
         return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
-        """Do nothing, because there is no server to start."""
+        """Do nothing, because isocheck starts no server."""
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return ``aborted`` for an error before COMMIT or a COMMIT that rolled back, else
-        ``maybe``."""
+        """Return ``maybe`` for an error at COMMIT, unless COMMIT rolled back; else ``aborted``."""
         refused = isinstance(error, RolledBack)
         return "aborted" if phase == "statement" or refused else "maybe"
 
@@ -169,8 +167,7 @@ class Served(BaseTarget):
 
     @property
     def shared(self) -> bool:
-        """Return whether other processes may use the database, because isocheck did not start
-        it."""
+        """Return whether isocheck did not start the server, so that others may use it."""
         return bool(self.address.host)
 
     def start(self) -> None:

@@ -88,8 +88,7 @@ class Address(Struct, frozen=True, kw_only=True):
         )
 
     def node(self, number: int) -> Address:
-        """Return the address of a node; after the last node, the numbers begin again with the
-        first."""
+        """Return the address of a node; numbers past the last node wrap around."""
         if not self.nodes:
             return self
         host, port = self.nodes[number % len(self.nodes)]
@@ -123,7 +122,7 @@ _SOCKETS: Final = {
 
 _WHOLE: Final = ("exec", "sqlalchemy")  # kinds of addresses whose rest is not parsed
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # names of options that are secret
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # secret options
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 

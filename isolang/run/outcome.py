@@ -48,8 +48,7 @@ class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a his
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
-    """The connection had no explicit transaction, so its statements have committed by
-    themselves."""
+    """The connection had no explicit transaction, so each statement committed by itself."""
 
 
 class Driver(Struct, frozen=True, kw_only=True):

@@ -76,8 +76,7 @@ class Client(Protocol):
         ...
 
     def read(self, key: str) -> Any:
-        """Return the value of a row: ``None`` as loaded, a list, or ``DELETED`` if there is no
-        row."""
+        """Return the value of a row: ``None`` as loaded, a list, or ``DELETED`` for no row."""
         ...
 
     def write(self, key: str, value: int) -> bool:
@@ -105,8 +104,7 @@ class Client(Protocol):
         ...
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows with values from ``low`` to ``high`` by one statement; return their
-        keys."""
+        """Update the rows with values from ``low`` to ``high`` at once, and return their keys."""
         ...
 
     def savepoint(self) -> None:
@@ -130,8 +128,7 @@ class Client(Protocol):
         ...
 
     def waits(self) -> bool | None:
-        """Return whether the running statement waits for a transaction; ``None`` if that is
-        unknown.
+        """Return whether the statement waits for a transaction; ``None`` if that is unknown.
 
         The caller is a different thread than the one that sent the statement.
         """

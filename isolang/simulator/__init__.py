@@ -1,4 +1,4 @@
-"""Generates histories whose truth is known: random workloads on a simulated database.
+"""Generates histories with known verdicts: random workloads on a simulated database.
 
 >>> from isolang.simulator import Workload, generate
 >>> history = generate(Workload(rule="snapshot", transactions=200, bugs=("lost update",), seed=1))

@@ -1,15 +1,16 @@
-"""The bugs that can be switched on: each plants one anomaly, for certain, among the traffic.
+"""Defines the bugs of the simulated database: each plants one certain anomaly in the traffic.
 
-A fault that merely may go wrong (a check skipped now and then) gives histories that may be valid or
-invalid. So a bug is a few transactions of its own, in sessions that have traffic before and after,
-on two keys that no other transaction uses, with values that no other transaction writes. The cycle
-among them needs no other transaction, so the levels in ``weakest`` fail whatever the traffic does.
+A fault that only may go wrong (a check that is skipped now and then) gives histories that may be
+valid or invalid. Therefore a bug consists of its own transactions, in sessions with traffic before
+and after, on two keys that no other transaction uses, with values that no other transaction writes.
+The cycle among them needs no other transaction, so the levels in ``weakest`` fail whatever the
+traffic does.
 
-The other levels hold, as far as the rule guarantees them, because the planted transactions are
-those of a weaker database at these instants: the transactions of one anomaly all begin before one
-of them takes effect (or, if *in sequence*, each begins after the previous one was answered), no
-other transaction begins or ends meanwhile, replicas know all earlier transactions, and the
-arguments of :mod:`isolang.simulator.rules` hold at these instants, too.
+The other levels hold, as far as the rule guarantees them, because at these instants the planted
+transactions are those of a weaker database: the transactions of one anomaly all begin before one of
+them takes effect (or, if *in sequence*, each begins after the previous one was answered), no other
+transaction begins or ends meanwhile, replicas know all earlier transactions, and the arguments of
+:mod:`isolang.simulator.rules` hold at these instants, too.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ class Bug(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the value of ``--bug``.
-        title: its transactions, in the notation of ``docs/anomalies.md``.
-        strongest: the strongest levels that its transactions alone satisfy.
-        weakest: the weakest levels that its transactions violate; they violate all stronger ones.
-        transactions: the session of each (from 0), whether it aborts, and its operations: whether
-            it writes, key, value (0: the initial state).
-        concurrent: whether all transactions begin before one takes effect; otherwise they run in
-            sequence.
-        clock_ahead: whether the clock of the first session runs ahead, so that its transactions
-            are recorded later than they were.
+        title: the transactions of the anomaly, in the notation of ``docs/anomalies.md``.
+        strongest: the strongest levels that the transactions alone satisfy.
+        weakest: the weakest levels that the transactions violate; they also violate all stronger
+            levels.
+        transactions: for each transaction, its session (from 0), whether it aborts, and its
+            operations: whether it writes, the key, and the value (0 for the initial state).
+        concurrent: whether all transactions begin before one of them takes effect; otherwise they
+            run in sequence.
+        clock_ahead: whether the clock of the first session runs ahead, so that the recorded times
+            of its transactions are too late.
     """
 
     name: str
@@ -51,7 +53,7 @@ class Bug(Struct, frozen=True, kw_only=True):
 
     @property
     def sessions(self) -> int:
-        """The number of its sessions."""
+        """The number of sessions that the transactions use."""
         return 1 + max(session for session, _, _ in self.transactions)
 
 

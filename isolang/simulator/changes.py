@@ -1,4 +1,4 @@
-"""Changes reads of histories: the result is probably invalid, without an obvious refutation."""
+"""Changes reads of histories, so that they are probably invalid, without an obvious refutation."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ if TYPE_CHECKING:
 
 
 def change_reads(history: History, count: int, *, seed: int = 0) -> History:
-    """Give some reads of registers another value, which some committed transaction writes last.
+    """Change the value of some reads of registers to another value that a transaction wrote last.
 
-    The result may satisfy a level or not; it may if another write of the value is a possible
-    source, too. No read becomes an intrinsic anomaly (thin air, aborted, intermediate, own writes):
-    a refutation of the result needs an order.
+    The new value is the last write of some committed transaction. The changed history may still
+    satisfy a level, for example if another write of the value is a possible source, too. No read
+    becomes an intrinsic anomaly (thin air, aborted, intermediate, own writes), so a refutation of
+    the result needs an order.
 
     Args:
-        history: a history of registers, which does not change.
-        count: the number of reads to change; fewer if fewer have another value.
+        history: a history of registers, which is not changed itself.
+        count: the number of reads to change; fewer are changed if fewer have another possible
+            value.
         seed: the seed of the random choice.
 
     Returns:
-        A copy without the truth of a simulated history, with a note that counts the changes.
+        A copy of the history without its truth, and with a note that counts the changes.
     """
     import numpy as np
 
@@ -36,7 +38,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
     rng = random.Random(seed)
     last: dict[
         int, Counter[int]
-    ] = {}  # by key: the number of committed transactions that write each value last
+    ] = {}  # by key, the number of committed transactions that write each value last
     finals: dict[int, dict[int, int]] = {}
     external = []
     for txn in np.flatnonzero(columns.txn_status == c.COMMITTED).tolist():
@@ -67,7 +69,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
         ]
         if len(same) > 1:
             continue
-        sources = last.get(key, Counter()) - Counter([finals[txn].get(key, -1)])  # not itself
+        sources = last.get(key, Counter()) - Counter([finals[txn].get(key, -1)])  # not own writes
         others = sorted(value for value in sources if value != int(columns.op_value[op]))
         if others:
             changed[op] = rng.choice(others)

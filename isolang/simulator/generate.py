@@ -1,4 +1,4 @@
-"""``generate``: run a workload on the simulated database."""
+"""Provides ``generate``, which runs a workload on the simulated database."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _NOT_NATIVE: Final = ("rule", "bugs", "key_distribution")
 
 
 def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHistory:
-    """Simulate a workload.
+    """Run a workload on the simulated database.
 
     >>> history = generate(Workload(rule="strict-serializable", transactions=1000, values=3))
     >>> history.counts()["operations"], history.truth.verdict("sser")
     (8000, True)
 
     Args:
-        workload: what to simulate.
-        timeout: seconds; ``None`` for no limit.
+        workload: the options of the workload.
+        timeout: the time limit in seconds; ``None`` for no limit.
 
     Returns:
-        The history, with begin and end times in events of the simulation, and its truth. Keys are
-        numbers from 0, values are numbers from 1; a read of nil returned the initial state.
+        The history, with its truth, and with begin and end times in events of the simulation. Keys
+        are numbers from 0, and values are numbers from 1. A read of nil returned the initial state.
 
     Raises:
         HistoryError: the options contradict each other.

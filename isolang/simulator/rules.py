@@ -1,12 +1,14 @@
-"""The rules of the simulated database, each with a proof that it guarantees its level.
+"""Defines the rules of the simulated database, each with a proof that it guarantees its level.
 
-Time is a counter of events. A transaction begins at b, takes effect at c and is answered at e, b <
-c < e, all different. Its writes become versions of their keys at c, so that the order of c is the
-version order ``ww`` and the arbitration ``ar`` of every argument below; the rule determines what it
-reads. A session's next transaction begins after the last one's e.
+Time is a counter of events. A transaction begins at b, takes effect at c and is answered at e,
+where b < c < e and all times are different. Its writes become versions of their keys at c. So the
+order of c is the version order ``ww`` and the arbitration ``ar`` of every argument below, and the
+rule determines what the transaction reads. The next transaction of a session begins after the e of
+the last one.
 
-Each argument is about the definitions in ``docs/levels.md``. *Not …* names an anomaly that
-the rule permits; a history may have it by chance, or by :mod:`isolang.simulator.anomalies`.
+Each argument uses the definitions in ``docs/levels.md``. *Not …* names an anomaly that the rule
+permits. A history may have this anomaly by chance, or because :mod:`isolang.simulator.anomalies`
+plants it.
 """
 
 from __future__ import annotations
@@ -33,12 +35,12 @@ class Rule(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the value of ``--rule``.
         level: the strongest level that every history under the rule satisfies.
-        reads: the native mechanism (``Reads`` in ``native/simulator/workload.hpp``).
+        reads: the native mechanism of reads (``Reads`` in ``native/simulator/workload.hpp``).
         exclusive: whether no snapshot is older than the newest version of a key that its
             transaction writes.
-        stale: whether snapshots may lie before the begin.
+        stale: whether a snapshot may be older than the begin of its transaction.
         causal: whether replicas learn of transactions in causal order.
-        argument: why the rule guarantees the level, and in general no stronger one.
+        argument: the proof that the rule guarantees the level, and in general no stronger level.
     """
 
     name: RuleName

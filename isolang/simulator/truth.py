@@ -1,4 +1,4 @@
-"""The truth of a generated history by construction: levels it satisfies, levels it violates."""
+"""States the truth of a generated history: the levels that it satisfies and violates."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LEVELS: Final = (
     "pl-2",
     "pl-1",
 )
-"""The levels that a truth covers, strongest first."""
+"""The levels that a truth covers, the strongest first."""
 
 
 def implied(level: str) -> frozenset[str]:
-    """Return a level and all of :data:`LEVELS` that it implies.
+    """Return a level, and all of :data:`LEVELS` that it implies.
 
     >>> sorted(implied("cc"))
     ['cc', 'pl-1', 'pl-2', 'ra', 'rc']
@@ -44,9 +44,9 @@ class Planted(Struct, frozen=True, kw_only=True):
 
     Attributes:
         bug: the name of the bug in :data:`isolang.simulator.BUGS`.
-        transactions: the names of its transactions, in the order of the bug's description.
-        keys: the keys x and y, as far as it uses them, as numbers.
-        violates: the weakest levels that it violates.
+        transactions: the names of the transactions, in the order of the bug's description.
+        keys: the numbers of the keys x and y, if the anomaly uses both.
+        violates: the weakest levels that the anomaly violates.
     """
 
     bug: str
@@ -56,14 +56,14 @@ class Planted(Struct, frozen=True, kw_only=True):
 
 
 class Truth(Struct, frozen=True, kw_only=True):
-    """The levels that a generated history satisfies and violates, and why.
+    """The levels that a generated history satisfies and violates, with the reasons.
 
     Attributes:
-        rule: the rule of the database.
-        satisfies: levels that the history satisfies by construction, strongest first. It may
-            satisfy a stronger level by chance, which is then in neither tuple.
-        violates: levels that it violates because of planted anomalies.
-        planted: the planted anomalies with their places.
+        rule: the name of the database's rule.
+        satisfies: the levels that the history satisfies by construction, the strongest first. It
+            may satisfy a stronger level by chance, which is then in neither tuple.
+        violates: the levels that the history violates because of planted anomalies.
+        planted: the planted anomalies, with their places.
     """
 
     rule: str
@@ -76,8 +76,8 @@ class Truth(Struct, frozen=True, kw_only=True):
         """Derive the truth from the rule and the planted anomalies.
 
         SOUND BECAUSE: a level is satisfied if both the rule and each anomaly, among the instants of
-        the simulation, satisfy it (:mod:`isolang.simulator.anomalies`); it is violated as soon as
-        one anomaly violates it.
+        the simulation, satisfy the level (:mod:`isolang.simulator.anomalies`). It is violated as
+        soon as one anomaly violates it.
         """
         holds = set(implied(RULES[rule].level))
         fails: set[str] = set()
@@ -93,7 +93,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         )
 
     def verdict(self, level: str) -> bool | None:
-        """Return whether a level holds; ``None`` if the construction does not determine it."""
+        """Return whether a level holds, or ``None`` if the construction does not determine that."""
         return True if level in self.satisfies else False if level in self.violates else None
 
     def sentences(self) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
-    """Return a transaction's operations on some keys, with nil for each form of initial state."""
+    """Return a transaction's operations on some keys, with nil for any initial state."""
     texts = []
     for op in history.operations_of(txn):
         if history.key(int(history.columns.op_key[op])) in keys:
@@ -170,7 +170,7 @@ class SimulatedHistory(History, frozen=True, kw_only=True):
     """A generated history.
 
     Attributes:
-        truth: the truth by construction.
+        truth: the truth of the history by construction.
     """
 
     truth: Truth

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct, field
 
 LONGEST: Final = 40  # characters of a shown value; queries fetch no more
-_MOST: Final = 8  # columns of a row that are shown
+_MOST: Final = 8  # columns of a row to show
 _PLAIN: Final = re.compile(r"[\w.:+/@ -]+")
 
 Row: TypeAlias = Mapping[str, str]

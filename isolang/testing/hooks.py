@@ -10,8 +10,8 @@ from isolang.run.record.steps import awaited, driven
 
 Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
 """The steps around a replaced call: a generator that yields calls and receives their results.
+
 The same generator serves coroutines, whose results are awaited.
-It is written once: where the library's methods are coroutines, results are awaited.
 """
 
 

@@ -36,7 +36,7 @@ class Isolation:
 
     Attributes:
         seed: the seed of all random choices of the test.
-        level: the level that the mark of the test asserts; empty if there is no mark.
+        level: the level that the mark of the test asserts; empty without a mark.
         judged: the verdicts so far.
     """
 

@@ -1,5 +1,6 @@
-"""Drivers: one file for each client package of a database.
+"""Provides drivers: one file for each client package of a database.
 
-For packages with DB-API connections, they know how to commit and roll back, and what errors mean;
-for others, the requests. Adapters use them, and the recorder does for connections of users.
+For a package with DB-API connections, a driver knows how to commit and roll back, and what errors
+mean. For other packages, it sends the requests. Adapters use the drivers, and so does the recorder
+for connections of users.
 """

@@ -13,12 +13,12 @@ def commit(connection: Any) -> None:
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back; raise if no transaction is open, as its statements have then committed."""
+    """Roll back; raise an error without an open transaction, as statements have committed."""
     connection.rollback()
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means: a conflict at COMMIT has rolled the transaction back."""
+    """Return what an error means; a conflict at COMMIT has rolled the transaction back."""
     conflict = type(error).__name__ in ("TransactionException", "ConstraintException")
     if phase == "commit" and conflict and "no transaction is active" not in str(error):
         return "aborted"

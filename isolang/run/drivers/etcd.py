@@ -1,4 +1,4 @@
-"""etcd's JSON gateway: keys and values are texts, requests are dictionaries with etcd's names."""
+"""Sends requests to etcd's JSON gateway. Keys and values are texts; requests are dictionaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class Gateway:
     """A connection to the gateway.
 
     Attributes:
-        open: whether it is usable; after an error the next response may belong to an old request.
+        open: whether the connection is usable; after an error, the next response may be for an old
+            request.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -45,21 +46,21 @@ class Gateway:
         return found
 
     def txn(self, compare: Requests, success: Requests, failure: Requests = ()) -> Request:
-        """Send a transaction: ``success`` if all comparisons hold, else ``failure``."""
+        """Send a transaction: ``success`` if all comparisons hold, and otherwise ``failure``."""
         return self.call("kv/txn", {"compare": compare, "success": success, "failure": failure})
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of these keys that exists; empty if none does."""
+        """Return one of the keys that exists; empty if none does."""
         found = self.txn([], [get(key) for key in keys])["responses"]
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist; return false if it does."""
+        """Write a key that does not exist; return false if it exists."""
         return bool(self.txn([unchanged(key, 0)], [put(key, value)]).get("succeeded"))
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the old value; return false if it does not."""
+        """Write a key if it has the old value; return false if it has another value."""
         return bool(self.txn([has_value(key, old)], [put(key, new)]).get("succeeded"))
 
     def put(self, key: str, value: str) -> None:
@@ -106,7 +107,7 @@ def has_value(key: str, value: str) -> Request:
 
 
 def unchanged(key: str, revision: int) -> Request:
-    """Return the comparison that this revision changed a key last; 0: it does not exist."""
+    """Return the comparison that a revision changed a key last; 0 if the key does not exist."""
     return {"key": _text(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from isolang.run.outcome import Driver, Failure, Phase, roll_back
 
 _ROLLED_BACK: Final = ("40001", "40XL1", "40P01", "23505")
-"""Serialization failure or deadlock, Derby's lock timeout, a deadlock, a duplicate key."""
+"""SQLSTATEs of serialization failures and deadlocks, Derby's lock timeouts, and duplicate keys."""
 
 
 def commit(connection: Any) -> None:
@@ -20,7 +20,7 @@ def commit(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, by its SQLSTATE."""
+    """Return what an error means, according to its SQLSTATE."""
     state = getattr(error.__cause__ or error, "getSQLState", str)()
     return "aborted" if phase == "statement" or str(state) in _ROLLED_BACK else "maybe"
 

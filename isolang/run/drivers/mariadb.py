@@ -8,7 +8,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase, roll_back_or
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back, also after a lock wait timeout, which ends only one statement; or close.
+    """Roll back, or close if that fails; a lock wait timeout has ended only one statement.
 
     Raises:
         Autocommit: no transaction is open.
@@ -23,11 +23,11 @@ def commit(connection: Any) -> None:
     connection.commit()
 
 
-_ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; deadlock
+_ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; a deadlock
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, by its number."""
+    """Return what an error means, according to its number."""
     number = error.args[0] if error.args else None
     return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
 

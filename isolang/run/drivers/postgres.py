@@ -19,7 +19,7 @@ from isolang.run.outcome import (
 
 
 def commit(connection: Any) -> None:
-    """Commit.
+    """Commit, unless a statement of the transaction has failed.
 
     Raises:
         RolledBack: a statement has failed, so the server would roll back without an error.
@@ -34,7 +34,7 @@ def roll_back(connection: Any) -> None:
     """Roll back; if that fails, close the connection, so that the server rolls back.
 
     Raises:
-        Autocommit: no transaction is open, and statements open none.
+        Autocommit: no transaction is open, and statements do not begin one.
     """
     if connection.autocommit and connection.info.transaction_status.name == "IDLE":
         raise Autocommit
@@ -42,10 +42,10 @@ def roll_back(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, by its SQLSTATE.
+    """Return what an error means, according to its SQLSTATE.
 
-    The server rolls back after conflicts (40, except 40003: outcome unknown), violated constraints
-    (23) and invalid transaction states (25).
+    The server has rolled back after a conflict (class 40, except 40003: outcome unknown), a
+    violated constraint (23) or an invalid transaction state (25).
     """
     state = getattr(error, "sqlstate", None) or ""
     if phase == "statement" or isinstance(error, RolledBack):
@@ -69,7 +69,7 @@ async def roll_back_later(connection: Any) -> None:
     """Roll back an asynchronous connection as :func:`roll_back` does.
 
     Raises:
-        Autocommit: no transaction is open, and statements open none.
+        Autocommit: no transaction is open, and statements do not begin one.
     """
     if connection.autocommit and connection.info.transaction_status.name == "IDLE":
         raise Autocommit
@@ -81,10 +81,10 @@ LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=cl
 
 
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:
-    """Return the outcome of a transaction from the server; ``None`` if it cannot be known.
+    """Return the outcome that the server has for a transaction; ``None`` if it is unknown.
 
     SOUND BECAUSE: a server that was restarted, or has recovered from a crash, uses the numbers of
-    lost transactions again; but the witness would not have survived that.
+    lost transactions again. But the connection of the witness would not have survived that.
 
     Args:
         transaction: the number of the transaction.

@@ -1,9 +1,9 @@
-"""PostgreSQL's log: the changes of rows by committed transactions, in order.
+"""Reads PostgreSQL's log: the changes of rows by committed transactions, in order.
 
-A separate connection reads a temporary logical slot through plain SQL, as the plugin
-``test_decoding`` writes it. The server drops the slot when the connection ends for any reason. The
-log has the changes of a row in the order of its versions; it does not order transactions: a
-snapshot may contain a later COMMIT of the log and lack an earlier one.
+A separate connection reads a temporary logical slot through plain SQL, in the text format of the
+plugin ``test_decoding``. The server drops the slot when the connection ends for any reason. The log
+has the changes of a row in the order of its versions. It does not order transactions: a snapshot
+may contain a later COMMIT of the log and lack an earlier one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec import Struct
 from isolang.errors import TargetError
 
 _BATCH: Final = 20_000
-"""Changes to fetch at a time; transactions are fetched as a whole."""
+"""The number of changes to fetch at a time; a transaction is always fetched as a whole."""
 
 _CHANGE: Final = re.compile(
     r"table (?P<table>(?:\"(?:[^\"]|\"\")*\"|[^\s\".])+\.(?:\"(?:[^\"]|\"\")*\"|[^\s\".:])+): "
@@ -39,12 +39,12 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
     """A change of a row by a committed transaction.
 
     Attributes:
-        transaction: the transaction's number, not that of a savepoint.
-        table: the table with its schema: ``public.account``.
+        transaction: the number of the transaction, not that of a savepoint.
+        table: the name of the table with its schema: ``public.account``.
         kind: ``INSERT``, ``UPDATE``, ``DELETE``, or ``TRUNCATE``, which names several tables.
-        row: the columns after the change, as text, ``None`` for NULL; of a DELETE those of the
-            replica identity. A column that is stored apart and did not change is missing.
-        old: the columns of the replica identity before the change, if it has changed them.
+        row: the columns after the change, as text, or ``None`` for NULL; for a DELETE, the columns
+            of the replica identity. A column that is stored apart and did not change is missing.
+        old: the columns of the replica identity before the change; empty if it did not change them.
     """
 
     transaction: int
@@ -55,21 +55,21 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
 
 
 class PostgresLog:
-    """The log of a database's changes, from now on.
+    """The log of a database's changes, from its creation on.
 
     Attributes:
-        before: all transactions with smaller numbers had ended before the log begins.
+        before: a number; all transactions with smaller numbers had ended before the log begins.
     """
 
     def __init__(self, connect: Callable[[], Any], who: str) -> None:
         """Create the slot.
 
         Args:
-            connect: returns a psycopg connection in autocommit mode, for the log alone.
-            who: the beginning of error messages.
+            connect: a function that returns a psycopg connection in autocommit mode for the log.
+            who: the first words of error messages.
 
         Raises:
-            TargetError: the server keeps no such log, or the user may not read it.
+            TargetError: the server does not keep such a log, or the user may not read it.
         """
         self._who = who
         self._connection = connect()
@@ -126,7 +126,7 @@ class PostgresLog:
 
     def close(self) -> None:
         """Close the connection, which drops the slot."""
-        with suppress(Exception):  # it is lost, and so is the slot
+        with suppress(Exception):  # the connection is lost, and so is the slot
             self._connection.close()
 
 
@@ -138,7 +138,7 @@ def change_of(transaction: int, text: str) -> LoggedChange:
     """
     found = _CHANGE.fullmatch(text)
     if found is None:
-        if "TRUNCATE" in text:  # of several tables, with commas between
+        if "TRUNCATE" in text:  # the names of several tables, with commas between
             table = text.removeprefix("table ").partition(": TRUNCATE")[0]
             return LoggedChange(
                 transaction=transaction, table=table, kind="TRUNCATE", row={}, old={}

@@ -1,4 +1,4 @@
-"""The driver of Redis's package: commands over one connection."""
+"""The driver of Redis's package, which sends commands over one connection."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Commands:
         """Connect.
 
         Args:
-            redis: the package.
+            redis: the imported package.
             a: the address of the server.
-            path: the socket's path; empty to connect to the address.
+            path: the path of the socket; empty to connect to the address.
         """
         common = {"decode_responses": True, "protocol": 2, "db": int(a.database or 0),
                   "username": a.user or None, "password": a.password or None}  # fmt: skip
@@ -48,7 +48,7 @@ class Commands:
         return dict(line.split(":", 1) for line in str(response).splitlines() if ":" in line)
 
     def ask(self, *commands: Command) -> list[Any]:
-        """Send commands at once, and return their responses."""
+        """Send commands together, and return their responses."""
         self.raw.send_packed_command(self.raw.pack_commands(commands))
         return [self.raw.read_response() for _ in commands]
 
@@ -62,7 +62,7 @@ class Commands:
         return bool(self.raw.is_connected)
 
     def unwatch(self) -> None:
-        """Unwatch all keys; if that fails, close, as only reads were sent."""
+        """Unwatch all keys; if that fails, close the connection, because only reads were sent."""
         try:
             self.ask(["UNWATCH"])
         except Exception:
@@ -73,12 +73,12 @@ class Commands:
         return bool(self.ask(["EVAL", _SWAP, 1, key, expected, value])[0])
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of these keys that exists; empty if none does."""
+        """Return one of the keys that exists; empty if none does."""
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist; return false if it does."""
+        """Write a key that does not exist; return false if it exists."""
         return self.ask(["SET", key, value, "NX"])[0] is not None
 
     def put(self, key: str, value: str) -> None:

@@ -9,7 +9,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase
 
 
 def commit(connection: sqlite3.Connection) -> None:
-    """Commit; roll back if COMMIT finds the file locked, which leaves the transaction open."""
+    """Commit; roll back if the file is locked, because COMMIT then leaves the transaction open."""
     try:
         connection.commit()
     except sqlite3.Error:
@@ -21,7 +21,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
     """Roll back the open transaction.
 
     Raises:
-        Autocommit: no transaction is open, and statements open none.
+        Autocommit: no transaction is open, and statements do not begin one.
     """
     if not connection.in_transaction and connection.isolation_level is None:
         raise Autocommit
@@ -29,7 +29,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, by its name."""
+    """Return what an error means, according to its name."""
     name = getattr(error, "sqlite_errorname", "")
     if phase == "statement" or name.startswith(("SQLITE_BUSY", "SQLITE_CONSTRAINT")):
         return "aborted"

@@ -1,4 +1,4 @@
-"""Adapters of engines in this process: keys and texts, in a temporary folder."""
+"""Provides adapters of engines in this process: keys and texts, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class EmbeddedTarget(BaseTarget):
     """An engine in this process, with a new database for each run.
 
     Attributes:
-        distribution: the name of its Python package.
-        folder: the folder of its files; a new one for each ``setup``.
+        distribution: the name of the engine's Python package.
+        folder: the folder of the engine's files; each ``setup`` creates a new folder.
     """
 
     name: ClassVar[str]
@@ -36,7 +36,7 @@ class EmbeddedTarget(BaseTarget):
         self.folder = ""
 
     def start(self) -> None:
-        """Import the engine, or raise that it is not installed."""
+        """Import the engine, or raise an error if it is not installed."""
         if self.address.host or self.address.database:
             raise TargetError(f"{self.name}: it always has a temporary folder (got {self.address})")
         self.load()
@@ -46,7 +46,7 @@ class EmbeddedTarget(BaseTarget):
         raise NotImplementedError
 
     def version(self) -> str:
-        """Return the package and its version."""
+        """Return the name and version of the package."""
         return f"{self.distribution} {version(self.distribution)}"
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ class EmbeddedTarget(BaseTarget):
         """Close the database."""
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call of a recorded operation, to be shown."""
+        """Return the call for a recorded operation, to show it."""
         if operation == "scan":
             low, high = bounds_of(key)
             return f"scan, value between {low} and {high}"
@@ -80,19 +80,19 @@ class EmbeddedTarget(BaseTarget):
 
 
 class EmbeddedClient(BaseClient):
-    """A session, whose operations read and write texts by the engine's own calls."""
+    """A session, whose operations read and write texts by calls of the engine."""
 
     def __init__(self, target: EmbeddedTarget) -> None:
         self.target = target
 
     def waits(self) -> bool | None:
-        """Return false: no call waits for another transaction; engines refuse at COMMIT."""
+        """Return false, because engines refuse at COMMIT, and no call waits for a transaction."""
         return False
 
-    # --- to be defined by adapters ---
+    # --- adapters define these ---
 
     def get(self, key: str) -> str | None:
-        """Return the text of a key as the transaction sees it; ``None`` if it has none."""
+        """Return the text of a key that the transaction sees; ``None`` without the key."""
         raise NotImplementedError
 
     def put(self, key: str, text: str | None) -> None:
@@ -117,25 +117,25 @@ class EmbeddedClient(BaseClient):
         return self.value(key, self.get(key))
 
     def write(self, key: str, value: int) -> bool:
-        """Set a value, whether or not the key exists."""
+        """Set the value of a key, which need not exist."""
         self.put(key, str(value))
         return True
 
     def append(self, key: str, value: int) -> bool:
-        """Read a list, and set it with one more element."""
+        """Read a list, and write it with one more element; return false if it does not exist."""
         found = self.get(key)
         if found is not None:
             self.put(key, f"{found} {value}")
         return found is not None
 
     def insert(self, key: str, value: int) -> None:
-        """Set the value of a key that does not exist."""
+        """Set the value of a key, which must not exist."""
         if self.get(key) is not None:
             raise RolledBack(f"{key} is there already")
         self.put(key, str(value))
 
     def delete(self, key: str) -> bool:
-        """Delete a key; return false if it does not exist."""
+        """Delete a key; return false if the key does not exist."""
         there = self.get(key) is not None
         if there:
             self.put(key, None)
@@ -146,7 +146,7 @@ class EmbeddedClient(BaseClient):
         return {key: self.value(key, text) for key, text in self.texts(low, high).items()}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the keys whose value is in a range; this reads all keys."""
+        """Return the keys whose values are in a range, with these values; this reads all keys."""
         rows = self.scan("", "\U0010ffff").items()
         return {key: one for key, one in rows if isinstance(one, int) and low <= one <= high}
 

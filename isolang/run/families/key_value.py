@@ -1,4 +1,4 @@
-"""Adapters of key-value stores: writes are buffered until one request at COMMIT."""
+"""Provides adapters of key-value stores, which buffer writes until one request at COMMIT."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Store(Protocol):
         ...
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of these keys that exists; empty if none does."""
+        """Return one of the keys that exists; empty if none does."""
         ...
 
     def put(self, key: str, value: str) -> None:
@@ -47,11 +47,11 @@ class Store(Protocol):
         ...
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist; return false if it does."""
+        """Write a key that does not exist; return false if it exists."""
         ...
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the old value; return false if it does not."""
+        """Write a key if it has the old value; return false if it has another value."""
         ...
 
     def remove(self, key: str) -> None:
@@ -64,7 +64,7 @@ class Store(Protocol):
 
 
 class KeyValueTarget(Served, Marked):
-    """A key-value store; its keys are the prefix followed by the key of the history."""
+    """A key-value store, in which a key is the prefix followed by the key of the history."""
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
@@ -75,9 +75,9 @@ class KeyValueTarget(Served, Marked):
         self._keys: list[str] = []
 
     def start(self) -> None:
-        """Start the server if the address names none, and connect once."""
+        """Start the server if the address names no host, and connect once."""
         super().start()
-        self.version()  # a port may be open without a server that responds
+        self.version()  # a port may be open although no server responds
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         """Set a value for each key: NULL in a register, an empty list.
@@ -125,7 +125,7 @@ class KeyValueTarget(Served, Marked):
         return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
 
     def _previous_owner(self) -> tuple[str, bool]:
-        """Return the run of an existing mark, and whether it is alive; no name without a mark."""
+        """Return the run of the mark (empty without a mark), and whether the run is alive."""
         with closing(self._marks()) as marks:
             owner = owner_of(marks.get())
             return owner, owner not in ("", self.owner) and is_alive(marks)
@@ -138,7 +138,7 @@ class KeyValueTarget(Served, Marked):
                 client.commit()
 
     def connect(self, *, direct: bool = False) -> BufferedClient:
-        """Open a connection for one session, or a direct one, which faults do not affect.
+        """Open a connection for a session; faults do not affect a direct connection.
 
         Raises:
             TargetError: the attempt failed.
@@ -156,7 +156,7 @@ class KeyValueTarget(Served, Marked):
             return f"{self.name} {client.raw.version()}"
 
     def remove(self) -> None:
-        """Remove the keys that ``setup`` created, and no others."""
+        """Remove the keys that ``setup`` created, and no other keys."""
         if not self.disown():
             self._keys = []
         if self._keys:
@@ -180,7 +180,7 @@ class KeyValueTarget(Served, Marked):
         return found
 
     def clean(self) -> list[str]:
-        """Remove the keys that a killed run has left: those that it has listed, and no others.
+        """Remove the keys that a killed run has listed and left, and no other keys.
 
         Raises:
             TargetError: the run is alive.
@@ -205,7 +205,7 @@ class KeyValueTarget(Served, Marked):
 
 
 class StoredMarks:
-    """The mark of a run, over a separate connection."""
+    """A connection to the mark of a run."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key
@@ -215,7 +215,7 @@ class StoredMarks:
         return self._store.get(self._key)
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark if it is the old one; false if it is not."""
+        """Replace the old mark by a new one; return false if the mark is different."""
         return self._store.swap(self._key, old, new)
 
     def close(self) -> None:
@@ -224,18 +224,18 @@ class StoredMarks:
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield groups of keys that fit into one transaction: etcd takes 128."""
+    """Return groups of keys that fit into one transaction: etcd allows 128 operations."""
     return (keys[start : start + _PART] for start in range(0, len(keys), _PART))
 
 
 class BufferedClient(BaseClient):
-    """A client that sends its writes with COMMIT, and whose own reads see them earlier.
+    """A client that sends its writes at COMMIT, but reads its own writes before.
 
     Attributes:
         own: the values that the transaction has written, by key.
-        appended: the elements that it appends to lists.
-        token: its token; empty if it has none.
-        swapping: whether a sent comparison has had no response.
+        appended: the elements that the transaction appends to lists, by key.
+        token: the token of the transaction; empty if it has none.
+        swapping: whether a compare-and-set was sent and has no response yet.
         raw: the connection.
     """
 
@@ -255,7 +255,7 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def read(self, key: str) -> Any:
-        """Return the value that the transaction has written, or else the stored one."""
+        """Return the value that the transaction has written, or otherwise the stored value."""
         self.row_version = None
         return self.own[key] if key in self.own else self._fetch(key)
 
@@ -289,7 +289,7 @@ class BufferedClient(BaseClient):
         return there
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Compare and set at once; without a response its outcome is unknown."""
+        """Compare and set at once; if no response arrives, the outcome is unknown."""
         self.swapping = True
         swapped = self._swap(self.target.prefix + key, expected, value)
         self.swapping = False
@@ -301,7 +301,7 @@ class BufferedClient(BaseClient):
             raise ConnectionError("the comparison was sent, without a response")
 
     def leave_token(self) -> str:
-        """Return the token that COMMIT must also write; empty if it must not."""
+        """Return the token that COMMIT must also write; empty if no token is needed."""
         if self.own or self.appended:
             self.token = self.target.prefix + new_token() if self.target.tokens else ""
         return self.token
@@ -319,7 +319,7 @@ class BufferedClient(BaseClient):
         """Close the connection."""
         self.raw.close()
 
-    # --- what an adapter says ---
+    # --- adapters define these ---
 
     def commit(self) -> None:
         """Send the buffered writes; raise ``RolledBack`` if the store refuses them."""
@@ -329,5 +329,5 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def wins(self, token: str) -> bool:
-        """Write 0 to a token unless it exists; return whether it exists with the value 1."""
+        """Write 0 to a token unless it exists; return whether it exists and has the value 1."""
         raise NotImplementedError

@@ -1,9 +1,9 @@
-"""Requests to a client program and its responses: one JSON line each, with a common number.
+"""Sends requests to a client program, one JSON line each, and reads its responses.
 
 The response to ``{"id": 7, "do": "read", "key": "x", "list": false}`` is ``{"id": 7, "type": "ok",
-"value": 3}``; or ``fail`` (the transaction was not and will never be applied), ``info`` (unknown
-outcome) or ``error`` (the program does not support this), with the reason as ``error``.
-docs/exec.md has all requests.
+"value": 3}``. The type may also be ``fail`` (the transaction was not and will never be applied),
+``info`` (unknown outcome) or ``error`` (the program does not support the request), with the reason
+as ``error``. docs/exec.md has all requests.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from isolang.errors import TargetError
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.servers.keeper import family, send
 
-ANSWER: Final = 30.0  # seconds for a response
-_LINE: Final = 1 << 24  # bytes of a response
+ANSWER: Final = 30.0  # seconds that a response may take
+_LINE: Final = 1 << 24  # the most bytes of a response
 _GRACE: Final = 1.0  # seconds from SIGTERM to SIGKILL
 _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error", "value": …}'
 
@@ -40,7 +40,7 @@ class ClientProgram:
     """
 
     def __init__(self, command: str) -> None:
-        # In our process group: to end the group ends the program, whatever it does.
+        # The program is in our process group, so ending the group always ends the program.
         self.child = subprocess.Popen(
             command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
@@ -58,14 +58,15 @@ class ClientProgram:
 
         Args:
             do: the kind of the request.
-            within: the seconds for the response.
+            within: the seconds that the response may take.
             more: the request's other fields.
 
         Raises:
-            RolledBack: the transaction was not applied, and will not be.
-            UnclearAnswer: the outcome is unknown, or the program ended or did not respond in time.
-            BadAnswer: the response does not fit the request; the program takes no more requests.
-            TargetError: the program does not support this.
+            RolledBack: the transaction was not applied, and never will be.
+            UnclearAnswer: the outcome is unknown, or the program has ended or did not respond in
+                time.
+            BadAnswer: the response does not fit the request, so the program gets no more requests.
+            TargetError: the program does not support the request.
         """
         number = next(self._numbers)
         line = json.dumps({"id": number, "do": do, **more})
@@ -73,7 +74,7 @@ class ClientProgram:
             response = self._exchange(line, within)
             kind, value, error = _answer(response, number)
         except BadAnswer:
-            self.ended = True  # its next response may belong to this request
+            self.ended = True  # the next response may belong to this request
             raise
         match kind:
             case "ok":
@@ -92,7 +93,7 @@ class ClientProgram:
             if self._unread:
                 shown = ascii(self._unread.decode(errors="replace").strip()[:80])
                 raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
-        with suppress(BrokenPipeError):  # it has ended, perhaps with a response
+        with suppress(BrokenPipeError):  # the program has ended, perhaps with a response
             self._send((line + "\n").encode(), until)
         while b"\n" not in self._unread:
             if len(self._unread) > _LINE:
@@ -120,11 +121,11 @@ class ClientProgram:
         raise UnclearAnswer(f"the program has not answered in {within:g} s")
 
     def usable(self) -> bool:
-        """Return whether the program takes requests."""
+        """Return whether the program still takes requests."""
         return not self.ended and self.child.poll() is None
 
     def close(self) -> None:
-        """End the program, and all that it has started."""
+        """End the program, and all processes that it has started."""
         self.ended = True
         everybody = family(self.child.pid) if self.child.poll() is None else []
         for stream in (self._in, self._out):

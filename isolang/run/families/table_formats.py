@@ -1,8 +1,8 @@
-"""Adapters of table formats: transactions read a snapshot and write by one upsert.
+"""Provides adapters of table formats, whose transactions read a snapshot and write by one upsert.
 
 A table format has single operations: a scan of one version, and an upsert based on one version,
-which is refused or repeated if another commit came in between. A transaction here is one scan, at
-BEGIN, and at most one upsert or deletion based on the scanned version, at COMMIT.
+which is refused or repeated if another commit came in between. Here a transaction is one scan at
+BEGIN, and at most one upsert or deletion at COMMIT, which is based on the scanned version.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class TableTarget(EmbeddedTarget):
         raise NotImplementedError
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call of a recorded operation, to be shown."""
+        """Return the call for a recorded operation, to show it."""
         return super().statement(operation, key, value).replace("w ", "upsert ", 1)
 
 
 class TableClient(EmbeddedClient):
-    """A session; ``table`` is the version that its transaction reads."""
+    """A session, in which ``table`` is the version that the transaction reads."""
 
     def begin(self, level: str) -> None:
         """Scan the table at its newest version."""
@@ -53,14 +53,14 @@ class TableClient(EmbeddedClient):
             self.seen.setdefault(key, []).append(text)
 
     def read(self, key: str) -> Any:
-        """Return the value of a key, or those of all its rows if it has several."""
+        """Return the value of a key, or the values of all its rows if it has several."""
         rows = self.seen.get(key, [])
         if key in self.own or len(rows) < 2:
             return super().read(key)
         return Several(tuple(self.value(key, text) for text in rows))
 
     def get(self, key: str) -> str | None:
-        """Return the text that the transaction has written, or else the scanned one."""
+        """Return the text that the transaction has written, or otherwise the scanned text."""
         return self.own[key] if key in self.own else next(iter(self.seen.get(key, [])), None)
 
     def put(self, key: str, text: str | None) -> None:
@@ -73,10 +73,10 @@ class TableClient(EmbeddedClient):
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
-        """Send the upsert, or the deletion.
+        """Send the upsert or the deletion.
 
         Raises:
-            RolledBack: the transaction has both.
+            RolledBack: the transaction has both deletions and writes.
         """
         gone = [key for key, text in self.own.items() if text is None]
         texts = {key: text for key, text in self.own.items() if text is not None}
@@ -91,18 +91,18 @@ class TableClient(EmbeddedClient):
         """Discard the buffered writes."""
         self.own = {}
 
-    # --- to be defined by adapters ---
+    # --- adapters define these ---
 
     def open(self) -> Any:
         """Return the table at its newest version."""
         raise NotImplementedError
 
     def scanned(self) -> Any:
-        """Return the rows of the table, in Arrow."""
+        """Return the rows of the table as an Arrow table."""
         raise NotImplementedError
 
     def upsert(self, rows: Any) -> None:
-        """Update existing rows by key and insert the others, by one call."""
+        """Update existing rows by key and insert new rows, by one call."""
         raise NotImplementedError
 
     def drop(self, keys: Sequence[str]) -> None:

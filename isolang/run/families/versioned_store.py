@@ -1,11 +1,12 @@
-"""A small multi-version database in memory that implements its levels exactly.
+"""Implements a small multi-version database in memory, which provides its levels exactly.
 
-By its level, a transaction reads: at ``serializable`` and ``snapshot`` the versions at its BEGIN,
-at ``read committed`` the newest committed ones, at ``read uncommitted`` the newest of all. COMMIT
-fails if it would break the level: at ``snapshot`` if another transaction has since BEGIN written a
-key that this one writes, at ``serializable`` also a key that this one read, or a new one in a range
-that it scanned; at every level if another transaction has appended to the same list. So at
-``serializable`` the order of COMMITs is the serial order, and agrees with real time.
+At ``serializable`` and ``snapshot`` a transaction reads the versions at its BEGIN, at ``read
+committed`` the newest committed versions, and at ``read uncommitted`` the newest versions of all.
+COMMIT fails if it would break the level. At ``snapshot`` it fails if another transaction has, since
+BEGIN, written a key that this transaction writes. At ``serializable`` it also fails if another
+transaction has written a key that this transaction read, or a new key in a range that it scanned.
+At every level it fails if another transaction has appended to the same list. So at ``serializable``
+the order of COMMITs is the serial order, and agrees with real time.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from isolang.run.outcome import RolledBack
 _NONE: Final = (0, DELETED)
 _UNWRITTEN: Final = [_NONE]
 _LAST: Final = "\U0010ffff"  # greater than all keys
-_OF_BEGIN: Final = ("serializable", "snapshot")  # levels that read the versions at BEGIN
+_OF_BEGIN: Final = ("serializable", "snapshot")  # the levels that read the versions at BEGIN
 
 
 class VersionedStore:
-    """The versions of each key, with the time of their COMMIT; for one thread at a time.
+    """The versions of each key, with the time of their COMMIT; only one thread at a time.
 
     Attributes:
         now: the time of the last COMMIT; COMMITs are numbered from 1.
@@ -33,11 +34,11 @@ class VersionedStore:
     """
 
     def __init__(self, first: Mapping[str, Any] | None = None) -> None:
-        """Create a store with a first version of each of these keys."""
+        """Create a store with a first version of each key."""
         self.now = 0
         self.of: dict[str, list[tuple[int, Any]]] = {}
         self.dirty: dict[str, list[tuple[Changes, Any]]] = {}
-        self._replaced: list[tuple[str, Any]] = []  # keys and their versions before a COMMIT
+        self._replaced: list[tuple[str, Any]] = []  # written keys with replaced versions
         self._behind: list[int] = [0]  # the length of `_replaced` at each time
         self._numbers: list[tuple[int, str]] = []  # the newest versions that are numbers, ascending
         self._keys = sorted(first or ())  # all written keys, ascending
@@ -47,7 +48,7 @@ class VersionedStore:
                 insort(self._numbers, (value, key))
 
     def commit(self, written: Mapping[str, Any]) -> None:
-        """Make these the newest versions."""
+        """Add newest versions of keys, by one COMMIT."""
         self.now += 1
         numbers = self._numbers
         for key, value in written.items():
@@ -65,7 +66,7 @@ class VersionedStore:
         self._behind.append(len(self._replaced))
 
     def newest(self, low: int, high: int) -> list[tuple[int, str]]:
-        """Return the newest versions that are numbers from ``low`` to ``high``, with their keys."""
+        """Return the newest versions that are numbers in a range, with their keys, in order."""
         numbers = self._numbers
         return numbers[bisect_left(numbers, (low, "")) : bisect_right(numbers, (high, _LAST))]
 
@@ -75,19 +76,19 @@ class VersionedStore:
 
     def replaced_since(self, time: int) -> dict[str, Any]:
         """Return the keys that were written after a time, with their versions at that time."""
-        # The first change of a key has its version at that time.
+        # The first change of a key after that time has the key's version at that time.
         return dict(self._replaced[: self._behind[time] - len(self._replaced) - 1 : -1])
 
 
 class Changes:
-    """A transaction: its reads and writes so far."""
+    """A transaction, with its reads and writes so far."""
 
     def __init__(self, versions: VersionedStore, level: str) -> None:
         self._versions, self._level, self._began = versions, level, versions.now
         self._of_begin = level in _OF_BEGIN
-        self._looked, self._old = self._began, dict[str, Any]()  # see `_replaced`
+        self._looked, self._old = self._began, dict[str, Any]()  # `_replaced` uses these
         self._seen: set[str] = set()
-        self._ranges: list[tuple[str, str]] = []  # ranges of keys that were read as a whole
+        self._ranges: list[tuple[str, str]] = []  # the ranges of keys that were scanned
         self._written: dict[str, Any] = {}
 
     def read(self, key: str) -> Any:
@@ -98,7 +99,7 @@ class Changes:
         return self._shown(key)
 
     def _shown(self, key: str) -> Any:
-        """Return the version of other transactions that the level lets this one read."""
+        """Return the version of other transactions that this one reads at its level."""
         if self._level == "read uncommitted" and (dirty := self._versions.dirty.get(key)):
             return dirty[-1][1]
         versions = self._versions.of.get(key, _UNWRITTEN)
@@ -109,14 +110,14 @@ class Changes:
         return versions[last][1]
 
     def _replaced(self) -> dict[str, Any]:
-        """Return the keys that others have written since BEGIN, with their versions at BEGIN."""
+        """Return the keys that others wrote since BEGIN, with their versions at BEGIN."""
         if self._looked < self._versions.now:
             self._old = self._versions.replaced_since(self._looked) | self._old
             self._looked = self._versions.now
         return self._old
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Return the versions of the keys from ``low`` to ``high`` that the transaction reads."""
+        """Return the versions that the transaction reads of the keys from ``low`` to ``high``."""
         self._ranges.append((low, high))
         keys = self._versions.keys(low, high)
         own = {*self._written, *self._versions.dirty}
@@ -124,9 +125,9 @@ class Changes:
         return {key: value for key in keys if (value := self.read(key)) != DELETED}
 
     def select(self, low: int, high: int) -> dict[str, int]:
-        """Return the versions that the transaction reads, if they are numbers in a range."""
+        """Return the versions that the transaction reads and that are numbers in a range."""
         self._ranges.append(("", _LAST))
-        others: dict[str, Any] = {}  # keys of which it reads another version than the newest
+        others: dict[str, Any] = {}  # keys whose newest version it does not read
         if self._of_begin:
             others = self._replaced()
         elif self._level == "read uncommitted":
@@ -144,14 +145,14 @@ class Changes:
         return dict(found)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Overwrite the versions that it reads and that are numbers in a range; return the keys."""
+        """Overwrite the versions that ``select`` returns; return their keys."""
         keys = list(self.select(low, high))
         for key in keys:
             self.write(key, value)
         return keys
 
     def write(self, key: str, value: Any) -> None:
-        """Write a version, which others read after COMMIT.
+        """Write a version, which other transactions read after COMMIT.
 
         Raises:
             RolledBack: another transaction has appended to the list.
@@ -164,7 +165,7 @@ class Changes:
             self._versions.dirty.setdefault(key, []).append((self, value))
 
     def commit(self) -> None:
-        """Commit.
+        """Commit the transaction.
 
         Raises:
             RolledBack: the commit would break the level.
@@ -175,7 +176,7 @@ class Changes:
         self._versions.commit(self._written)
 
     def _is_lost(self, changed: KeysView[str]) -> bool:
-        """Return whether the changes of others to these keys break the level."""
+        """Return whether changes of these keys by other transactions break the level."""
         if not self._of_begin:
             return any(isinstance(self._written.get(key), list) for key in changed)
         if not changed.isdisjoint(self._written):

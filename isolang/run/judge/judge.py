@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Valid, Verdict
 
 _LEVELS: Final = 60_000_000  # the work for all levels of the library: some ten seconds
-_SHOWN: Final = 12  # the most statements of a transaction that are shown
+_SHOWN: Final = 12  # the most statements to show of a transaction
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -243,7 +243,7 @@ def _statements(
             name, key, value = (*operation, None)[:3]  # a delete has no value
             try:
                 sent = target.statement(name, key, value)
-            except Exception as error:  # an error of a custom adapter, which the verdict does not need
+            except Exception as error:  # the verdict does not need the statement
                 sent = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
                 sent += f"  -- {_result(value)}"

@@ -1,4 +1,4 @@
-"""Histories as programs: ``litmus`` plays one on a database, in all its interleavings.
+"""Plays histories as programs: ``litmus`` plays a history on a database, in its interleavings.
 
-``script`` writes it down for users without this package.
+``script`` writes such a program for users without this package.
 """

@@ -1,4 +1,4 @@
-"""Litmus tests: a small history as a program, played on a database to reproduce it.
+"""Plays litmus tests: turns a small history into a program, and plays it to reproduce it.
 
 The transactions of the history are played in the interleavings of their operations, each time on
 new rows. The results of reads and the outcomes are recorded and judged, as in Hermitage (M.
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 Result: TypeAlias = tuple[str, str, object]
-"""``r``, ``w`` or ``append``, a key, and a value; that of a list is a tuple. A delete writes
-``DELETED``."""
+"""The result of an operation: ``r``, ``w`` or ``append``, a key, and a value, which is a tuple for
+a list. A delete writes ``DELETED``."""
 Ops: TypeAlias = tuple[Result, ...]
 
 MOST: Final = 20_000
-"""Up to this many interleavings are all tried, in random order; of more, a random sample."""
-LARGEST: Final = 12  # most transactions of a program
+"""The number of interleavings up to which all are tried; more are sampled at random."""
+LARGEST: Final = 12  # the most transactions of a program
 
 
 class Litmus(Struct, frozen=True, kw_only=True):
-    """The program of a history, and the results that it should have.
+    """The program of a history, with the results of the history.
 
     Attributes:
-        name: its name.
+        name: the name of the history.
         sessions: the operations of each session's transactions.
         shown: the same operations with their results in the history.
-        before: pairs of transactions, by session and position, the first of which ends before the
-            second begins.
-        recorded: the sessions whose turn it was, by the recorded times of operations; empty without
-            such times.
+        before: pairs of transactions, each by session and position; the first one ends before the
+            second one begins.
+        recorded: the session of each step, in the order of the recorded times of operations; empty
+            without such times.
     """
 
     name: str
@@ -87,7 +87,7 @@ def litmus_of(history: History) -> Litmus:
         history: a few committed transactions, all of whose operations can be played.
 
     Raises:
-        HistoryError: it is too large, or has an operation that cannot be played.
+        HistoryError: the history is too large, or has an operation that cannot be played.
     """
     by_session: dict[object, list[int]] = {}
     columns = history.columns
@@ -110,7 +110,7 @@ def litmus_of(history: History) -> Litmus:
         msg = f"{history.name}: cannot be played: a key that is deleted begins without a row"
         raise HistoryError(f"{msg}, where a program has one; let a transaction write it first")
     names = {op[1]: _name(op[1]) for op in ops}
-    if len(set(names.values())) < len(names):  # both `:x` and `"x"`
+    if len(set(names.values())) < len(names):  # the keys `:x` and `"x"` have one name
         names = {key: str(key) for key in names}
     shown = [tuple(_shown(op, names[op[1]]) for op in one.ops) for one in transactions]
     place = {
@@ -132,7 +132,7 @@ def litmus_of(history: History) -> Litmus:
 
 
 def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the sessions of all steps by their recorded times; empty if some are unknown."""
+    """Return the session of each step by the recorded times; empty if some are unknown."""
     columns = history.columns
     if not columns.has_operation_times:
         return ()
@@ -161,7 +161,7 @@ def _shown(op: Op, key: str) -> Result:
 
 
 def _operations(history: History, ops: Ops) -> Iterator[Operation]:
-    """Yield the operations; a write of a row that the transaction saw missing is an INSERT."""
+    """Yield the operations of a transaction; a write of a row that it saw missing is an INSERT."""
     missing: dict[str, bool] = {}
     for op in ops:
         match op:
@@ -191,11 +191,11 @@ class PlayedSchedule(Struct, frozen=True, kw_only=True):
     """The results of one interleaving.
 
     Attributes:
-        schedule: the sessions whose turn it was.
-        shown: the operations with their results of each session's transactions, or why a
-            transaction did not commit.
-        as_in_history: whether all committed, with the results of the history.
-        violation: the verdict, if the recorded history violates the specification.
+        schedule: the session of each step.
+        shown: for each transaction of each session, the operations with their results, or the
+            reason why it did not commit.
+        as_in_history: whether all transactions committed with the results of the history.
+        violation: the verdict if the recorded history violates the specification, else ``None``.
     """
 
     schedule: tuple[int, ...]
@@ -209,11 +209,11 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         litmus: the program.
-        database: its name and version, as it reports them.
+        database: the name and version that the database reports.
         level: the level of the database.
-        outcomes: one for each played interleaving.
+        outcomes: the results of each played interleaving.
         possible: the number of interleavings that could reproduce the history.
-        seconds: the duration.
+        seconds: the duration of the test.
     """
 
     litmus: Litmus
@@ -240,11 +240,12 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
 
 def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
-    """Return the number of interleavings that could reproduce a history, and them in random order.
+    """Return the number and an iterator of the interleavings that could reproduce a history.
 
-    A read comes after the write that it must return, and a transaction begins after those that must
-    end before it. Of more than :data:`MOST` interleavings, the number is that of all, and the
-    iterator yields an endless random sample without repetitions.
+    The order is random. A read comes after the write that it must return, and a transaction begins
+    after the transactions that must end before it. If there are more than :data:`MOST`
+    interleavings, the number is that of all interleavings, and the iterator yields a random sample
+    without repetitions.
     """
     steps = litmus.steps()
     total = factorial(sum(steps)) // prod(map(factorial, steps))
@@ -257,7 +258,7 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
 
 
 def possible(litmus: Litmus) -> int:
-    """Return the number of interleavings, as :func:`schedules` does."""
+    """Return the number of interleavings that :func:`schedules` returns."""
     return schedules(litmus, Random(0))[0]
 
 
@@ -273,7 +274,7 @@ def _drawn(
 
 
 def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield pairs of steps, by session and position from 0, the first of which must come first."""
+    """Yield pairs of steps, each by session and position from 0; the first step must come first."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -298,7 +299,7 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
 def follows(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
-    """Return whether the first step of each pair of :func:`rules_of` comes before the second."""
+    """Return whether a schedule satisfies all pairs of steps of :func:`rules_of`."""
     at: dict[tuple[int, int], int] = {}
     done: dict[int, int] = {}
     for now, session in enumerate(schedule):
@@ -308,11 +309,11 @@ def follows(
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A program, and the specification that it may violate.
+    """A program with the specification that it may violate.
 
     Attributes:
         litmus: the program.
-        spec: the specification; ``None`` for none.
+        spec: the specification; ``None`` if there is none to violate.
     """
 
     litmus: Litmus
@@ -329,10 +330,10 @@ def observe(
     """Play programs on a database in their interleavings.
 
     Args:
-        questions: the programs, and their specifications.
+        questions: the programs with their specifications.
         playing: the options, with the database.
-        level: the level of the database; empty for its first one.
-        progress: called with the name of each program as it begins.
+        level: the level of the database; empty for its first level.
+        progress: a function that is called with the name of each program as it begins.
 
     Raises:
         TargetError: the database cannot be reached, or lacks a feature.
@@ -388,7 +389,7 @@ class Noise:
         self._client: Client | None = None
 
     def places(self, litmus: Litmus, schedule: Sequence[int]) -> frozenset[int]:
-        """Return the positions after which it plays: COMMITs during other open transactions."""
+        """Return the steps after which the client plays: COMMITs while a transaction is open."""
         if not self._count:
             return frozenset()
         ends = [set(accumulate(len(ops) + 1 for ops in own)) for own in litmus.sessions]
@@ -401,7 +402,7 @@ class Noise:
         return frozenset(found)
 
     def play(self) -> None:
-        """Do its transactions, one after the other; aborted ones count, too."""
+        """Run the client's transactions, one after another; aborted transactions count, too."""
         self._client = self._client or self._target.connect()
         for number in range(self._count):
             try:
@@ -414,7 +415,7 @@ class Noise:
                 self._client.rollback()
 
     def close(self) -> None:
-        """Close its connection."""
+        """Close the connection of the client."""
         if self._client is not None:
             self._client.close()
 
@@ -467,7 +468,7 @@ class _Plays:
             )
             for of_own, of_session in zip(results_of, played, strict=True)
         )
-        # A blocked step did not happen in the order of the schedule.
+        # A step that was blocked did not happen in the order of the schedule.
         in_time = not litmus.before or not any(one.blocked for own in played for one in own)
         return PlayedSchedule(
             schedule=schedule,
@@ -503,7 +504,7 @@ def _with_results(
                 results.append(("append", op.key, op.value))
             case Insert():
                 results.append(("w", op.key, op.value))
-            case Write() | Delete() if not value:  # without a row
+            case Write() | Delete() if not value:  # the row does not exist
                 results.append(("r", op.key, DELETED))
             case Write():
                 results.append(("w", op.key, op.value))

@@ -1,8 +1,8 @@
-"""A litmus test as a program that runs without this package.
+"""Writes a litmus test as a program that runs without this package.
 
-Sessions become connections, operations statements on one table, in the order of one interleaving.
-``psycopg`` is for PostgreSQL, ``python`` for a database with a DB-API module in the same process,
-``sql`` for several terminals.
+Sessions become connections, and operations become statements on one table, in the order of one
+interleaving. ``psycopg`` is a program for PostgreSQL, ``python`` a program for a database with a
+DB-API module in the same process, and ``sql`` a text for several terminals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
 TABLE: Final = "isocheck_litmus"
 NOISE: Final = "isocheck_noise"
-"""The tables of a program; no other program uses these names."""
+"""The tables of a program; no other program is expected to use these names."""
 
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
@@ -29,10 +29,10 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
 
     Attributes:
         session: the name of its connection.
-        operation: ``None`` for COMMIT.
-        begins: whether it is the first step of its transaction.
+        operation: the operation; ``None`` for COMMIT.
+        begins: whether the step is the first one of its transaction.
         shown: the result of a read in the history.
-        load: whether other clients do their transactions after it.
+        load: whether other clients run their transactions after the step.
     """
 
     session: str
@@ -65,12 +65,12 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
 
     @property
     def loads(self) -> bool:
-        """Return whether the script has transactions of others."""
+        """Return whether the script has transactions of other clients."""
         return self.load > 0 and any(step.load for step in self.steps)
 
     @property
     def connections(self) -> tuple[str, ...]:
-        """Return the names of all connections, that of the others last."""
+        """Return the names of all connections, the one of other clients last."""
         return (*self.names, "others") if self.loads else self.names
 
     def rows(self) -> str:
@@ -88,14 +88,14 @@ def script_of(
     load: int = 0,
     module: str = "sqlite3",
 ) -> str:
-    """Return the program.
+    """Return the program of a litmus test as text.
 
     Args:
         litmus: the litmus test.
         kind: the kind of program.
         level: the level of the database; by default ``serializable``.
-        schedule: the sessions whose turn it is; by default as recorded, or else in turn, as far as
-            the history allows.
+        schedule: the session of each step; by default the recorded order, or else each session in
+            turn, as far as the history allows.
         load: the number of other transactions after each COMMIT during open transactions.
         module: the DB-API module of ``python``: ``sqlite3`` or ``duckdb``.
     """
@@ -114,7 +114,7 @@ def script_of(
 
 
 def in_turn(litmus: Litmus) -> tuple[int, ...]:
-    """Return the schedule in which each session has a turn, as far as the history allows."""
+    """Return the schedule in which sessions take turns, as far as the history allows."""
     remaining, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
     while any(remaining):
         moved = False
@@ -123,7 +123,7 @@ def in_turn(litmus: Litmus) -> tuple[int, ...]:
                 found.append(session)
                 remaining[session] -= 1
                 moved = True
-        if not moved:  # no schedule can reproduce the history: one session after the other
+        if not moved:  # no schedule can reproduce the history: play one session after another
             return tuple(i for i, steps in enumerate(litmus.steps()) for _ in range(steps))
     return tuple(found)
 
@@ -182,7 +182,7 @@ def _psycopg(p: LitmusScript) -> Iterator[str]:
     yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
     yield "    return connection\n"
     yield from _helpers("%s", p)
-    # At any end, the program drops the tables only if it has created them.
+    # However it ends, the program drops the tables only if it has created them.
     yield "def drop():"
     yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
     yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'

@@ -1,8 +1,8 @@
-"""Tokens, which reveal the outcome of a transaction whose COMMIT ended in an unclear error.
+"""Finds the outcome of a transaction whose COMMIT ended in an unclear error, by a token.
 
-A transaction that writes also writes a token, a key of its own, and can commit only if no other
-client has written that key before. To find the outcome, another client writes the same key, unless
-it exists. Only one of the two can succeed: the transaction has committed, or it never will.
+A transaction that writes also writes its own key, the token, and can commit only if no other client
+has written the token before. To find the outcome, another client writes the token, unless it
+exists. Only one of the two writes can succeed: the transaction has committed, or it never will.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from isolang.run.outcome import Outcome
 
-PATIENCE: Final = 30.0  # seconds to find the outcome
+PATIENCE: Final = 30.0  # seconds that it may take to find the outcome
 POLL: Final = 0.1
 _NUMBERS: Final = count()
 
@@ -30,8 +30,9 @@ def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
 
     Args:
         token: the token; empty if the transaction has none.
-        whether: writes the token unless it exists, and returns whether the transaction has
-            committed; ``None`` if that is not known yet. Errors mean that the server is down.
+        whether: a function that writes the token unless it exists, and returns whether the
+            transaction has committed; ``None`` if that is not known yet. Its errors mean that the
+            server is down.
     """
     until = time.monotonic() + PATIENCE
     while token and time.monotonic() < until:

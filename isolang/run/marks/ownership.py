@@ -1,12 +1,12 @@
-"""Ownership of tables: the mark that a run leaves with its tables, and the sign of life in it.
+"""Keeps the ownership of tables: the mark that a run leaves with them, and its sign of life.
 
-Two runs on one database would write into each other's tables, and the writes of one would convict
-the database in the other. So a run leaves a *mark*, a row (or key) that holds the run's name and a
-number. A thread of the run increments the number, which shows others that the run is alive. It also
-notices if the mark is gone or another run's: the tables then do not belong to the run any more, and
-its history must not be judged.
+Two runs on one database would write into each other's tables, and the writes of one run would
+convict the database in the other run. So a run leaves a *mark*: a row (or key) with the run's name
+and a number. A thread of the run increments the number, which shows other runs that it is alive.
+The thread also notices if the mark is missing or belongs to another run. The tables then do not
+belong to the run any more, and its history must not be judged.
 
-No clocks are compared: to see whether a run is alive, one watches the number for a while.
+Clocks are not compared: another run watches the number for a while to see whether a run is alive.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from uuid import uuid4
 from isolang.errors import TargetError
 
 BEAT: Final = 1.0
-"""Seconds between two signs of life."""
+"""The seconds between two signs of life."""
 
 SILENCE: Final = 5.0
-"""Seconds without a sign of life, after which a run counts as killed."""
+"""The seconds without a sign of life after which a run counts as killed."""
 
 ANSWER: Final = 1.5
-"""Seconds that a check of the mark may take: the server may hang."""
+"""The seconds that a check of the mark may take, because the server may hang."""
 
 _POLL: Final = 0.2
 
 
 class Marks(Protocol):
-    """A connection to the mark; ``get`` and ``swap`` raise if the mark cannot be read."""
+    """A connection to the mark. ``get`` and ``swap`` raise an error if the mark cannot be read."""
 
     def get(self) -> str:
         """Return the mark; empty if there is none."""
         ...
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark if it is the old one; return false if it is not."""
+        """Replace the old mark by a new one; return false if the mark is different."""
         ...
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ def owner_of(mark: str) -> str:
 
 
 def is_alive(marks: Marks) -> bool:
-    """Watch the mark of another run for :data:`SILENCE`; return whether it shows a sign of life."""
+    """Return whether the mark of another run shows a sign of life within :data:`SILENCE`."""
     first, until = marks.get(), time.monotonic() + SILENCE
     while time.monotonic() < until:
         time.sleep(_POLL)
@@ -75,24 +75,24 @@ def is_alive(marks: Marks) -> bool:
 
 
 class Ownership:
-    """The mark of this run, and the thread that keeps its sign of life.
+    """The mark of this run, with the thread that renews its sign of life.
 
     Attributes:
         owner: the run's name in the mark.
-        lost: whether the mark is gone, or another run's.
+        lost: whether the mark is missing, or belongs to another run.
     """
 
     def __init__(self, owner: str, connect: Callable[[], Marks]) -> None:
         """Start the thread.
 
         Args:
-            owner: the name in the mark, which is :func:`first_mark`.
-            connect: opens a connection for the thread alone.
+            owner: the name of this run in the mark, which is :func:`first_mark`.
+            connect: a function that opens a connection for the thread.
         """
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, first_mark(owner)
         self._turn = threading.Condition()
-        self._begun = self._done = self._requested = 0  # checks
+        self._begun = self._done = self._requested = 0  # numbers of checks
         self._ended = False
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._thread.start()
@@ -101,7 +101,7 @@ class Ownership:
         """Read the mark now.
 
         Returns:
-            Whether that was possible; ``lost`` has the result.
+            Whether the mark could be read; ``lost`` has the result.
         """
         until = time.monotonic() + ANSWER
         with self._turn:
@@ -125,7 +125,7 @@ class Ownership:
         """End the thread, and read the mark once more.
 
         Returns:
-            Whether the mark is still this run's.
+            Whether the mark still belongs to this run.
         """
         self.end()
         if self.lost:
@@ -187,7 +187,7 @@ def not_removed(owner: str, address: object) -> TargetError:
 
 
 def why_not_made(owner: str, address: object, *, alive: bool) -> str:
-    """Return why tables exist already that a run wants to create, and what to do about it."""
+    """Return why the tables of a new run exist already, and what the user can do."""
     if alive:
         whose = f"the run {owner} has created it and is alive"
         return f"{whose}; wait for its end, or --table-prefix NAME gives other names"

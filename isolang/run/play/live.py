@@ -45,7 +45,7 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
     Attributes:
         outcome: ``valid``, ``invalid`` or ``unknown``.
         transactions: the number of transactions in the prefix.
-        anomaly: the name of the violation's anomaly; empty if there is no violation.
+        anomaly: the name of the violation's anomaly; empty without a violation.
         little: the reason why the prefix cannot violate any check; empty if it can.
         watched: whether the next check will judge only new transactions.
         ended: whether this is the verdict on the whole file.

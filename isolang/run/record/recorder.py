@@ -4,18 +4,18 @@ Soundness depends on the recorder, because a history that claims more than the c
 a correct database. Therefore:
 
 * an invocation is in the file before its first statement is sent, with the values that it will
-write. If these values depend on a read, the invocation is in the file before COMMIT is sent,
-because a client that dies earlier has committed nothing. Its position in the order is that of its
-begin;
+  write. If these values depend on a read, the invocation is in the file before COMMIT is sent,
+  because a client that dies earlier has committed nothing. Its position in the order is that of its
+  begin;
 * a completion is written after the response, as one line by one system call, so that a killed
-process loses nothing that happened before;
+  process loses nothing that happened before;
 * *aborted* means that the server cannot have applied the transaction. Every other error from COMMIT
-on is *maybe* (``:info``), and the session continues as a new ``:process``;
+  on is *maybe* (``:info``), and the session continues as a new ``:process``;
 * a value that no history can contain (a lone surrogate, NaN) is left out and makes its transaction
-*maybe*; other transactions are not affected;
+  *maybe*; other transactions are not affected;
 * the order of ``:index`` is real time, because one counter yields each index: before the first
-statement is sent, and after the response to COMMIT. ``:time`` is nanoseconds of one monotonic
-clock.
+  statement is sent, and after the response to COMMIT. ``:time`` is nanoseconds of one monotonic
+  clock.
 """
 
 from __future__ import annotations
@@ -238,9 +238,9 @@ class Recorder:
 
     # --- for transactions ---
 
-    # There is no lock for which threads would queue. SOUND BECAUSE: only one transaction uses a
-    # session: the one that has put itself into a table in one atomic step. Taking an index is an
-    # atomic step, too.
+    # Locks are avoided, because threads would queue for them. SOUND BECAUSE: only one transaction
+    # uses a session: the one that has put itself into a table in one atomic step. Taking an index
+    # is an atomic step, too.
 
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
         """Return the index, the process and the time of a transaction that begins now."""
@@ -389,8 +389,7 @@ class RecordedTransaction:
         self._done(("r", key, value))
 
     def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
-        """Record that a read of a key returned none of these values, as after a failed
-        comparison."""
+        """Record a read of a key that returned none of these values, as a failed swap does."""
         self._done(("r-not-in", key, list(values)))
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
@@ -414,8 +413,7 @@ class RecordedTransaction:
         self._done(("delete", key, None))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
-        """Record a read of the rows whose values are in a range; ``rows`` maps their keys to
-        values."""
+        """Record a read of the rows with values in a range; ``rows`` maps keys to values."""
         self._done(("rp", between(low, high), dict(rows)))
 
     def sending(self) -> None:

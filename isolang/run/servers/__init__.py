@@ -1,5 +1,6 @@
-"""Servers that isocheck starts in a temporary folder, as an unprivileged user, and removes.
+"""Starts servers in a temporary folder, as an unprivileged user, and removes them.
 
-``server`` runs any of them, under a ``keeper`` that outlives this process for a moment; the other
-modules know how to start each. ``proxy`` connects clients to a server that faults affect.
+``server`` runs any server, under a ``keeper`` that outlives this process for a moment. The other
+modules know how to start each kind of server. ``proxy`` connects clients to a server that faults
+affect.
 """

@@ -1,4 +1,4 @@
-"""Clusters: several started servers that form one database."""
+"""Represents a cluster: several started servers that form one database."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from isolang.run.servers.server import Server
 
 
 class Cluster:
-    """Servers, and the network between them.
+    """The servers of a cluster, with the network between them.
 
     Attributes:
-        nodes: the servers; the target itself stops the first one.
-        network: the network between them, if it goes through proxies; else ``None``.
+        nodes: the servers; the target itself stops the first server.
+        network: the network between the servers, if it goes through proxies; otherwise ``None``.
     """
 
     def __init__(self, first: Server, size: int, user: str = "") -> None:
         """Create the folders of the other servers.
 
         Args:
-            first: a server that was made and not started.
-            size: how many there are to be.
-            user: who runs them.
+            first: the first server, which was created but not started.
+            size: the number of all servers.
+            user: the user that runs the servers.
         """
         others = [Server(f"{first.name} ({number})", user) for number in range(1, size)]
         self.nodes: tuple[Server, ...] = (first, *others)
@@ -30,11 +30,11 @@ class Cluster:
         self._next = count()
 
     def turn(self) -> Server:
-        """Return the next node in turn, so that clients are spread over all nodes."""
+        """Return the next node in turn, so that clients are distributed over all nodes."""
         return self.nodes[next(self._next) % len(self.nodes)]
 
     def stop(self) -> None:
-        """Stop all nodes except the first one."""
+        """Stop all nodes except the first one, and close the network."""
         if self.network is not None:
             self.network.close()
         for node in self.nodes[1:]:

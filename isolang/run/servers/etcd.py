@@ -1,4 +1,4 @@
-"""Starts etcd: an installed server, or several members of a cluster."""
+"""Starts an installed etcd: one server, or the members of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isolang.run.servers.server import Server, free_port, program
 
 Place = tuple[str, int]
 
-_TIMES: Final = ("--heartbeat-interval=50", "--election-timeout=500")  # all are on one machine
+_TIMES: Final = ("--heartbeat-interval=50", "--election-timeout=500")  # all run on one machine
 
 
 def start(
@@ -27,9 +27,9 @@ def start(
 
     Args:
         nodes: the servers to start.
-        options: flags of the servers.
-        answers: raises until the server at this host and port responds.
-        cluster: receives the network between several servers.
+        options: the flags of the servers.
+        answers: a function that raises an error until the server at this host and port responds.
+        cluster: the cluster, if there are several servers; it receives their network.
     """
     daemon = program("etcd")
     if not daemon:
@@ -45,7 +45,7 @@ def start(
     begun = 0
 
     def ready(place: Place) -> None:
-        if begun == len(nodes):  # before, there may be no majority
+        if begun == len(nodes):  # earlier there may not be a majority
             answers(place)
 
     for i, node in enumerate(nodes):

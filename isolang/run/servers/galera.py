@@ -1,4 +1,4 @@
-"""Starts Galera: nodes of an installed MariaDB that replicate to each other, on loopback."""
+"""Starts Galera: nodes of an installed MariaDB that replicate to each other on loopback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isolang.run.servers.server import Server, free_port, program
 _TIMES = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
          "evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"  # fmt: skip
 
-_PATIENCE = 60.0  # seconds: a joining node receives all data first
+_PATIENCE = 60.0  # seconds that a node may take to join, because it first receives all data
 
 
 def start(
@@ -23,12 +23,13 @@ def start(
     options: Mapping[str, str],
     answers: Callable[[Server], object],
 ) -> None:
-    """Create the data of the first node, and start all nodes, one after the other.
+    """Create the data of the first node, and start all nodes, one after another.
 
     Args:
         nodes: the servers to start.
-        options: settings of all servers.
-        answers: raises until the node responds and is in step with the others.
+        options: the settings of all servers.
+        answers: a function that raises an error until the node responds and is in step with the
+            others.
     """
     daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
     library = next(iter(glob("/usr/lib*/galera*/libgalera_smm.so")), "")

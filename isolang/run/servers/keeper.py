@@ -1,10 +1,10 @@
-"""The keeper of a server: a child that ends the server and removes its folder if its parent ends.
+"""Keeps a server: a child that ends the server and removes its folder when its parent ends.
 
-It is a separate program: ``python -S keeper.py FOLDER UID GID``. It obeys words on its standard
-input, one JSON list per line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to the server
-and all its descendants), ``pause``, ``resume``. It responds with an exit code, null if it failed,
-and the output; for ``start``, with the process id. The end of its input, which also comes when the
-parent is killed, stops the server and removes the folder.
+The keeper is a separate program: ``python -S keeper.py FOLDER UID GID``. It obeys words on its
+standard input, one JSON list per line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to
+the server and all its descendants), ``pause``, ``resume``. It responds with an exit code (null if
+the word failed) and the output; for ``start``, with the process id. When its input ends, also
+because the parent was killed, the keeper stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 
 
 def main() -> None:
-    """Keep the server that the arguments name."""
+    """Obey words for a server until the input ends; then stop the server and remove its folder."""
     folder, *ids = sys.argv[1:]
     user, group = map(int, ids)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     server: subprocess.Popen[bytes] | None = None
     try:
         for line in sys.stdin:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, str]:
-    """Run a command as a user to its end; return its exit code and output."""
+    """Run a command as a user until it ends; return its exit code and output."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -87,7 +87,7 @@ def control(server: subprocess.Popen[bytes], word: str) -> None:
     if word == "resume":
         send(family(server.pid), signal.SIGCONT)
         return
-    send([server.pid], signal.SIGSTOP)  # it starts no more children
+    send([server.pid], signal.SIGSTOP)  # a stopped server starts no more children
     everybody = family(server.pid)
     send(everybody, signal.SIGSTOP if word == "pause" else signal.SIGKILL)
     if word == "kill":
@@ -104,25 +104,25 @@ def send(processes: list[int], number: int) -> None:
 
 
 def family(first: int) -> list[int]:
-    """Return a process and its descendants, which may be in other groups, as PostgreSQL's are."""
+    """Return a process and its descendants, which may be in other groups (PostgreSQL's are)."""
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and (fields := status(int(name))):
             parents[int(name)] = int(fields[1])
     found = [first]
-    for one in found:  # grows in the loop
+    for one in found:  # the list grows in the loop
         found += [child for child, parent in parents.items() if parent == one]
     return found
 
 
 def runs(process: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
+    """Return whether a process runs; a zombie does not run."""
     fields = status(process)
     return bool(fields) and fields[0] not in ("Z", "X")
 
 
 def status(process: int) -> list[str]:
-    """Return the state and parent of a process, and more; empty if it does not exist."""
+    """Return the fields of a process's status, from its state on; empty if it does not exist."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -131,7 +131,7 @@ def status(process: int) -> list[str]:
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    """End the server, politely first."""
+    """End the server by SIGTERM, or by SIGKILL if it does not end."""
     everybody = family(server.pid) if server.poll() is None else []
     send(everybody, signal.SIGCONT)
     if server.poll() is None:

@@ -1,4 +1,4 @@
-"""Starts MariaDB: an installed server."""
+"""Starts an installed MariaDB server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
 
     Args:
         server: the server to start.
-        options: settings of the server.
-        answers: raises until the server responds.
+        options: the settings of the server.
+        answers: a function that raises an error until the server responds.
     """
     daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
     if not daemon or not install:

@@ -1,8 +1,9 @@
-"""The network between the nodes of a cluster: a proxy for each node, which can be partitioned.
+"""Runs the network between the nodes of a cluster: a proxy for each node, which can be partitioned.
 
-All nodes reach a node through its proxy. The operating system tells which node has opened a
-connection: its socket belongs to a process of the node. During a partition, messages between two
-separated nodes wait, and arrive when the partition ends, as TCP would send them again.
+All nodes reach a node through its proxy. The operating system shows which node has opened a
+connection, because its socket belongs to a process of the node. During a partition, messages
+between two separated nodes wait. They arrive when the partition ends, as TCP would then send them
+again.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class Network:
     """The proxies of a cluster's nodes.
 
     Attributes:
-        proxies: one for each node, in their order.
+        proxies: the proxy of each node, in the order of the nodes.
     """
 
     def __init__(self, nodes: Sequence[Server], where: Sequence[tuple[str, int]]) -> None:
         """Start a proxy for each node.
 
         Args:
-            nodes: the servers.
+            nodes: the servers of the cluster.
             where: the addresses at which the nodes listen for each other.
         """
         self._nodes = nodes
@@ -41,7 +42,7 @@ class Network:
         )
 
     def partition(self, kind: Partition, random: Random) -> str:
-        """Cut the network in two, or only one direction; return a description of the cut."""
+        """Cut the network into two parts, or in one direction; return a description of the cut."""
         size = len(self.proxies)
         order = random.sample(range(size), size)
         here = order[: 1 if kind != "halves" else size // 2]
@@ -58,13 +59,13 @@ class Network:
         self._cut = frozenset()
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all proxies and their connections."""
         for one in self.proxies:
             one.close()
 
     def _link(self, to: int, local: int) -> Callable[[Direction], bool]:
-        """Return a function that tells whether a connection from a port to a node is cut now."""
-        source: list[int | None] = []  # filled in when known
+        """Return a function that decides whether a connection from a port to a node is cut now."""
+        source: list[int | None] = []  # filled in when it is known
 
         def is_blocked(direction: Direction) -> bool:
             if not self._cut:

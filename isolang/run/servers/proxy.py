@@ -1,4 +1,4 @@
-"""A proxy between clients and a started server: it delays and loses data, and cuts connections."""
+"""Runs a proxy of a started server, which delays and loses data, and cuts connections."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeAlias
 
 Where: TypeAlias = str | tuple[str, int]
-"""A socket's path, or a host and a port."""
+"""The path of a socket, or a host and a port."""
 
 Direction: TypeAlias = Literal["requests", "answers"]
 IsBlocked: TypeAlias = Callable[[Direction], bool]
-"""Tells whether a connection must not pass on data now."""
+"""A function that decides whether a connection must not pass on data now."""
 
 _CHUNK: Final = 1 << 16
-_POLL: Final = 0.02  # seconds
+_POLL: Final = 0.02  # seconds between two checks
 
 
 class Proxy:
     """A proxy that passes bytes on, in threads.
 
     Attributes:
-        where: the address at which it listens.
-        delay: the seconds that it keeps data before it passes them on.
+        where: the address at which the proxy listens.
+        delay: the seconds for which the proxy keeps data before it passes them on.
     """
 
     def __init__(
@@ -36,11 +36,12 @@ class Proxy:
         *,
         name: str = "proxy",
     ) -> None:
-        """Listen for a server: on a socket of the same name in a folder, or on a free port.
+        """Listen on a socket of the server's name in a new folder, or on a free port.
 
         Args:
             server: the address at which the server listens.
-            is_blocked: returns the test of a connection from a port; by default no data wait.
+            is_blocked: a function that returns, for a client's port, the function by which the
+                connection is blocked; by default none is blocked.
             name: the name of the folder that contains the socket.
         """
         self.delay = 0.0
@@ -65,7 +66,7 @@ class Proxy:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return host and port of a proxy that listens on a port."""
+        """Return the host and port of a proxy that listens on a port."""
         assert not isinstance(self.where, str)
         return self.where
 
@@ -80,7 +81,8 @@ class Proxy:
     def losing(self, direction: Direction) -> Iterator[None]:
         """Lose the next message in a direction, together with its connection.
 
-        The server never receives a lost message of ``requests``; it has sent one of ``answers``.
+        The server never receives a lost message of ``requests``. It has sent a lost message of
+        ``answers``.
         """
         self._lost = direction
         try:
@@ -140,7 +142,7 @@ class Proxy:
 
 
 def _end(one: socket.socket) -> None:
-    """Close a socket, also while another thread waits for it."""
+    """Close a socket, even if another thread waits for it."""
     with suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
     one.close()

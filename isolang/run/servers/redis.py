@@ -1,4 +1,4 @@
-"""Starts Redis: an installed server, and a replica of it."""
+"""Starts an installed Redis server, and a replica of it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def start(
 
     Args:
         server: the server to start.
-        options: settings of the server.
-        answers: raises until the server responds.
-        port: the port on the loopback interface for a replica; 0 for none.
+        options: the settings of the server.
+        answers: a function that raises an error until the server responds.
+        port: the port on the loopback interface for a replica; 0 for no port.
     """
     daemon = program("redis-server")
     if not daemon:
         hint = "install the package redis-server, or give the URL of a server"
         raise TargetError(f"redis: no server is installed; {hint}")
-    # Acknowledged writes are with the operating system, so that they survive the server.
+    # The operating system has acknowledged writes, so they survive a kill of the server.
     settings = {"appendonly": "yes", "appendfsync": "no", **options}
     server.start(
         [daemon, "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", socket_of(server),
@@ -41,12 +41,12 @@ def follow(
 
     Args:
         replica: the server to start.
-        options: settings of both servers.
+        options: the settings of both servers.
         port: the port of the running server.
-        answers: raises until the replica responds and has all data.
+        answers: a function that raises an error until the replica responds and has all data.
 
     Returns:
-        The proxy, and the replica's own port.
+        The proxy between the servers, and the port of the replica.
     """
     link, own = Proxy(("127.0.0.1", port)), free_port()
     host, at = link.address

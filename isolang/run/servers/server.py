@@ -1,7 +1,7 @@
-"""A server that isocheck starts in a temporary folder, as an unprivileged user, and removes.
+"""Starts a server in a temporary folder, as an unprivileged user, and removes it.
 
-A keeper process (:mod:`isolang.run.servers.keeper`) is the server's parent, so that server and
-folder go away also if this process is killed.
+A keeper process (:mod:`isolang.run.servers.keeper`) is the parent of the server, so that the server
+and its folder are removed even if this process is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from isolang.errors import NoDriverError, TargetError
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
-PATIENCE: Final = 30.0  # seconds until a server must respond
+PATIENCE: Final = 30.0  # seconds within which a server must respond
 _POLL: Final = 0.02
 
 
@@ -35,7 +35,7 @@ class Server:
     """A server in a temporary folder.
 
     Attributes:
-        folder: the folder of its data and socket; it belongs to the user that runs the server.
+        folder: the folder of the data and the socket; it belongs to the user that runs the server.
         proxied: whether clients connect through a proxy.
         process: the process id of the running server.
     """
@@ -47,8 +47,8 @@ class Server:
         """Create the folder.
 
         Args:
-            name: of the server, for messages.
-            user: who runs it if we are root; by default nobody.
+            name: the name of the server in messages.
+            user: the user that runs the server if isocheck runs as root; by default nobody.
         """
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
@@ -62,7 +62,7 @@ class Server:
         )  # fmt: skip
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a command of the server, such as the one that creates its data, to its end.
+        """Run a command of the server until it ends, such as the one that creates its data.
 
         Raises:
             TargetError: the command failed.
@@ -86,10 +86,10 @@ class Server:
         """Start the server, and wait until it responds.
 
         Args:
-            command: starts the server in the foreground.
-            answers: raises until the server responds.
-            again: starts the server after it was killed; by default ``command``.
-            patience: the seconds until it must respond.
+            command: the command that runs the server in the foreground.
+            answers: a function that raises an error until the server responds.
+            again: the command that starts the server after it was killed; by default ``command``.
+            patience: the seconds within which the server must respond.
 
         Raises:
             TargetError: the server did not start.
@@ -120,7 +120,7 @@ class Server:
         """Return the proxy between the clients and the server.
 
         Raises:
-            TargetError: no client has connected through one.
+            TargetError: no client has connected through a proxy.
         """
         if self._proxy is None:
             raise TargetError(f"{self.name}: no connection goes through the proxy")
@@ -130,7 +130,7 @@ class Server:
         """Start, kill, pause or resume the server.
 
         Raises:
-            TargetError: the server does not start, or its keeper is gone.
+            TargetError: the server does not start, or its keeper has ended.
         """
         code, output = self._ask(word, *(self._command if word == "start" else ()))
         if code is None:
@@ -140,7 +140,7 @@ class Server:
             self._wait()
 
     def _ask(self, word: str, *command: str) -> tuple[int | None, str]:
-        """Send a word to the keeper; return its exit code (``None`` if it failed) and output."""
+        """Send a word to the keeper; return the exit code (``None`` if it failed) and output."""
         child = self._keeper
         if child is None or child.stdin is None or child.stdout is None:
             raise TargetError(f"{self.name}: the server was stopped")
@@ -190,7 +190,7 @@ class Server:
 
 
 def program(name: str, *folders: str) -> str:
-    """Return the path of a program, found on PATH or in one of the folders; empty if missing."""
+    """Return the path of a program on PATH or in one of the folders; empty if it is missing."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
     return shutil.which(name, path=path) or ""
 
@@ -204,7 +204,7 @@ def free_port() -> int:
 
 
 def _unprivileged(user: str) -> pwd.struct_passwd | None:
-    """Return the user that runs a server: an unprivileged one if we are root, else ``None``."""
+    """Return the unprivileged user that runs a server if we are root, and else ``None``."""
     if os.geteuid() != 0:
         return None
     for name in (user, "nobody"):

@@ -1,10 +1,10 @@
-"""Adapters of SQL databases: two tables, and one statement for each operation.
+"""Provides adapters of SQL databases: two tables, and one statement for each operation.
 
-``registers`` has a number for each key, ``lists`` the elements of each key as a text. Both have an
-indexed and an un-indexed copy of the key, so that rows can be reached by the index or by a scan.
-``statements`` has the SQL, ``target`` creates the tables, ``client`` does the operations over a
-DB-API connection. ``client`` and ``target`` import each other: a client reads the tables' names and
-the dialect from its target, for which the import is one of types alone.
+The table ``registers`` has a number for each key, and ``lists`` has the elements of each key as a
+text. Both tables have an indexed and an un-indexed copy of the key, so that rows can be found by
+the index or by a scan. ``statements`` has the SQL, ``target`` creates the tables, and ``client``
+runs the operations over a DB-API connection. ``client`` and ``target`` import each other: a client
+reads the names of the tables and the dialect from its target, for which it imports only types.
 """
 
 from isolang.run.sql.client import SqlClient

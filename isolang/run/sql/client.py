@@ -1,4 +1,4 @@
-"""The operations of a transaction, over a DB-API connection."""
+"""Runs the operations of a transaction over a DB-API connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Cursor(Protocol):
     rowcount: int
 
     def fetchone(self) -> Any:
-        """Return the next row, or ``None``."""
+        """Return the next row, or ``None`` if there are no more rows."""
         ...
 
     def fetchall(self) -> Any:
@@ -30,7 +30,7 @@ class Cursor(Protocol):
 
 
 class SqlClient(BaseClient):
-    """The operations over one DB-API connection."""
+    """A client that runs operations over one DB-API connection."""
 
     def __init__(self, target: SqlTarget, raw: Any) -> None:
         self.target = target
@@ -65,7 +65,7 @@ class SqlClient(BaseClient):
         self.target.driver.commit(self.raw)
 
     def rollback(self) -> None:
-        """Roll back for certain."""
+        """Make sure that the transaction is rolled back, or raise an error."""
         self.target.driver.rollback(self.raw)
 
     def _leave(self, token: str, value: int) -> tuple[str, tuple[str, int]]:
@@ -74,7 +74,7 @@ class SqlClient(BaseClient):
         return sql, (token, value)
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Cursor:
-        """Send a statement."""
+        """Send a statement, and return its cursor."""
         cursor: Cursor = self.raw.cursor()
         cursor.execute(sql, values)  # type: ignore[attr-defined]
         return cursor
@@ -101,7 +101,7 @@ class SqlClient(BaseClient):
         return value
 
     def write(self, key: str, value: int) -> bool:
-        """Update a row."""
+        """Update a row; return false if the row does not exist."""
         s = self._of(key)
         values = (key, key, value) if s.upsert else (value, key)
         found = self._wrote(self.execute(s.write, values)) > 0
@@ -111,7 +111,7 @@ class SqlClient(BaseClient):
         return found
 
     def append(self, key: str, value: int) -> bool:
-        """Append to the list of a row."""
+        """Append to the list of a row; return false if the row does not exist."""
         return self._wrote(self.execute(self._of(key).append, (f" {value}", key))) > 0
 
     def insert(self, key: str, value: int) -> None:
@@ -119,23 +119,24 @@ class SqlClient(BaseClient):
         self._wrote(self.execute(self._of(key).insert, (key, key, value)))
 
     def delete(self, key: str) -> bool:
-        """Delete a row."""
+        """Delete a row; return false if the row does not exist."""
         return self._wrote(self.execute(self._of(key).delete, (key,))) > 0
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Return the rows of a range of keys."""
+        """Return the rows whose keys are in a range."""
         rows = self.execute(self._of(low).scan, (low, high)).fetchall()
         return {key: self._value(key, value) for key, value in rows}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the rows of a range of values."""
+        """Return the rows whose values are in a range."""
         return dict(self.execute(self.target.registers.select, (low, high)).fetchall())
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows of a range of values, and return their keys.
+        """Update the rows whose values are in a range, and return their keys.
 
         Raises:
-            RolledBack: it changed other rows than the locked ones, and their keys are unknown.
+            RolledBack: the update changed other rows than the locked ones, so their keys are
+                unknown.
         """
         s, reports_keys = self.target.registers, bool(self.target.dialect.changed)
         rows = None if reports_keys else self.execute(s.lock, (low, high)).fetchall()
@@ -159,7 +160,7 @@ class SqlClient(BaseClient):
         """Find the outcome by the transaction's token.
 
         SOUND BECAUSE: tokens are unique, and an INSERT waits for an open transaction that has
-        inserted the same one.
+        inserted the same token.
         """
         return ask(self.token, self._has_committed)
 

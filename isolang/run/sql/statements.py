@@ -1,4 +1,4 @@
-"""SQL: one statement for each operation on a table, in a database's dialect."""
+"""Builds one SQL statement for each operation on a table, in a database's dialect."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
         key: the type of keys.
         text: the type of long texts, which hold lists.
         changed: the clause by which an UPDATE of many rows returns their keys; empty if a SELECT
-            locks them first.
-        version: the columns that name the version of a row, after a comma; selected with its value.
+            must lock the rows first.
+        version: the columns that name the version of a row, after a comma; a read selects them,
+            too.
         returning: the RETURNING clause of a write, with a leading blank.
         by_index: the statement that makes a connection find rows by the index, also in a table of
             one page.
@@ -50,18 +51,18 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 class Statements(Struct, frozen=True, kw_only=True):
-    """One statement for each operation on a table, with its parameters in this order.
+    """The statements for the operations on a table; the attributes list their parameters in order.
 
     Attributes:
         read: the key.
-        write: value and key; of an upsert twice the key, then the value.
-        append: text and key.
-        insert: twice the key, then the value.
+        write: the value and the key; for an upsert, twice the key and then the value.
+        append: the text and the key.
+        insert: twice the key, and then the value.
         delete: the key.
         scan: the first and the last key.
         select: the least and the largest value.
-        lock: the least and the largest value; selects the keys, for update.
-        change: the new value, the least and the largest value.
+        lock: the least and the largest value; the statement selects the keys for update.
+        change: the new value, and the least and the largest old value.
         upsert: whether ``write`` is an upsert.
     """
 
@@ -99,7 +100,7 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
 
 
 def filled(sql: str, mark: str, values: Sequence[str]) -> str:
-    """Return a statement with its parameters filled in, to be shown."""
+    """Return a statement with its parameters filled in, to show it."""
     parts = sql.split(mark)
     return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
 

@@ -1,4 +1,4 @@
-"""Targets with SQL: their tables, and the ways to find and write rows."""
+"""Provides the base of targets with SQL: their tables, and the ways to find and write rows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 MARK: Final = "made_by_isocheck"
-"""An extra column of a run's tables, so that no other table is mistaken for one."""
+"""An extra column in a run's tables, by which they are recognised."""
 
-_RUN: Final = "run"  # the key of the mark's row in its table
+_RUN: Final = "run"  # the key of the row that holds the mark
 
 _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
-"""The messages of databases about a missing table; other errors do not mean that."""
+"""A pattern of error messages about a missing table; other errors have other causes."""
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
@@ -44,9 +44,9 @@ class SqlTarget(Marked):
     """A database with SQL.
 
     Attributes:
-        dialect: its SQL dialect.
-        driver: how its connections commit and roll back, and what their errors mean.
-        client: the class of its clients.
+        dialect: the SQL dialect of the database.
+        driver: the way in which connections commit and roll back, and the meaning of their errors.
+        client: the class of the clients.
     """
 
     name: ClassVar[str]
@@ -72,7 +72,7 @@ class SqlTarget(Marked):
         self.admin()
 
     def connect(self, *, direct: bool = False) -> SqlClient:
-        """Open a connection for one session, or a direct one, which faults do not affect.
+        """Open a connection for a session; faults do not affect a direct connection.
 
         Raises:
             TargetError: the attempt failed.
@@ -89,12 +89,12 @@ class SqlTarget(Marked):
         raise NotImplementedError
 
     def options(self, *, level: str, access: Access = "index", update: Update = "update") -> None:
-        """Choose the level, and how to find and write rows."""
+        """Choose the level, and the ways to find and write rows."""
         self.level, self.access, self.update = level, access, update
         self._compile()
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return what an error means, by the driver."""
+        """Return what an error means, according to the driver."""
         return self.driver.classify(error, phase)
 
     def admin(self) -> Any:
@@ -177,7 +177,7 @@ class SqlTarget(Marked):
         client.raw.commit()
 
     def loaded(self) -> None:
-        """Do what helps after the tables are loaded, such as collecting statistics."""
+        """Prepare the loaded tables, for example by collecting statistics."""
 
     def holds_list(self, key: str) -> bool:
         """Return whether a key holds a list."""
@@ -202,7 +202,7 @@ class SqlTarget(Marked):
         return filled(s.write, self.dialect.mark, values)
 
     def remove(self) -> None:
-        """Remove the tables that ``setup`` created, and no others."""
+        """Remove the tables that ``setup`` created, and no other tables."""
         if not self.disown():
             self._created.clear()
         while self._created:
@@ -210,7 +210,7 @@ class SqlTarget(Marked):
             self.admin().raw.commit()
 
     def _is_marked(self, name: str) -> bool:
-        """Return whether the table exists and a run has created it."""
+        """Return whether a table exists and was created by a run."""
         client = self.admin()
         try:
             client.execute(f"SELECT {MARK} FROM {name} WHERE 1 = 0", ()).fetchall()
@@ -222,7 +222,7 @@ class SqlTarget(Marked):
         return True
 
     def _previous_owner(self) -> tuple[str, bool]:
-        """Return the run of an existing mark, and whether it is alive; no name without a mark."""
+        """Return the run of the mark (empty without a mark), and whether the run is alive."""
         if not self._is_marked(f"{self.prefix}run"):
             return "", False
         with closing(self._marks()) as marks:
@@ -230,7 +230,7 @@ class SqlTarget(Marked):
             return owner, owner != self.owner and is_alive(marks)
 
     def clean(self) -> list[str]:
-        """Remove the tables that killed runs have left: those with the mark, and no others.
+        """Remove the tables that killed runs have left: those with the mark, and no other tables.
 
         Raises:
             TargetError: the run is alive.
@@ -255,28 +255,28 @@ class SqlTarget(Marked):
         """Remove the tables, and close the connection that created them."""
         if self._admin is None:
             return
-        with suppress(Exception):  # the server is gone
+        with suppress(Exception):  # the server may be down
             self.remove()
         self.hang_up()
 
     def hang_up(self) -> None:
         """Close the connection that creates and removes tables."""
         self.forsake()
-        with suppress(Exception):  # it is lost
+        with suppress(Exception):  # the connection is lost
             if self._admin is not None:
                 self._admin.close()
         self._admin = None
 
 
 class SqlMarks:
-    """The mark of a run, over a separate connection."""
+    """A connection to the mark of a run."""
 
     def __init__(self, target: SqlTarget, client: SqlClient) -> None:
         self._client, self._table = client, f"{target.prefix}run"
         self._mark = target.dialect.mark
 
     def get(self) -> str:
-        """Return the mark; empty if it, or its table, does not exist."""
+        """Return the mark; empty if the mark or its table does not exist."""
         sql = f"SELECT v FROM {self._table} WHERE k = {self._mark}"
         try:
             row = self._client.execute(sql, (_RUN,)).fetchone()
@@ -289,7 +289,7 @@ class SqlMarks:
         return "" if row is None else str(row[0] or "")
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark if it is the old one; return false if not, or without its table."""
+        """Replace the old mark; return false if the mark differs or its table is missing."""
         m = self._mark
         sql = f"UPDATE {self._table} SET v = {m} WHERE k = {m} AND v = {m}"
         try:
@@ -311,7 +311,7 @@ class FileTarget(SqlTarget):
     """A database in a file: the one that the URL names, or a temporary one.
 
     Attributes:
-        path: the file.
+        path: the file of the database.
     """
 
     def __init__(self, address: Address, prefix: str) -> None:

@@ -1,9 +1,9 @@
-"""Adapters of databases: one file each, imported on demand.
+"""Provides adapters of databases: one file each, imported on demand.
 
-Other packages add adapters by an entry point of the group ``isolang.targets``: its name is the part
-of a target before ``:``, and its object is called with the address and the prefix of the tables. An
-adapter in a user's file is named by the file and its class (``my_adapter.py:MyDatabase``):
-:mod:`isolang.run.targets.from_file`.
+Other packages add adapters by an entry point of the group ``isolang.targets``. The name of the
+entry point is the part of a target before ``:``, and its object is called with the address and the
+prefix of the tables. An adapter in a user's file is named by the file and its class
+(``my_adapter.py:MyDatabase``): :mod:`isolang.run.targets.from_file`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
     """Return the target that the user named.
 
     Args:
-        text: a name or a URL.
+        text: the name or URL of the target.
         prefix: the beginning of the tables' names.
 
     Raises:
@@ -81,7 +81,7 @@ def is_foreign(target: Target) -> bool:
 
 
 def level_named(target: Target, name: str) -> Level:
-    """Return a level of a target; without a name the first one, which has the strongest claim.
+    """Return the level of a target with a name; without a name its first, strongest level.
 
     Raises:
         TargetError: the target does not have the level.

@@ -1,4 +1,4 @@
-"""Delta Lake, through delta-rs: MERGE and DELETE on a table in a folder."""
+"""Adapts Delta Lake, through delta-rs: MERGE and DELETE on a table in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB: one database in this process, a cursor for each session."""
+"""Adapts DuckDB: one database in this process, with a cursor for each session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DuckDB(SqlTarget):
     def start(self) -> None:
         duckdb = package("duckdb", self.name)
         try:
-            # A statement is too short for several threads.
+            # A statement is too short to use several threads.
             path = self.address.database or ":memory:"
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:

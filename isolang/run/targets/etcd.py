@@ -1,4 +1,4 @@
-"""etcd 3, through its JSON gateway: reads, then one Txn that compares and puts."""
+"""Adapts etcd 3, through its JSON gateway: reads, and then one Txn that compares and puts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Etcd(KeyValueTarget):
     ordered: ClassVar = True  # each response has the mod_revision of its rows
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Add nothing: the clients have recorded all revisions."""
+        """Return no remarks, because the clients have recorded all revisions."""
         return ()
 
     def start_server(self, server: Server) -> None:

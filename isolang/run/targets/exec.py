@@ -1,9 +1,9 @@
-"""Client programs that answer requests, one JSON line each: ``exec:COMMAND``.
+"""Adapts client programs that answer requests, one JSON line each: ``exec:COMMAND``.
 
-Each session is a separate process; another one creates and removes the keys. The program declares
-by ``hello`` whether it runs whole transactions, or one step at a time. A transaction without a
-valid response within 30 seconds has an unknown outcome. docs/exec.md has the protocol,
-``isolang.run.families.request_lines`` its lines.
+Each session is a separate process; one more process creates and removes the keys. By its response
+to ``hello``, the program declares whether it runs whole transactions or one step at a time. A
+transaction without a valid response within 30 seconds has an unknown outcome. docs/exec.md has the
+protocol, and ``isolang.run.families.request_lines`` its lines.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
 
-_HELLO: Final = 20.0  # seconds for the response to hello
-_MAKING: Final = 60.0  # seconds to create or remove the keys
+_HELLO: Final = 20.0  # seconds that the response to hello may take
+_MAKING: Final = 60.0  # seconds that it may take to create or remove the keys
 _KNOWN: Final = ("range reads", "rows", "savepoints", "processes")
 _WHOLE: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
 """The features that whole transactions lack."""
@@ -34,13 +34,13 @@ class Hello(Struct, frozen=True, kw_only=True):
     """The response of a program to ``hello``.
 
     Attributes:
-        name: its database, with the version.
-        levels: its levels with their claims, the default first.
+        name: the name of the program's database, with the version.
+        levels: the levels of the database with their claims, the default first.
         mixes: the specification that judges transactions of several levels; ``None`` if a
             transaction cannot choose its level.
-        steps: whether it runs a transaction one step at a time.
-        lacks: the features that it lacks.
-        problem: why the response is missing; empty if it is not.
+        steps: whether the program runs a transaction one step at a time.
+        lacks: the features that the program lacks.
+        problem: the reason why the response is missing; empty if it is not.
     """
 
     name: str = ""
@@ -98,7 +98,7 @@ def _is_text(value: object) -> bool:
 
 
 class Exec(BaseTarget):
-    """The target of a program."""
+    """A target that a client program provides."""
 
     name: ClassVar = "exec"
     _admin: ClientProgram | None = None
@@ -109,12 +109,12 @@ class Exec(BaseTarget):
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """Return the levels that the program declares, or a default one."""
+        """Return the levels that the program declares, or the default level."""
         return self._hello.levels
 
     @property
     def lacks(self) -> frozenset[str]:  # type: ignore[override]
-        """Return the features that the program declares to lack."""
+        """Return the features that the program lacks, according to its response to ``hello``."""
         return self._hello.lacks
 
     @property
@@ -181,7 +181,7 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
 
 
 class _ExecClient(BaseClient):
-    """A client that is a running program."""
+    """A client that sends requests to a running program."""
 
     def __init__(self, program: ClientProgram, lists: Container[str]) -> None:
         self.program, self.lists = program, lists
@@ -193,7 +193,7 @@ class _ExecClient(BaseClient):
         self.program.close()
 
     def bad(self, what: str) -> BadAnswer:
-        """Return a bad response; the program is closed, as its next one may be for this request."""
+        """Return an error for a bad response, after which the program gets no more requests."""
         self.program.ended = True
         return BadAnswer(what)
 

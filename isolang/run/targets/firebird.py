@@ -1,4 +1,4 @@
-"""Firebird, embedded in this process: an installed library, and a temporary file."""
+"""Adapts Firebird, embedded in this process: an installed library, and a temporary file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGINS: Final = {
     "snapshot": "SNAPSHOT",
     "read committed": "READ_COMMITTED_RECORD_VERSION",
 }
-_WAIT: Final = 3  # seconds to wait for a lock
+_WAIT: Final = 3  # the most seconds that a statement waits for a lock
 _SOURCE: Final = "Firebird Language Reference, SET TRANSACTION: Isolation Level"
 
 

@@ -1,4 +1,4 @@
-"""Adapters in users' files: ``my_adapter.py:MyDatabase``."""
+"""Loads adapters from users' files: ``my_adapter.py:MyDatabase``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from isolang.errors import IsolangError, TargetError
 
 _METHODS: Final = ("setup", "connect", "classify")
-"""Methods of every target; a class that has them is one."""
+"""The methods of every target, by which a class is recognised as a target."""
 
 
 def adapter_in(named: str) -> Any:
@@ -25,8 +25,8 @@ def adapter_in(named: str) -> Any:
         named: the file and the class, with ``:`` between.
 
     Raises:
-        TargetError: the file or class does not exist, or cannot be imported; the message has the
-            line.
+        TargetError: the file or the class does not exist, or the file cannot be imported; the
+            message then names the line.
     """
     file, _, name = named.rpartition(":")
     path = Path(file)
@@ -63,7 +63,7 @@ def _module(path: Path, shown: str) -> ModuleType:
 
 
 def _line(error: Exception, path: Path) -> str:
-    """Return the line of the file that an error came from, after a colon."""
+    """Return the line of the file that caused an error, after a colon; empty if it is unknown."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     lines = [

@@ -1,4 +1,4 @@
-"""MariaDB with Galera: three started nodes, or those of a URL, with clients on all of them."""
+"""Adapts MariaDB with Galera: three started nodes, or those of a URL, with clients on all nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class GaleraClient(MariaDBClient):
     """A connection to one node."""
 
     def waits(self) -> bool | None:
-        return None  # it may wait for a transaction of another node
+        return None  # a statement may wait for a transaction of another node
 
 
 class Galera(MariaDB):
-    """A cluster."""
+    """A cluster of MariaDB nodes."""
 
     name: ClassVar = "galera"
     # Nodes do not send their reads to each other, so no level is serializable.
@@ -52,7 +52,7 @@ class Galera(MariaDB):
         return f"{super().version()}, Galera {provider.partition('(')[0]}, {self.size()} nodes"
 
     def size(self) -> int:
-        """Return the number of nodes in step."""
+        """Return the number of nodes that are in step."""
         sql = "SHOW STATUS LIKE 'wsrep_cluster_size'"
         ((_, size),) = self.admin().execute(sql, ()).fetchall()
         self.admin().raw.rollback()

@@ -1,4 +1,4 @@
-"""Java databases in this process: H2, HSQLDB and Derby, through JDBC and JPype."""
+"""Adapts Java databases in this process, H2, HSQLDB and Derby, through JDBC and JPype."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = "/usr/share/java"  # the folder of Debian's packages
 _MACHINE: Final = (
-    "-Xrs",  # Ctrl-C is for isocheck
+    "-Xrs",  # only isocheck handles Ctrl-C
     "-XX:TieredStopAtLevel=1",  # a faster start
     "-XX:+UseSerialGC",
     "-Xmx512m",
@@ -65,9 +65,9 @@ class Jdbc(SqlTarget):
     """A database in memory.
 
     Attributes:
-        jar: the file of the database.
-        url: the JDBC URL; ``{}`` is the database's name.
-        begins: the statement before the transactions of each level.
+        jar: the name of the database's Java archive.
+        url: the JDBC URL, in which ``{}`` stands for the database's name.
+        begins: the statement that selects each level, before its transactions.
     """
 
     jar: ClassVar[str]
@@ -76,7 +76,7 @@ class Jdbc(SqlTarget):
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     driver: ClassVar = DRIVER
     client: ClassVar = JdbcClient
-    alone: ClassVar = True  # it lives in this process
+    alone: ClassVar = True  # the database exists only in this process
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
@@ -168,7 +168,7 @@ class HsqldbClient(JdbcClient):
 
 
 class Hsqldb(Jdbc):
-    """HSQLDB in memory; the names of its levels begin with the transaction model."""
+    """HSQLDB in memory, whose levels' names begin with the transaction model."""
 
     name: ClassVar = "hsqldb"
     client: ClassVar = HsqldbClient

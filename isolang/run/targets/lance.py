@@ -1,4 +1,4 @@
-"""Lance, a table format: ``merge_insert`` and ``delete`` on a data set in a folder."""
+"""Adapts Lance, a table format: ``merge_insert`` and ``delete`` on a data set in a folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Lance(TableTarget):
 
 
 class LanceClient(TableClient):
-    """A session."""
+    """A session on the data set of its level."""
 
     target: Lance
 

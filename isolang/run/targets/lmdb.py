@@ -1,4 +1,4 @@
-"""LMDB: one writer at a time, and readers of snapshots."""
+"""Adapts LMDB, which has one writer at a time, and readers of snapshots."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LMDBClient(EmbeddedClient):
     transaction: Any = None
 
     def waits(self) -> bool | None:
-        return None  # a writer waits for another one
+        return None  # a writer may wait for another writer
 
     def begin(self, level: str) -> None:
         self.transaction = self.target.database.begin(write=True)

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL, through PyMySQL: a started server if one is installed, or that of a URL."""
+"""Adapts MariaDB and MySQL, through PyMySQL: a started server, or the server of a URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level
 
-_RENEWED: Final = 0.15  # seconds
+_RENEWED: Final = 0.15  # seconds after which InnoDB renews its table of transactions
 
 
 class MariaDBClient(SqlClient):
@@ -90,12 +90,12 @@ class MariaDB(Served, SqlTarget):
         return self._connection(database=database, user=a.user, password=a.password, **where)
 
     def connect_to(self, socket: str, database: str) -> Any:
-        """Connect to a started server."""
+        """Connect to a started server by its socket."""
         return self._connection(database=database, unix_socket=socket, user="root")
 
     def _connection(self, **where: Any) -> Any:
         pymysql = package("pymysql", "mariadb")
-        # Without this flag, UPDATE does not count a row that has the new value already.
+        # Without this flag, UPDATE does not count a row that already has the new value.
         flag = pymysql.constants.CLIENT.FOUND_ROWS
         return pymysql.connect(client_flag=flag, connect_timeout=5, **where)
 

@@ -1,4 +1,4 @@
-"""The database in memory, whose levels are known: for tests and simulated workloads."""
+"""Adapts the database in memory, whose levels are exact, for tests and simulated workloads."""
 
 from __future__ import annotations
 

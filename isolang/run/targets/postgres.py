@@ -1,4 +1,4 @@
-"""PostgreSQL, through psycopg 3: a started server, or that of a URL."""
+"""Adapts PostgreSQL, through psycopg 3: a started server, or the server of a URL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PostgresClient(SqlClient):
 
     def _begin(self, level: str) -> None:
         self.xid = self.witness = None
-        with suppress(TargetError):  # the server is down, as the next statement will raise
+        with suppress(TargetError):  # the server is down; the next statement will raise an error
             self.witness = self.target.admin().raw  # opened before the transaction
         number = _LEVELS[level]  # psycopg sends BEGIN with it, before the first statement
         if self.raw.isolation_level != number:
@@ -63,7 +63,7 @@ class PostgresClient(SqlClient):
 
     def delete(self, key: str) -> bool:
         there = super().delete(key)
-        self.row_version = None  # DELETE returns the row before it
+        self.row_version = None  # DELETE returns the version of the deleted row
         return there
 
     @property
@@ -91,7 +91,7 @@ class Postgres(Served, SqlTarget):
         Level(name=name, claims=claims, says=f"BEGIN ISOLATION LEVEL {name.upper()}")
         for name, claims in zip(_LEVELS, ("pl-2", "si", "ser"), strict=True)
     )
-    # The first write of a transaction returns its number, by which to find its outcome.
+    # A write of a transaction returns its number, by which to find its outcome.
     dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off",
@@ -102,13 +102,13 @@ class Postgres(Served, SqlTarget):
     runs_as: ClassVar = "postgres"
     spoken_by: ClassVar = ("psycopg", "postgres")
 
-    ordered: ClassVar = False  # the log has the order, afterwards
+    ordered: ClassVar = False  # the log has the order, after the run
     log: PostgresLog | None = None
 
     def _compile(self) -> None:
         if self.tells_versions:
-            # SOUND BECAUSE: a ctid that holds a version gets another one of the same transaction
-            # only after that has ended.
+            # SOUND BECAUSE: a ctid that holds a version gets another version of the same
+            # transaction only after that transaction has ended.
             self.dialect = replace(
                 self.dialect,
                 version=", xmin::text, ctid::text",
@@ -117,7 +117,7 @@ class Postgres(Served, SqlTarget):
         super()._compile()
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Add the log's version order to a history, and the writes of unrecorded transactions."""
+        """Add the log's version order and the writes of unrecorded transactions to a history."""
         assert self.log is not None, "the log begins with the tables"
         before = self.log.before % 2**32
         registers = f"{self.prefix}registers"
@@ -172,7 +172,7 @@ class Postgres(Served, SqlTarget):
 
     def loaded(self) -> None:
         raw = self.admin().raw
-        raw.execute("SET synchronous_commit = on")  # the tables survive a crash in any case
+        raw.execute("SET synchronous_commit = on")  # so that the tables survive any crash
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
         if self.tells_versions:

@@ -1,4 +1,4 @@
-"""PyIceberg: ``upsert`` and ``delete`` on an Iceberg table, with a catalogue in SQLite."""
+"""Adapts PyIceberg: ``upsert`` and ``delete`` on an Iceberg table, with a catalogue in SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis: MULTI/EXEC, with or without WATCH on the keys that were read."""
+"""Adapts Redis: MULTI/EXEC, with or without WATCH on the keys that were read."""
 
 from __future__ import annotations
 

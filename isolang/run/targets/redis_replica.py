@@ -1,4 +1,4 @@
-"""Redis with an optional replica: a second server that copies the writes of the first one."""
+"""Adapts Redis with an optional replica, a second server that copies the primary's writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL: Final = 0.01
 
 
 class RedisWithReplica(WithStandby, Redis):
-    """A server, and a replica if ``standby`` is set before the start."""
+    """A server, with a replica if ``standby`` is set before the start."""
 
     def start_server(self, server: Server) -> None:
         if self.standby:

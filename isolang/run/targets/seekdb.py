@@ -1,4 +1,4 @@
-"""seekdb, OceanBase's embedded database: a separate process with MySQL's protocol."""
+"""Adapts seekdb, OceanBase's embedded database: a separate process with MySQL's protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 _DATABASE: Final = "isocheck"
-_LONGEST: Final = 3_000_000  # microseconds of a statement, including lock waits
+_LONGEST: Final = 3_000_000  # the most microseconds of a statement, including lock waits
 _SOURCE: Final = "https://www.oceanbase.ai/docs/set-transaction"
 _SUPPORTED: Final = "seekdb supports the Read Committed and Repeatable Read isolation levels."
 

@@ -1,8 +1,8 @@
-"""Any database that SQLAlchemy has a dialect for: ``sqlalchemy:URL``.
+"""Adapts any database that SQLAlchemy has a dialect for: ``sqlalchemy:URL``.
 
-SQLAlchemy connects, sets the isolation level, and knows the types; the statements are those of all
-databases with SQL. The rules of the connection's driver decide what an error means, if isolang has
-them, else the SQLSTATE.
+SQLAlchemy connects, sets the isolation level, and knows the types. The statements are those of all
+databases with SQL. If isolang has rules for the connection's driver, these decide what an error
+means, and otherwise the SQLSTATE does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-# SQL:2023, 4.41.4, as Adya's levels; the standard does not have SNAPSHOT.
+# The levels of SQL:2023, 4.41.4, as Adya's levels; the standard does not have SNAPSHOT.
 _CLAIMS: Final = {
     "SERIALIZABLE": "ser",
     "SNAPSHOT": "si",
@@ -42,7 +42,7 @@ class SqlAlchemyClient(SqlClient):
     at = ""
 
     def _begin(self, level: str) -> None:
-        """Set the level; by PEP 249, the first statement begins the transaction."""
+        """Set the level; by PEP 249, the first statement then begins the transaction."""
         if level not in (self.at, _DEFAULT):
             self.target.engine.dialect.set_isolation_level(self.raw, level.upper())
             self.at = level
@@ -73,7 +73,7 @@ class SqlAlchemy(SqlTarget):
     name: ClassVar = "sqlalchemy"
     client: ClassVar = SqlAlchemyClient
     lacks: ClassVar = frozenset({"savepoints"})
-    # They depend on the URL's dialect.
+    # These depend on the dialect of the URL.
     levels: tuple[Level, ...]  # type: ignore[misc]
     dialect: Dialect
     driver: Driver  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""SQLite, through Python's own module: write-ahead log, rollback journal, and Python's defaults."""
+"""Adapts SQLite through Python's module: write-ahead log, rollback journal, Python's defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
-PATIENCE: Final = 5.0  # seconds to wait for the lock of another connection, the module's default
+PATIENCE: Final = 5.0  # seconds to wait for a lock of another connection, as the module does
 
 
 class SQLiteClient(SqlClient):
@@ -23,14 +23,14 @@ class SQLiteClient(SqlClient):
             self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
 
     def rollback(self) -> None:
-        self.raw.rollback()  # also after BEGIN has failed
+        self.raw.rollback()  # this also works after BEGIN has failed
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self.raw.execute(sql, values)
 
 
 class SQLite(FileTarget):
-    """A database in the file that the URL names, or in a temporary one."""
+    """A database in the file that the URL names, or in a temporary file."""
 
     name: ClassVar = "sqlite"
     levels: ClassVar = (

@@ -1,4 +1,4 @@
-"""Targets whose server may have a standby, which can replace it."""
+"""Provides targets whose server may have a standby, which can replace the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.run.servers.server import Server
 
 
 class WithStandby(Served):
-    """A server, and a standby if ``standby`` is set before the start."""
+    """A server, with a standby if ``standby`` is set before the start."""
 
     standby = False
     follower: Server | None = None

@@ -1,4 +1,4 @@
-"""Turso, the rewrite of SQLite, in this process, with optional concurrent transactions."""
+"""Adapts Turso, the rewrite of SQLite, in this process, with optional concurrent transactions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BEGIN = {
 
 
 class Turso(FileTarget):
-    """A database in the file that the URL names, or in a temporary one."""
+    """A database in the file that the URL names, or in a temporary file."""
 
     name: ClassVar = "turso"
     levels: ClassVar = (

@@ -1,4 +1,4 @@
-"""ZODB: Python's objects in a file, and an object for each key."""
+"""Adapts ZODB: Python objects in a file, with an object for each key."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Workloads, by name.
+"""Provides the workloads by their names.
 
-Each is a class with the keys that it needs and a method that makes one transaction at a time from
-random choices alone, independent of any database. ``docs/workloads.md`` has the origin of each,
-what it finds, and its parameters.
+Each workload is a class with the keys that it needs and a method that makes one transaction at a
+time, only from random choices and independent of any database. ``docs/workloads.md`` has the origin
+of each workload, the anomalies that it finds, and its parameters.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ NAMES: Final = tuple(_HOME)
 
 
 def workload_named(name: str, shape: Shape | None = None) -> Workload:
-    """Return a workload.
+    """Return the workload with a name.
 
     Args:
         name: one of ``NAMES``.
-        shape: its sizes; by default the workload's own.
+        shape: the sizes of the workload; by default its own sizes.
 
     Raises:
         TargetError: the workload does not exist.

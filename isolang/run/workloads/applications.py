@@ -1,4 +1,4 @@
-"""Applications in key-value form: a key is ``table/row/column``."""
+"""Defines applications in key-value form, where a key is ``table/row/column``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Steps = Generator[Operation, Any, None]
 
 
 def _add(key: str, amount: int, start: int = OPENING) -> Steps:
-    """Add to a number."""
+    """Read a number, and write it increased by an amount."""
     has = yield Read(key)
     yield Write(key, (start if has is None else has) + amount)
 
@@ -144,7 +144,7 @@ class Rubis(Workload):
 
 
 class Tpcc(Workload):
-    """TPC-C: one warehouse of ten districts; its five transactions in the usual shares."""
+    """TPC-C with one warehouse of ten districts, and its five transactions in the usual shares."""
 
     name: ClassVar = "tpcc"
     needs: ClassVar = CONVERSATIONS

@@ -1,4 +1,4 @@
-"""Small well-known workloads, each with an invariant."""
+"""Defines small well-known workloads, each with an invariant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPENING = 100  # the balance of an account that no transaction has written
 
 
 class LongFork(Workload):
-    """Writers of one key, and readers of all keys of a group, which must agree on their order."""
+    """Writers of one key, and readers of a group of keys, which must agree on an order."""
 
     name: ClassVar = "long-fork"
     default: ClassVar = Shape(keys=20)
@@ -31,7 +31,7 @@ class LongFork(Workload):
 
 
 class Bank(Workload):
-    """Transfers between accounts, and readers of all accounts: the sum must not change."""
+    """Transfers between accounts, and readers of all accounts, whose sum must not change."""
 
     name: ClassVar = "bank"
     needs: ClassVar = CONVERSATIONS
@@ -51,7 +51,7 @@ class Bank(Workload):
     def _transfer(self, one: str, other: str, amount: int) -> Generator[Operation, Any, None]:
         has = yield Read(one)
         gets = yield Read(other)
-        if DELETED in (has, gets):  # a dirty read may miss a row during its update
+        if DELETED in (has, gets):  # a dirty read may miss a row while it is updated
             yield Abort()
             return
         yield Write(one, (OPENING if has is None else has) - amount)
@@ -59,7 +59,7 @@ class Bank(Workload):
 
 
 class Counter(Workload):
-    """Increments of very few keys."""
+    """Increments of one key, or of very few keys."""
 
     name: ClassVar = "counter"
     needs: ClassVar = CONVERSATIONS

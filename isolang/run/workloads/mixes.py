@@ -1,4 +1,4 @@
-"""Random mixes of reads and writes."""
+"""Defines random mixes of reads and writes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from isolang.run.workloads.workload import ProgramSource, Workload, chooser, num
 
 
 class ListAppend(Workload):
-    """Elle's list-append: reads return the whole order of a key's writes.
+    """Elle's list-append, in which a read returns the whole order of a key's writes.
 
-    After ``per_list`` appends a new list replaces it, so that reads stay short.
+    After ``per_list`` appends a new list replaces the old one, so that reads stay short.
     """
 
     name: ClassVar = "append"
@@ -40,7 +40,7 @@ class ListAppend(Workload):
 
 
 class Registers(Workload):
-    """Elle's rw-register: reads and blind writes of one value each."""
+    """Elle's rw-register: reads, and blind writes of one value each."""
 
     name: ClassVar = "register"
     default: ClassVar = Shape(keys=50, operations=4, distribution="exponential")
@@ -64,7 +64,7 @@ class Registers(Workload):
 
 
 class ReadModifyWrite(Registers):
-    """Each write follows a read of its key, so that reads tell the order of the versions."""
+    """A mix in which each write follows a read of its key, which reveals the version order."""
 
     name: ClassVar = "rmw"
     default: ClassVar = Shape(keys=30, operations=4, distribution="zipfian")
@@ -79,7 +79,7 @@ class ReadModifyWrite(Registers):
 
 
 class Mini(Registers):
-    """Mini-transactions: one or two reads, at most two writes, each after a read of its key."""
+    """Mini-transactions: one or two reads, and at most two writes of keys that were read."""
 
     name: ClassVar = "mini"
     default: ClassVar = Shape(keys=100)
@@ -122,48 +122,48 @@ class _Blind(Registers):
 
 
 class BlindRM(_Blind):
-    """Cobra's BlindW-RM: 90 % are read-only."""
+    """Cobra's BlindW-RM: 90 % of the transactions are read-only."""
 
     name: ClassVar = "blindw-rm"
     readers: ClassVar = 0.9
 
 
 class BlindRW(_Blind):
-    """Cobra's BlindW-RW: half and half."""
+    """Cobra's BlindW-RW: half of the transactions are read-only."""
 
     name: ClassVar = "blindw-rw"
 
 
 class BlindRH(_Blind):
-    """Vbox's BlindW-RH: 80 % are read-only."""
+    """Vbox's BlindW-RH: 80 % of the transactions are read-only."""
 
     name: ClassVar = "blindw-rh"
     readers: ClassVar = 0.8
 
 
 class BlindWR(_Blind):
-    """Vbox's BlindW-WR: half and half, over more keys."""
+    """Vbox's BlindW-WR: half of the transactions are read-only, over more keys."""
 
     name: ClassVar = "blindw-wr"
     default: ClassVar = Shape(keys=10_000, operations=8)
 
 
 class BlindWH(_Blind):
-    """Vbox's BlindW-WH: 20 % are read-only."""
+    """Vbox's BlindW-WH: 20 % of the transactions are read-only."""
 
     name: ClassVar = "blindw-wh"
     readers: ClassVar = 0.2
 
 
 class BlindW(_Blind):
-    """Leopard's BlindW-W: blind writes alone."""
+    """Leopard's BlindW-W: all transactions are blind writes."""
 
     name: ClassVar = "blindw-w"
     readers: ClassVar = 0.0
 
 
 class BlindRanges(_Blind):
-    """Leopard's BlindW-RW+: half of the reads are of ten neighbouring keys by one statement."""
+    """Leopard's BlindW-RW+: half of the reads return ten neighbouring keys by one statement."""
 
     name: ClassVar = "blindw-rw+"
     needs: ClassVar = frozenset({"range reads"})
@@ -176,7 +176,7 @@ class BlindRanges(_Blind):
 
 
 class Ycsb(Registers):
-    """VeriStrong's generator: half of the keys have values that repeat, zipfian over 100."""
+    """VeriStrong's generator: half of the keys have repeated values, zipfian over 100 values."""
 
     name: ClassVar = "ycsb"
     default: ClassVar = Shape(keys=500, operations=20)

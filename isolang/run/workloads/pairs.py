@@ -1,4 +1,4 @@
-"""Pairs of keys: read one, write the other; some transactions stay open for long."""
+"""Defines a workload on pairs of keys: read one, write the other, some of them slowly."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 class Pairs(Workload):
     """Write skew in its smallest form.
 
-    A transaction reads one key of a pair and writes the other; half of them read both. Long
-    transactions keep their snapshot while thousands of others commit; by then databases begin to
-    forget the reads of committed transactions. Nine of ten short transactions write the second key,
-    nine of ten long ones the first, so that the key of a long one is seldom written in between.
+    A transaction reads one key of a pair and writes the other key; half of the transactions read
+    both. A long transaction keeps its snapshot while thousands of other transactions commit; by
+    then databases begin to forget the reads of committed transactions. Nine of ten short
+    transactions write the second key, and nine of ten long transactions write the first key. So the
+    key that a long transaction writes is seldom written meanwhile.
     """
 
     name: ClassVar = "pairs"
@@ -29,7 +30,7 @@ class Pairs(Workload):
     def program(self, source: ProgramSource) -> Program:
         pair = self.key(source)
         one, other = self._a[pair], self._b[pair]
-        # With ten clients and a share of 0.4: the third, fifth, eighth and tenth.
+        # With ten clients and a share of 0.4, these are the third, fifth, eighth and tenth client.
         long = int((source.client + 1) * self.long) > int(source.client * self.long)
         if long != (source.random.random() < 0.1):
             one, other = other, one

@@ -1,7 +1,7 @@
-"""Workloads whose reads and writes find their rows by a predicate: the value is in a range.
+"""Defines workloads whose reads and writes find rows by a predicate: the value is in a range.
 
 Rows belong to groups: the values of group 3 are 3,000,000,000 to 3,999,999,999, and each write uses
-a new one of them. So a write moves a row to another group.
+a new one of these values. So a write moves a row to another group.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from isolang.run.operation import (
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
-_WIDTH: Final = 1_000_000_000  # number of a group's values
-_ROWS: Final = 10  # rows of a pair of groups
+_WIDTH: Final = 1_000_000_000  # the number of values of a group
+_ROWS: Final = 10  # the number of rows of a pair of groups
 _NEEDS: Final = frozenset({"range reads", "rows", "conversations"})
 
 
 class _Groups(Workload):
-    """Pairs of groups: a row is in either group of its pair, or, as loaded, in none."""
+    """Pairs of groups. A row is in one of the groups of its pair, or in none, as it is loaded."""
 
     needs: ClassVar = _NEEDS
     rows: ClassVar = True
@@ -44,12 +44,12 @@ class _Groups(Workload):
         ]
 
     def groups(self, source: ProgramSource) -> tuple[int, int]:
-        """Return the two groups of a pair, in random order."""
+        """Return the two groups of a random pair, in random order."""
         first = 2 * (self.key(source) % self.pairs)
         return (first, first + 1) if source.random.random() < 0.5 else (first + 1, first)
 
     def row(self, source: ProgramSource, group: int) -> str:
-        """Return a row that belongs to the pair of a group."""
+        """Return a random row that belongs to the pair of a group."""
         rows = self._rows[group // 2]
         return rows[int(source.random.random() * len(rows))]
 
@@ -63,7 +63,7 @@ class _Groups(Workload):
 
 
 class PairsPred(_Groups):
-    """Predicate write skew: read a group of rows, and move a row to the other group of its pair."""
+    """Predicate write skew: read a group, and move a row to the other group of its pair."""
 
     name: ClassVar = "pairs-pred"
 
@@ -94,7 +94,7 @@ class BlindPred(_Groups):
 
 
 class InsertDeletePred(_Groups):
-    """Read a group, then delete or insert one of its rows; no rows are loaded."""
+    """Read a group, and then delete or insert one of its rows; no rows are loaded."""
 
     name: ClassVar = "insert-delete-pred"
 

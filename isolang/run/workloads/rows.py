@@ -1,4 +1,4 @@
-"""Workloads that insert and delete rows."""
+"""Defines workloads that insert and delete rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 
 class InsertDelete(Workload):
-    """Read a row; then update or delete it, or insert it if it does not exist.
+    """Read a row, and then update or delete it, or insert it if it does not exist.
 
     All rows are loaded. A delete is a write of the value ``deleted``, which a read of a missing row
     returns.

@@ -1,8 +1,9 @@
-"""Scripts of anomalies: a few transactions, step by step, in the order that provokes it.
+"""Defines scripts of anomalies: a few transactions, step by step, in an order that may provoke one.
 
-After Hermitage (M. Kleppmann), the papers of H. Berenson and others (1995) and A. Fekete and others
-(2004), and bug reports: MDEV-26642 and MySQL #100328 (an update to the value that the row has),
-duckdb#17223 (a delete concurrent with an update). Each script has its own keys ``x`` and ``y``.
+The sources are Hermitage (M. Kleppmann), the papers of H. Berenson and others (1995) and A. Fekete
+and others (2004), and bug reports: MDEV-26642 and MySQL #100328 (an update to the value that the
+row has), duckdb#17223 (a delete concurrent with an update). Each script has its own keys ``x`` and
+``y``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ class Script(Struct, frozen=True, kw_only=True):
     """An interleaving that may provoke an anomaly.
 
     Attributes:
-        name: the anomaly.
+        name: the name of the anomaly.
         programs: the transactions, over the keys ``x`` and ``y``.
-        schedule: the transactions whose turn it is; the last step of each is COMMIT.
+        schedule: the transaction that does each step; the last step of each transaction is COMMIT.
     """
 
     name: str
@@ -28,11 +29,11 @@ class Script(Struct, frozen=True, kw_only=True):
     schedule: tuple[int, ...]
 
     def names(self) -> tuple[str, str]:
-        """Return the names of its keys in the database."""
+        """Return the names of the script's keys in the database."""
         return f"{self.name}/x", f"{self.name}/y"
 
     def on_its_keys(self) -> tuple[Program, ...]:
-        """Return the transactions over its keys in the database."""
+        """Return the transactions on the script's keys in the database."""
         return tuple(tuple(self._own(one) for one in program) for program in self.programs)
 
     def _own(self, operation: Operation) -> Operation:

@@ -1,4 +1,4 @@
-"""The base class of workloads: keys, and transactions made from random choices."""
+"""Provides the base class of workloads: keys, and transactions made from random choices."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class ProgramSource:
     """The random choices of one client.
 
     Attributes:
-        random: seeded by the run's seed and the client.
+        random: the generator of random numbers, seeded by the run's seed and the client.
         client: the number of the client, from 0.
-        made: the number of its transactions so far.
+        made: the number of the client's transactions so far.
     """
 
     def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
-        """Seed the choices.
+        """Seed the random choices.
 
         Args:
             seed: the seed of the run.
             client: the client's number.
-            values: yields distinct values, for all clients.
+            values: an iterator of distinct values, which all clients share.
         """
         self.random = Random(f"{seed}/{client}")
         self.client = client
@@ -46,12 +46,12 @@ class Workload:
     """The base of all workloads.
 
     Attributes:
-        name: its name on the command line.
+        name: the name of the workload on the command line.
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
         needs: the features that a target must have.
-        rows: whether it has predicates, so that a missing row is recorded as such; it loads no
-            rows, or rows whose value is NULL.
+        rows: whether the workload has predicates, so that a missing row is recorded as such; such a
+            workload loads no rows, or rows whose value is NULL.
     """
 
     name: ClassVar[str]
@@ -61,7 +61,7 @@ class Workload:
     fewest: ClassVar[int] = 1  # the smallest number of keys
 
     def __init__(self, shape: Shape) -> None:
-        """Choose the sizes; the workload has its own for those that are ``None`` in the shape."""
+        """Choose the sizes; use the workload's defaults where the shape has ``None``."""
         own = self.default
         self.keys = max(self.fewest, shape.keys or own.keys or 100)
         self.operations = shape.operations or own.operations or 8
@@ -86,21 +86,21 @@ class Workload:
         return chosen % self.keys
 
     def keys_of(self, source: ProgramSource, count: int) -> list[int]:
-        """Return this many different random keys, or all if there are fewer."""
+        """Return a number of different random keys, or all keys if there are fewer."""
         found: dict[int, None] = {}
         count = min(count, self.keys)
         for _ in range(20 * count):
             if len(found) == count:
                 return list(found)
             found[self.key(source)] = None
-        # The other keys are improbable: take the next ones, in the order of their numbers.
+        # The other keys are improbable, so take the keys with the next numbers.
         last = next(reversed(found), 0)
         found |= dict.fromkeys((last + i) % self.keys for i in range(1, self.keys))
         return list(found)[:count]
 
 
 def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:
-    """Return a function that chooses one of 0 … size - 1 by a distribution."""
+    """Return a function that chooses a number from 0 to size - 1 by a distribution."""
     if name == "zipfian":
         sums = list(accumulate(1 / (i + 1) ** theta for i in range(size)))
         return lambda random: min(bisect(sums, random.random() * sums[-1]), size - 1)
