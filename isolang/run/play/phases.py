@@ -31,8 +31,7 @@ AUTO: Final = (
     ("bank", 0.05),
     ("blindw-rw+", 0.05),
 )
-"""The workloads that ``auto`` plays after the scripts, with their shares of the time, best
-first."""
+"""The workloads that ``auto`` plays then, with their shares of the time; the best come first."""
 
 PLAYED: Final = 2
 """The committed transactions from which on a workload counts as played: no anomaly needs fewer."""

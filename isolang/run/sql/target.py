@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 MARK: Final = "made_by_isocheck"
-"""An extra column in a run's tables, by which they are recognised."""
+"""An extra column in a run's tables, so that no other table is taken for one of them."""
 
 _RUN: Final = "run"  # the key of the row that holds the mark
 

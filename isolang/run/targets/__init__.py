@@ -81,7 +81,7 @@ def is_foreign(target: Target) -> bool:
 
 
 def level_named(target: Target, name: str) -> Level:
-    """Return the level of a target with a name; without a name its first, strongest level.
+    """Return a target's level with a name, or its first level, which has the strongest claim.
 
     Raises:
         TargetError: the target does not have the level.

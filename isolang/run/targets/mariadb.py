@@ -1,4 +1,4 @@
-"""Adapts MariaDB and MySQL, through PyMySQL: a started server, or the server of a URL."""
+"""Adapts MariaDB and MySQL, through PyMySQL: an installed server, or the server of a URL."""
 
 from __future__ import annotations
 
