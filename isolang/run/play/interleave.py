@@ -59,7 +59,8 @@ def interleave(
     Args:
         programs: the program of each transaction, whose first step begins it and whose last is
             COMMIT.
-        schedule: the index of the transaction that does each step; remaining steps are done at the end.
+        schedule: the index of the transaction that does each step; remaining steps are done at the
+            end.
         target: the target, which is started and has the keys.
         level: the level of all transactions, or a level for each transaction.
         recorder: the recorder of the transactions.
