@@ -1,1 +1,1 @@
-"""Independent checkers of verdicts; they share only the history columns with the engine."""
+"""Independent checkers of verdicts, which share only the history columns with the engine."""

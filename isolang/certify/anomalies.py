@@ -1,7 +1,7 @@
-"""Intrinsic anomalies: what is wrong with a read, or two list reads, whatever is chosen.
+"""Finds the intrinsic anomalies of a read, or of two list reads, which hold under every choice.
 
-All names that fit, by the definitions of the language reference; the engine's pre-pass is another
-program.
+The functions return every anomaly that applies, by the definitions of the language reference. They
+share no code with the engine's pre-pass.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Anomaly(IntEnum):
 
 
 def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
-    """The intrinsic anomalies that the read ``op`` shows by itself; all names that fit."""
+    """Return all intrinsic anomalies that the read ``op`` shows by itself."""
     if not facts.is_read(op):
         return set()
     if facts.is_list(op):
@@ -51,7 +51,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     key, value = facts.key[op], facts.value[op]
 
     def is_what_was_read(write: int) -> bool:
-        if facts.source[op] != BY_VALUE:  # named: its identity is the write, not the value
+        if facts.source[op] != BY_VALUE:  # the history names the write that was read
             return write == facts.source[op]
         return value == facts.as_read(facts.value[write])
 
@@ -77,20 +77,26 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
-    """Return whether the read names a version, and gives it another value than is known of it."""
+    """Return ``TWO_VALUES`` if the read names a version and returned a value that it does not have.
+
+    Return the empty set otherwise.
+    """
     if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
         return set()
     of_initial = facts.source[op] == FROM_INITIAL or facts.txn_of[facts.source[op]] == facts.n
     if of_initial and facts.value[op] == NIL and facts.nil_is_initial(facts.key[op]):
         return set()
     known = facts.initial_value[facts.key[op]] if of_initial else facts.value[facts.source[op]]
-    if of_initial and known == NIL:  # nothing says what it is
+    if of_initial and known == NIL:  # the initial value is unknown
         return set()
     return {Anomaly.TWO_VALUES} if facts.value[op] != facts.as_read(known) else set()
 
 
 def value_of_initial(facts: Facts, op: int) -> int | None:
-    """The value, other than nil, that a read gives to the initial version, which it names."""
+    """Return the value that a read which names the initial version returned.
+
+    Return ``None`` if the value is nil, or if the read does not name the initial version.
+    """
     if not facts.is_read(op) or facts.kind[op] != READ or facts.value[op] == NIL:
         return None
     source = facts.source[op]
@@ -99,7 +105,7 @@ def value_of_initial(facts: Facts, op: int) -> int | None:
 
 
 def disagree(facts: Facts, op: int, other: int) -> bool:
-    """Return whether two reads name the initial version of one key, and give it two values."""
+    """Return whether two reads of the initial version of one key returned different values."""
     values = value_of_initial(facts, op), value_of_initial(facts, other)
     return facts.key[op] == facts.key[other] and None not in values and values[0] != values[1]
 
@@ -112,7 +118,7 @@ def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
 
 
 def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
-    """Return why no write of the value that ``op`` read is a candidate."""
+    """Return the anomalies that explain why none of the writes is a candidate of ``op``."""
     found = set()
     for w in writes:
         writer = facts.txn_of[w]
@@ -126,12 +132,14 @@ def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
 
 
 def shows_anomaly(facts: Facts, op: int, kind: int) -> bool:
-    """Return whether the read ``op`` shows an anomaly.
+    """Return whether the read ``op`` shows an anomaly of this kind.
 
-    What its transaction's own appends decide needs no word of who appended the rest.
+    Anomalies that contradict the own appends of the transaction are checked first, because they do
+    not depend on who appended the other elements.
 
     Raises:
-        NotCertifiedError: that depends on who did, which is not known.
+        NotCertifiedError: the answer depends on who appended an element, and several transactions
+            did.
     """
     if facts.is_read(op) and facts.is_list(op) and kind in _against_own_appends(facts, op):
         return True
@@ -181,17 +189,17 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
             if block != own:
                 found |= {Anomaly.FUTURE_READ} if len(block) > len(own) else {Anomaly.NOT_OWN_WRITE}
         elif block != made:
-            if block != made[: len(block)]:  # not in the order of the transaction itself
+            if block != made[: len(block)]:  # not the order in which the writer appended them
                 found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
             elif i + 1 == len(blocks):
                 found.add(Anomaly.INTERMEDIATE_READ)
-            else:  # what is missing comes later: after another's element
+            else:  # the missing elements come after an element of another writer
                 found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
     return found
 
 
 def incompatible(facts: Facts, op: int, other: int) -> bool:
-    """Return whether two list reads of one key are such that neither is a prefix of the other."""
+    """Return whether two operations read lists of one key, neither of which begins the other."""
     if not (facts.is_read(op) and facts.is_read(other)):
         return False
     if not (facts.is_list(op) and facts.is_list(other)) or facts.key[op] != facts.key[other]:
@@ -202,9 +210,10 @@ def incompatible(facts: Facts, op: int, other: int) -> bool:
 
 
 def contradicts_order(facts: Facts, op: int, other: int) -> bool:
-    """Return whether no order of transactions contains what two list reads of a key show.
+    """Return whether no order of transactions agrees with both of two list reads of a key.
 
-    Weaker than an anomaly: ``ww`` does not order the writes of one transaction.
+    An incompatible order need not be such a contradiction, because ``ww`` does not order the writes
+    of one transaction.
     """
     if not all(facts.is_read(o) and facts.is_list(o) for o in (op, other)):
         return False

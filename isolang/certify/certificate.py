@@ -1,4 +1,4 @@
-"""The certificate file: a verdict, its proof, and what it takes to check it again elsewhere."""
+"""Reads and writes certificate files: a verdict, its proof, and all that is needed to check it."""
 
 from __future__ import annotations
 
@@ -32,29 +32,30 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FORMAT = 1
-# A certificate without a number of set-reads was made when at most this many became operations.
+# A certificate without ``set_reads`` was made by a version that made set-reads operations if there
+# were at most this many.
 _ONCE_WRITTEN_OUT = 100_000
 
 
 class CertificateError(IsolangError):
-    """A certificate file that cannot be read, or that belongs to another history or spec."""
+    """A certificate cannot be read or written, or belongs to another history or specification."""
 
 
 class Certificate(Struct, frozen=True, kw_only=True):
     """A verdict and its proof.
 
     Attributes:
-        proof: why.
-        history_name: what the history was called.
-        history_sha256: of the bytes that were read.
-        history_format: the format's name, as ``--from`` takes it.
-        history_options: what else is needed to read it the same way.
-        set_reads: which of its implicit set-reads became operations, as ``History.set_reads``;
+        proof: the proof of the verdict.
+        history_name: the name of the history.
+        history_sha256: the SHA-256 of the bytes of the history that were read.
+        history_format: the name of the format, as ``--from`` takes it.
+        history_options: the other options with which the history was read.
+        set_reads: the implicit set-reads that became operations, as in ``History.set_reads``;
             ``None`` if no set-read was implicit when the certificate was made.
-        spec_name: the spec's name.
-        spec_sha256: over all texts of the spec.
-        spec_texts: file name to text, in the order of reading.
-        tool: who made the certificate.
+        spec_name: the name of the specification.
+        spec_sha256: the SHA-256 of all texts of the specification.
+        spec_texts: the text of each file by file name, in the order in which they were read.
+        tool: the program that made the certificate, with its version.
     """
 
     proof: Proof
@@ -80,7 +81,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         spec: Spec,
         proof: Proof,
     ) -> Certificate:
-        """The certificate of a verdict on ``history`` and ``spec``."""
+        """Return the certificate of a verdict on ``history`` and ``spec``."""
         return cls(
             proof=proof,
             history_name=history.name,
@@ -95,10 +96,10 @@ class Certificate(Struct, frozen=True, kw_only=True):
         )
 
     def about(self, history: History) -> History:
-        """The history as the proof speaks of it, with the set-reads that it names as operations.
+        """Return the history in which the set-reads that the certificate names are operations.
 
         Raises:
-            CertificateRejected: it has no such set-reads.
+            CertificateRejected: the history does not have these set-reads.
         """
         import numpy as np
 
@@ -112,7 +113,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateRejected(f"set_reads: {error}") from None
 
     def _is_of_all(self, history: History) -> bool:
-        """Return whether the version that made it wrote these set-reads out as it read a file."""
+        """Return whether the release that made the certificate wrote out all set-reads."""
         if not history.columns.implicit:
             return False
         if isinstance(self.proof, Witness):
@@ -121,7 +122,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         return bool(whole - history.columns.operations() <= _ONCE_WRITTEN_OUT)
 
     def to_json(self) -> str:
-        """The text of the file: one JSON object."""
+        """Return the text of the certificate file, which is one JSON object."""
         proof: dict[str, Any]
         if isinstance(self.proof, Witness):
             proof = {
@@ -162,12 +163,13 @@ class Certificate(Struct, frozen=True, kw_only=True):
         )
 
     def save(self, directory: str | Path) -> Path:
-        """Write the certificate into ``directory`` (made if missing) and return its path.
+        """Write the certificate into ``directory`` and return the path of the file.
 
-        The name tells history and spec; a number is added rather than another certificate replaced.
+        The directory is created if it does not exist. The file name contains the names of the
+        history and the specification. If another certificate has that name, a number is added.
 
         Raises:
-            CertificateError: it cannot be written.
+            CertificateError: the certificate cannot be written.
         """
         folder = Path(directory)
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{Path(self.history_name).name}.{self.spec_name}")
@@ -192,10 +194,11 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
-        """Read a certificate file.
+        """Return the certificate that a file holds.
 
         Raises:
-            CertificateError: it cannot be read, is not a certificate, or has another version.
+            CertificateError: the file cannot be read, is not a certificate, or has another format
+                version.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -205,10 +208,10 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "<certificate>") -> Certificate:
-        """The certificate in a file's text; ``where`` names it in messages.
+        """Return the certificate in the text of a file; messages call the file ``where``.
 
         Raises:
-            CertificateError: it is not a certificate, or has another version.
+            CertificateError: the text is not a certificate, or has another format version.
         """
         try:
             data = json.loads(text)
@@ -230,20 +233,20 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
 
 def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance:
-    """Check a certificate against a history and a spec, with both checkers.
+    """Check a certificate against a history and a specification, with both checkers.
 
     Args:
-        certificate: what to check.
-        history: read again from its file.
-        spec: the spec, lowered again from the certificate's texts.
+        certificate: the certificate.
+        history: the history, read again from its file.
+        spec: the specification, lowered again from the texts of the certificate.
 
     Returns:
-        Which of the checkers accepts what.
+        The checkers that accept the proof, and how much of it each accepts.
 
     Raises:
-        CertificateError: it is the certificate of another history or spec.
+        CertificateError: the certificate belongs to another history or specification.
         CertificateRejected: the proof does not hold.
-        NotCertifiedError: the spec or the history is beyond the checkers.
+        NotCertifiedError: the checkers cannot decide the proof for this specification or history.
     """
     from isolang.certify.verification import accept
 
@@ -267,11 +270,12 @@ _PROOFS: Final = {
     "exhaustion": ("invalid", ("transactions",), ()),
     "refutation": ("invalid", (), ()),
 }
-"""The fields of proofs: the verdict that each proves, what it must have, and what it may have."""
+"""For each kind of proof: the verdict that it proves, its required fields, and its optional fields.
+"""
 
 
 def _parsed(data: dict[str, Any], where: str) -> Certificate:
-    """The certificate in a JSON object; a field that is missing, or unknown, is an error."""
+    """Return the certificate in a JSON object; missing and unknown fields are errors."""
 
     def of(raw: Any, path: str, read: Callable[[Any], _T]) -> _T:
         try:

@@ -1,9 +1,9 @@
 """Evaluates the claim of one cycle step of a refutation, by the definition of its check.
 
-The edges of a step are in every choice in which its literals hold. So this module evaluates a
-part of that choice: these transactions, their reads and writes, and no pairs but those of the
-edges. An expression that only grows with its relations has, of the part, at most the pairs that it
-has of the whole.
+The edges of a step are in every choice in which the literals of the step hold. This module
+evaluates a part of such a choice: the transactions of the edges, their reads and writes, and only
+the pairs that the edges are. If an expression only grows with its relations, each pair of its value
+for the part is also a pair of its value for the whole choice.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ OF_TRANSACTIONS = tuple(
     for w in BUILTIN_WORDS
     if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
 )
-"""Relations between transactions that the history gives."""
+"""The relations between transactions that the history determines."""
 _BY_KIND = {"iwr": False, "pwr": True}
 _Pairs = Iterable[tuple[int, int]]
 
 
 def only_grows(e: Core) -> bool:
-    r"""Return whether an expression can only gain pairs by those that its relations gain.
+    r"""Return whether an expression never loses a pair if its relations gain pairs.
 
-    What is taken away may be ``id`` alone, and who bears a name: of elements these have the same to
-    say everywhere.
+    The right side of a difference may contain only ``id`` and sets of transactions that bear a
+    name, because these are the same for an element in every part of a history.
     """
     # mutant: definition-only-grows
     if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
@@ -55,15 +55,16 @@ def only_grows(e: Core) -> bool:
 
 
 class Claim(Evaluator):
-    """The part of every choice that some edges are.
+    """The part of a choice that consists of some edges.
 
-    Elements are numbered as they come: however large the history is, only these matter.
+    Only the elements that the edges mention are numbered, so the cost does not depend on the size
+    of the history.
 
     Args:
-        facts: of the history.
-        edges: each of them is a pair, if its literals hold.
-        order: the name of the order on all transactions that ``ww`` edges are of; ``None`` if they
-            are of ``ww``.
+        facts: the facts of the history.
+        edges: the edges; each is a pair of its relation if its literals hold.
+        order: the name of the order on all transactions to which ``ww`` edges belong; ``None`` if
+            they belong to ``ww`` itself.
     """
 
     def __init__(self, facts: Facts, edges: Sequence[Edge], order: str | None = None) -> None:
@@ -82,16 +83,16 @@ class Claim(Evaluator):
 
     @property
     def everyone(self) -> int:
-        """All transactions, as bits."""
+        """The set of all transactions of the claim, as bits."""
         return (1 << len(self._transactions)) - 1
 
     @property
     def t0(self) -> int:
-        """T0's element."""
+        """The element of T0."""
         return self.of_transaction[self._facts.n]
 
     def before(self, key: int | None = None) -> _Pairs:
-        """The pairs of elements that the step's literals order, of one key or of all."""
+        """Yield the pairs of elements that the literals of the step order, for one key or all."""
         for edge in self._edges:
             if key in (None, edge.key):
                 if edge.relation == "ww":
@@ -103,7 +104,10 @@ class Claim(Evaluator):
 
     @cached_property
     def _of_operation(self) -> dict[int, int]:
-        """The operations that matter, T0's write of key k as the one of number -1 - k."""
+        """The element of each operation that the edges mention.
+
+        T0's write of key k has the operation number -1 - k.
+        """
         facts = self._facts
         found: set[int] = set()
         for edge, following in zip(self._edges, (*self._edges[1:], *self._edges[:1]), strict=True):
@@ -116,14 +120,15 @@ class Claim(Evaluator):
                     for t in ends
                     if t != NOTHING and facts.writes_key(t, edge.key)
                 }
-            # From which statement a step between two of them leads, only the edge before it says.
+            # An edge between two statements does not name the first one. If the edge before it does
+            # not name a statement either, every operation of the transaction may be the first one.
             if following.relation in ("answered-before", "po") and edge.op == NOTHING:
                 found.update(facts.operations_of(following.a))
         kept = (op for op in sorted(found) if op < 0 or facts.ok[op])
         return {op: len(self._transactions) + i for i, op in enumerate(kept)}
 
     def _write(self, t: int, key: int) -> int:
-        """The operation that is the last write of a key by a transaction."""
+        """Return the operation that is a transaction's last write of a key."""
         return -1 - key if t == self._facts.n else self._facts.last[t][key]
 
     def _owner(self, op: int) -> int:
@@ -131,7 +136,7 @@ class Claim(Evaluator):
 
     @cached_property
     def _reads(self) -> list[int]:
-        """Those of the operations that read from another transaction."""
+        """The operations of the claim that read from another transaction."""
         facts = self._facts
         return [
             op
@@ -147,7 +152,10 @@ class Claim(Evaluator):
         return self._facts.key_in(key, within)
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
-        """Those that an edge is about, or that a transaction of the step accesses; T0 wrote all."""
+        """Return the keys of a class that an edge or a transaction of the step mentions.
+
+        If there is none, return one key of the class, because T0 wrote every key.
+        """
         facts = self._facts
         ends = (t for t in self._transactions if t != facts.n)
         accessed = {facts.key[op] for t in ends for op in facts.operations_of(t)}
@@ -166,7 +174,7 @@ class Claim(Evaluator):
                 return union(self.relation(name, k) for k in self.keys)
             key = _ANY_KEY
         if name not in ROWS:
-            return {}  # a relation that a text chooses, of which the edges say nothing
+            return {}  # a relation that the specification chooses; no edge is a pair of it
         word = word_of(name)
         match word:
             case "T":
@@ -222,7 +230,7 @@ class Claim(Evaluator):
                 # mutant: definition-itself
                 return {i: row & ~(1 << i) for i, row in back.items()}
             case "same-group" | "same-label" | "label" | "level":
-                return {}  # no letter
+                return {}  # no edge has this relation
             case "vo" | "cand" | "co" | "ar" | "vis" | "conflict":
                 return {}  # the edges do not determine it
             case _:
@@ -237,7 +245,7 @@ class Claim(Evaluator):
                 yield (edge.a if edge.relation == "wr" else edge.writer), edge.op
 
     def _last_of(self, op: int, key: int) -> int | None:
-        """The last write of a key by the transaction of an operation."""
+        """Return the last write of a key by an operation's transaction; ``None`` without one."""
         t = self._owner(op)
         return self._write(t, key) if self._facts.writes_key(t, key) else None
 
@@ -264,5 +272,5 @@ def _rows(pairs: _Pairs) -> Rows:
 
 
 def pairs_of(rows: Rows) -> Iterator[tuple[int, int]]:
-    """The pairs of a relation."""
+    """Return the pairs of a relation."""
     return ((i, j) for i, row in rows.items() for j in bits(row))

@@ -1,4 +1,4 @@
-"""The check of a cycle step by definition: the check as it is written, on the step's own edges."""
+"""Checks a cycle step by definition: evaluates the check as it is written on the step's edges."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _Transactions = Iterable[tuple[int, int]]
 
 
 class Cycles:
-    """The checks of a specification, asked about closed walks.
+    """Decides whether closed walks violate the checks of a specification.
 
     Args:
-        facts: of the history.
-        spec: as the user wrote it.
+        facts: the facts of the history.
+        spec: the specification as the user wrote it.
 
     Raises:
-        NotCertifiedError: what the version orders of a proof are, is not clear.
+        NotCertifiedError: the specification does not determine what the version orders of a proof
+            mean.
     """
 
     def __init__(self, facts: Facts, spec: Spec) -> None:
@@ -36,15 +37,15 @@ class Cycles:
             self._names.add(self._rules.order)
 
     def require(self, name: str, edges: Sequence[Edge]) -> None:
-        """Require that some edges violate the spec, by the check of that name.
+        """Require that a closed walk violates the check with this name.
 
         Args:
-            name: of a check, or of the order of all transactions.
-            edges: a closed walk; each of them is a pair of the history.
+            name: the name of a check, or of the order of all transactions.
+            edges: the edges of the walk; each is a pair of the history if its literals hold.
 
         Raises:
-            CertificateRejected: it does not.
-            NotCertifiedError: the check may forbid more of a whole than of its parts.
+            CertificateRejected: the walk does not violate the check.
+            NotCertifiedError: a violation on a part of a choice need not be one on the whole.
         """
         if name not in self._names:
             raise CertificateRejected(f"cycle: the spec has no check {name}")
@@ -67,7 +68,7 @@ class Cycles:
     # --- an order of all transactions ---
 
     def _may_be(self, rules: Rules, edges: Sequence[Edge]) -> bool:
-        """Return whether the rules leave the edges an order."""
+        """Return whether the rules allow an order of all transactions that has these edges."""
         if not self._ordered(rules, edges, ()):
             return False
         cases = list(self._cases(rules, edges))
@@ -80,7 +81,7 @@ class Cycles:
         return True
 
     def _ordered(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
-        """Return whether the rules leave edges, and pairs known of the order, without a loop."""
+        """Return whether the rules derive no loop from the edges and known pairs of the order."""
         claim = Claim(self._facts, edges, rules.order)
         values = at_least(rules, self._exists, claim.t0, claim.everyone)
         place = claim.of_transaction
@@ -89,9 +90,10 @@ class Cycles:
         return rules.extend(claim, values)
 
     def _cases(self, rules: Rules, edges: Sequence[Edge]) -> Iterator[tuple[int, int]]:
-        """Yield the pairs that a total order must have, as the opposite pair leads to a loop.
+        """Yield pairs that a total order must have because the opposite pair leads to a loop.
 
-        The pairs that are tried lead along a stretch of the walk that ends in its only ``rw``.
+        Each pair that is tried leads from the begin to the end of a stretch of the walk whose last
+        edge is its only ``rw``.
         """
         for i, last in enumerate(edges):
             if last.relation != "rw":

@@ -10,7 +10,7 @@ class CertificateRejected(IsolangError):  # noqa: N818 - the field's word, part 
 
 
 class NotCertifiedError(IsolangError):
-    """The checkers cannot decide this: a check outside event graphs, or a history too large.
+    """The checkers cannot decide a proof, because of its check or because the history is too large.
 
-    The verdict may be right: it is only not certified.
+    The verdict may be right, but it is not certified.
     """

@@ -1,7 +1,7 @@
-"""The value of an expression, by the definition of each operator, as plain sets of pairs.
+"""Evaluates expressions by the definition of each operator, as plain sets of pairs.
 
-What the names mean is the business of a subclass: :class:`isolang.certify.world.World` has those of
-a choice for a whole history, :class:`isolang.certify.claim.Claim` those of one step of a
+A subclass defines what the names mean. :class:`isolang.certify.world.ConcreteInterpretation`
+defines them for a choice on a whole history, :class:`isolang.certify.claim.Claim` for one step of a
 refutation.
 """
 
@@ -37,10 +37,10 @@ from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, un
 
 
 class Evaluator(ABC):
-    """Values of expressions, and of the names in them, each computed once.
+    """Computes the values of expressions, and of the names in them, each of them once.
 
     Attributes:
-        keys: what ``for`` goes over.
+        keys: the keys over which ``for`` ranges.
     """
 
     def __init__(self, keys: Sequence[int]) -> None:
@@ -48,32 +48,32 @@ class Evaluator(ABC):
         self._chosen: dict[tuple[str, int | None], Rows] = {}
         self._known: dict[tuple[str, int | None], Rows] = {}
         self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
-        # What goes by identity must live as long as the table.
+        # These tables are indexed by ``id``, so they keep the objects alive.
         self._domains: dict[int, tuple[int, Rows]] = {}
         self._kept: dict[int, tuple[Core, tuple[str, ...], frozenset[str]]] = {}
 
     @abstractmethod
     def _of_history(self, name: str, key: int | None) -> Rows:
-        """The value of a name that was not chosen; without a key that of the union over keys."""
+        """Return the value of a name that was not chosen; without a key, the union over keys."""
 
     @abstractmethod
     def _identity(self) -> Rows:
-        """``id``, over all elements."""
+        """Return the identity relation on all elements."""
 
     @abstractmethod
     def _named_set(self, of: Named) -> Rows:
-        """The transactions that bear a name."""
+        """Return the set of transactions that bear a name."""
 
     @abstractmethod
     def _key_in(self, within: KeyClass, key: int) -> bool:
-        """Return whether a key is in a class."""
+        """Return whether a key belongs to a class of keys."""
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
-        """The keys of a class that ``for`` goes over."""
+        """Return the keys of a class over which ``for`` ranges."""
         return [key for key in self.keys if self._key_in(within, key)]
 
     def choose(self, name: str, key: int | None, value: Rows) -> None:
-        """Set a chosen relation; what was evaluated with another value of it is forgotten."""
+        """Set the value of a chosen relation, and drop all values that depend on the relation."""
         self._chosen[name, key] = value
         stale = {name} | (OVERWRITING if name == "ww" else frozenset())
         self._known = {at: rows for at, rows in self._known.items() if at[0] not in stale}
@@ -84,7 +84,7 @@ class Evaluator(ABC):
         self._domains.clear()
 
     def relation(self, name: str, key: int | None = None) -> Rows:
-        """The value of a name; without its key that of a keyed one is the union over keys."""
+        """Return the value of a name; for a keyed name without its key, the union over all keys."""
         if (name, key) in self._chosen:
             return self._chosen[name, key]
         if (name, key) not in self._known:
@@ -92,7 +92,7 @@ class Evaluator(ABC):
         return self._known[name, key]
 
     def value(self, e: Core, binding: Mapping[str, int] | None = None) -> Rows:
-        """The value of an expression; ``binding`` gives key variables their keys."""
+        """Return the value of an expression; ``binding`` maps key variables to keys."""
         bound = binding or {}
         place = (id(e), tuple(bound[k] for k in self._keys(e)))
         if place not in self._values:
@@ -160,14 +160,17 @@ class Evaluator(ABC):
                 )
 
     def _sequence(self, parts: list[Rows]) -> Rows:
-        """``a ; b ; …``: composition is associative, so the pair that costs least goes first."""
+        """Return the composition of all parts.
+
+        Composition is associative, so the neighbours that cost least are composed first.
+        """
         while len(parts) > 1:
             at = self._cheapest(parts) if len(parts) > 2 else 0
             parts[at : at + 2] = [self._composed(parts[at], parts[at + 1])]
         return parts[0]
 
     def _cheapest(self, parts: list[Rows]) -> int:
-        """Return the part that, composed with the next one, needs the fewest lookups."""
+        """Return the position of the part whose composition with the next needs fewest lookups."""
         at, least = 0, math.inf
         for i in sorted(range(len(parts) - 1), key=lambda i: len(parts[i])):
             if len(parts[i]) < least:
@@ -189,7 +192,7 @@ class Evaluator(ABC):
         return found
 
     def _domain(self, rows: Rows) -> int:
-        """The elements that have a row, as bits; it is asked for often."""
+        """Return the elements that have a row, as bits; the result is cached."""
         if id(rows) not in self._domains:
             self._domains[id(rows)] = (bits_of(rows), rows)
         return self._domains[id(rows)][0]
@@ -213,7 +216,7 @@ def holds(value_of: Evaluator, check: Check) -> bool:
 
 
 def cyclic(rows: Rows) -> bool:
-    """Return whether a relation has a cycle, by removing nodes without predecessors."""
+    """Return whether a relation has a cycle: nodes without predecessors are removed repeatedly."""
     missing = {i: row.bit_count() for i, row in transposed(rows).items()}
     remaining = set(missing) | {i for i, row in rows.items() if row}
     ready = [i for i in remaining if not missing.get(i)]

@@ -1,4 +1,4 @@
-"""The check that nothing can be chosen for a few transactions: by trying everything."""
+"""Checks that no choice for a few transactions satisfies a specification, by trying all choices."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LARGEST = 8
-"""More transactions than this have too many orders."""
+"""The largest number of transactions to check; more transactions have too many orders."""
 TRIES = 40_000
-"""Assignments, complete or not, after which the check gives up."""
+"""The number of complete or partial assignments after which the check gives up."""
 
 EVENTS_OF_T0 = 8
-"""Of each class of keys that no transaction speaks of, as many have a write of T0."""
+"""How many keys that no transaction accesses are kept per class, if events are elements."""
 
 _NONE = -1
 
@@ -47,23 +47,24 @@ _NONE = -1
 def check_exhaustion(
     history: History, spec: Spec, transactions: Sequence[int], *, seconds: float | None = None
 ) -> None:
-    """Check that no choice for some transactions meets the spec, and hence none for the whole.
+    """Check that no choice for some transactions satisfies the spec, and so none for all of them.
 
-    Every relation is restricted to the transactions and T0; a read that may have its source outside
-    may have none. SOUND BECAUSE the spec is closed under sub-histories (docs/routes.md): from
-    relations that meet it on the whole, the restrictions to these transactions meet it, and the
-    restrictions are among what is tried. Of another spec only the whole history will do.
+    Every relation is restricted to the given transactions and T0. A read that may have its source
+    outside of them may have no source. SOUND BECAUSE the spec is closed under sub-histories
+    (docs/routes.md): if relations satisfy it on the whole history, their restrictions to these
+    transactions satisfy it, and the restrictions are among the choices that are tried. If a spec is
+    not closed, the transactions must be the whole history.
 
     Args:
         history: the history.
         spec: the lowered specification.
-        transactions: at most ``LARGEST`` of them.
-        seconds: after which to give up.
+        transactions: the transactions, at most ``LARGEST``.
+        seconds: the time after which to give up; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: some choice meets every check.
-        NotCertifiedError: the spec is not closed under sub-histories, and this is a part; or there
-            is too much to try.
+        CertificateRejected: some choice satisfies every check.
+        NotCertifiedError: the transactions are only a part and the spec is not closed under
+            sub-histories; or there are too many choices to try.
     """
     if len(set(transactions)) > LARGEST:
         raise NotCertifiedError(
@@ -95,13 +96,16 @@ class _Search:
         self._end = None if seconds is None else time.perf_counter() + seconds
 
     def _relevant_keys(self) -> list[int]:
-        """The keys that the transactions speak of, and of each class one that they do not.
+        """Return the keys that the transactions access, and one other key of each class.
 
-        SOUND BECAUSE all other keys of a class look the same: T0 alone writes them, and of ``rf``
-        and ``ww`` they have nothing to choose. The names in the specification divide them into
-        classes. With a keyed relation of the user they may differ; and how many events T0 has may
-        matter where a part does not stand for the whole. Where it does, it may lack events of T0 as
-        it may lack transactions: more of them only refute more.
+        If events are elements, return up to ``EVENTS_OF_T0`` other keys of each class.
+
+        SOUND BECAUSE all other keys of a class look the same: T0 alone writes them, and for ``rf``
+        and ``ww`` they leave nothing to choose. The names in the specification divide them into
+        classes. With a keyed relation of the user they may differ, and the number of events of T0
+        may matter if a part does not stand for the whole; then all keys are returned. If a part
+        stands for the whole, it may lack events of T0 just as it may lack transactions: more of
+        them only refute more.
         """
         facts = self._facts
         own = any(e.key is not None and e.name != "ww" for e in self._declared)
@@ -127,7 +131,7 @@ class _Search:
                 raise CertificateRejected(f"a choice for transactions {shown} meets every check")
 
     def _beginnings(self) -> Iterator[tuple[set[int], dict[int, int]]]:
-        """Yield the included transactions, with a source, or none, for each of their reads."""
+        """Yield each choice of included transactions and of sources for their external reads."""
         facts = self._facts
         certain = {t for t in self._members if facts.certain(t) or t in facts.forced}
         indeterminate = [t for t in self._members if t not in certain]
@@ -169,7 +173,7 @@ class _Search:
         return [*inside, _NONE] if outside else inside
 
     def _staged(self) -> list[list[Check]]:
-        """Stage i has the checks that can be judged once i relations are chosen."""
+        """Return the checks by stage: stage i needs only the first i chosen relations."""
         place = {e.name: i + 1 for i, e in enumerate(self._declared)}
         place |= dict.fromkeys(OVERWRITING, place.get("ww", 0))
         stages: list[list[Check]] = [[] for _ in range(len(self._declared) + 1)]
@@ -202,7 +206,7 @@ class _Search:
         chosen: dict[tuple[str, int | None], Rows],
         at: int,
     ) -> bool:
-        """Return whether some choice of the remaining relations meets every check."""
+        """Return whether some choice of the remaining relations satisfies every check."""
         world = self._world(included, sources, chosen)
         if not all(holds(world, check) for check in self._stages[at]):
             return False
@@ -227,11 +231,11 @@ class _Search:
 
 
 class _Growth:
-    """The conclusions of the checks of a relation without a key from a part of its pairs.
+    """Derives from some pairs of a relation without a key which other pairs it must have.
 
     Attributes:
-        rules: the expressions that the relation must contain, and that only grow with it.
-        limits: the checks that, once a part of the relation violates them, all of it does.
+        rules: the expressions that the relation must contain and that only grow with the relation.
+        limits: the checks that the relation violates as soon as a part of it violates them.
     """
 
     def __init__(
@@ -247,7 +251,7 @@ class _Growth:
         self.limits = [c for c in growing if c.bound is None or exists.name not in names(c.bound)]
 
     def closed(self, low: Rows, high: Rows) -> Iterator[Rows]:
-        """All values between two that the rules and the limits leave."""
+        """Yield all values between ``low`` and ``high`` that the rules and the limits allow."""
         world = self._probe(low)
         while added := [(i, row) for e in self.rules for i, row in _beyond(world.value(e), low)]:
             low = dict(low)
@@ -267,21 +271,21 @@ class _Growth:
 
 
 def _grows(e: Core, name: str) -> bool:
-    """Return whether an expression can only gain by what a relation gains."""
+    """Return whether an expression never loses a pair if the named relation gains pairs."""
     if isinstance(e, Diff) and name in names(e.right):
         return False
     return all(_grows(part, name) for part in children(e))
 
 
 def _beyond(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
-    """The pairs of ``a`` that are not in ``b``."""
+    """Return the rows of the pairs of ``a`` that are not in ``b``."""
     return ((i, row & ~b.get(i, 0)) for i, row in a.items() if row & ~b.get(i, 0))
 
 
 def _values(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], growth: _Growth
 ) -> list[Rows]:
-    """All values of a relation that are within its bounds, but those that its checks exclude."""
+    """Return the values of a relation within its bounds, without some that its checks exclude."""
     over = world.value(exists.over, binding)
     elements = list(bits(members_of(over)))
     candidates: Iterator[Rows]
@@ -307,7 +311,7 @@ def _values(
 
 
 def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
-    """All total orders of some elements that contain ``least``."""
+    """Yield all total orders of some elements that contain ``least``."""
     if not elements:
         yield []
     for i in elements:
@@ -318,7 +322,7 @@ def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
 
 
 def _picks(of: Rows) -> Iterator[Rows]:
-    """All parts of a relation with exactly one pair for each element of its range."""
+    """Yield all parts of a relation that have exactly one pair for each element of its range."""
     beginnings = {j: list(bits(row)) for j, row in transposed(of).items() if row}
     for picked in product(*beginnings.values()):
         value: Rows = {}
@@ -330,7 +334,7 @@ def _picks(of: Rows) -> Iterator[Rows]:
 def _bounds(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], elements: list[int]
 ) -> tuple[Rows, Rows]:
-    """The least and the greatest relation on some elements that a relation may be."""
+    """Return the least and the greatest value that the bounds of a relation allow."""
     least = world.value(exists.containing, binding) if exists.containing is not None else {}
     most = world.value(exists.within, binding) if exists.within is not None else None
     members = bits_of(elements)

@@ -1,7 +1,7 @@
-"""Derives what a history determines by itself: candidates, so, rt, version order.
+"""Derives what a history determines by itself: candidates, ``so``, ``rt`` and version orders.
 
-This is the checkers' own reading of the language reference; the engine's problem builder is
-another program. The two agree or a certificate is refused.
+The checkers implement the language reference independently of the engine's problem builder. If the
+two disagree, a certificate is rejected.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ _UNKNOWN_END = 2**63 - 1
 
 
 class _Moments(NamedTuple):
-    """The known moments of a transaction: docs/times.md.
+    """The known bounds of the moments of a transaction (docs/times.md).
 
     Attributes:
-        of: per place of an operation, since when it was sent, and until when it was answered.
-        commit_sent: since when COMMIT was sent.
-        first_answered: until when the first operation was answered.
+        of: for each place of an operation, the earliest time at which the operation was sent and
+            the latest time at which it was answered.
+        commit_sent: the earliest time at which COMMIT was sent.
+        first_answered: the latest time at which the first operation was answered.
     """
 
     of: dict[tuple[int, int], tuple[int, int]]
@@ -44,14 +45,14 @@ class Facts(SourceFacts):
         self._moments: dict[int, _Moments] = {}
 
     def relates(self, relation: str, a: int, b: int) -> bool:
-        """Return whether a relation of transactions, or ``rt[W,R]``, relates ``a`` to ``b``."""
+        """Return whether a relation, such as ``rt`` or ``rt[W,R]``, relates ``a`` to ``b``."""
         name, _, ends = relation.partition("[")
         pair = bool(getattr(self, name.replace("-", "_"))(a, b))
         # mutant: python-accesses
         return pair and (not ends or bool(self.shared_keys(relation, a, b)))
 
     def shared_keys(self, relation: str, a: int, b: int) -> set[int]:
-        """The keys x by which ``a`` and ``b`` are a pair of ``rt[W,R]``, say."""
+        """Return the keys that ``a`` and ``b`` access as the ends of ``rt[W,R]`` require."""
         first, last = relation.rstrip("]").partition("[")[2].split(",")
         return self._accessed(a, first) & self._accessed(b, last)
 
@@ -65,13 +66,13 @@ class Facts(SourceFacts):
         return {self.key[op] for op in ops if self.is_external(op) and self.has_candidate(op)}
 
     def so(self, a: int, b: int) -> bool:
-        """Session order; an indeterminate transaction precedes nothing."""
+        """Return whether ``a`` precedes ``b`` in session order; no indeterminate ``a`` does."""
         if self.n in (a, b):
             return self.init(a, b)
         return a < b and self.session[a] == self.session[b] and self._ordered(a, b)
 
     def rt(self, a: int, b: int) -> bool:
-        """Real-time order: ``a`` ended strictly before ``b`` began."""
+        """Return whether ``a`` ended strictly before ``b`` began; no indeterminate ``a`` did."""
         if self.n in (a, b):
             return self.init(a, b)
         return (
@@ -82,22 +83,28 @@ class Facts(SourceFacts):
         )
 
     def group_rt(self, a: int, b: int) -> bool:
-        """Real-time order inside a group."""
+        """Return whether ``a`` precedes ``b`` in real time and both belong to one group."""
         if not self.group or self.n in (a, b):
             return False
         return self.group[a] == self.group[b] != NIL and self.rt(a, b)
 
     @property
     def has_own_clocks(self) -> bool:
-        """Return whether the clocks of sessions may be wrong, each of them by another time."""
+        """Return whether the clocks of sessions may be wrong, each by a different amount."""
         return any(self._slack)
 
     def by_own_clock(self, answered: int, t: int) -> int:
-        """Return an answer to ``t`` by its session's clock, to compare with its sendings."""
+        """Return the time of an answer to ``t`` on the clock of its session.
+
+        The result can be compared with times at which the same session sent something.
+        """
         return answered if answered == _UNKNOWN_END else answered - self._slack[self.session[t]]
 
     def before(self, answered: int, a: int, sent: int, b: int) -> bool:
-        """Return whether an answer to ``a`` precedes a sending of ``b``, by their clocks."""
+        """Return whether ``a`` got an answer before ``b`` sent something.
+
+        If both are in one session, the clock of that session decides too.
+        """
         if answered == _UNKNOWN_END or sent == _UNKNOWN_BEGIN:
             return False
         one = self.session[a] == self.session[b]
@@ -106,15 +113,18 @@ class Facts(SourceFacts):
 
     @property
     def has_moments(self) -> bool:
-        """Return whether anything is known of when transactions did something."""
+        """Return whether the history has times of transactions or of their COMMITs."""
         return self.has_time or bool(self._commit_begin)
 
     def commit_sent(self, t: int) -> int:
-        """COMMIT was sent at that time or later: not before anything else of ``t`` was sent."""
+        """Return the earliest time at which ``t`` can have sent its COMMIT.
+
+        COMMIT is sent after all operations of ``t``.
+        """
         return self._moments_of(t).commit_sent
 
     def commit_answered(self, t: int) -> int:
-        """``t`` had committed by then."""
+        """Return the time by which ``t`` had committed."""
         # mutant: python-indeterminate-commit
         if self.status[t] != COMMITTED:
             return _UNKNOWN_END
@@ -123,11 +133,14 @@ class Facts(SourceFacts):
         return min(end, self._commit_end[t]) if self._commit_end else end
 
     def first_answered(self, t: int) -> int:
-        """The first operation of ``t`` was answered by then: before any other was, and COMMIT."""
+        """Return the time by which the first operation of ``t`` was answered.
+
+        The first operation is answered before every other operation and before COMMIT.
+        """
         return self._moments_of(t).first_answered
 
     def write_answered(self, t: int, key: int) -> int:
-        """The first write of ``key`` by ``t`` was answered by then."""
+        """Return the time by which the first write of ``key`` by ``t`` was answered."""
         own = self.writes_by(t, key)
         return self._statement_answered_at(own[0]) if own else _UNKNOWN_END
 
@@ -137,7 +150,11 @@ class Facts(SourceFacts):
         return self._moments[t]
 
     def _bounded(self, t: int) -> _Moments:
-        """All was sent after all sendings before it, and answered before all answers behind it."""
+        """Return the bounds of the moments of ``t``.
+
+        Each operation was sent after all earlier operations were sent, and was answered before all
+        later operations were answered.
+        """
         known = self._known(t)
         # mutant: python-begin-says-nothing
         sent = self.begin[t] if self._one_clock else _UNKNOWN_BEGIN
@@ -157,7 +174,10 @@ class Facts(SourceFacts):
         return _Moments({at: (since[at], until[at]) for at in since}, commit_sent, answered)
 
     def _known(self, t: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """The times of the operations of ``t``, a predicate read being one, in their order."""
+        """Return the recorded times of the operations of ``t``, in order, by place.
+
+        A predicate read counts as one operation.
+        """
         known = {self.place(op): op for op in range(self.op_start[t], self.op_start[t + 1])}
         nothing = (_UNKNOWN_BEGIN, _UNKNOWN_END)
         timed = bool(self._commit_begin)
@@ -178,37 +198,40 @@ class Facts(SourceFacts):
         return self.has_moments and self.n not in (a, b) and self.live(a) and self.live(b)
 
     def done(self, a: int, b: int) -> bool:
-        """``a`` had committed before ``b`` sent its COMMIT."""
+        """Return whether ``a`` had committed before ``b`` sent its COMMIT."""
         return self._timed(a, b) and self._before_commit(self.commit_answered(a), a, b)
 
     def late(self, a: int, b: int) -> bool:
-        """The first operation of ``a`` was answered before ``b`` sent its COMMIT."""
+        """Return whether the first operation of ``a`` was answered before ``b`` sent its COMMIT."""
         return self._timed(a, b) and self._before_commit(self.first_answered(a), a, b)
 
     def locked(self, a: int, b: int) -> bool:
-        """A write by ``a`` was answered before ``b``, a writer of its key, sent its COMMIT."""
+        """Return whether a write by ``a`` was answered before ``b`` sent its COMMIT.
+
+        Only writes of keys that ``b`` writes too count.
+        """
         return self._timed(a, b) and any(
             self._before_commit(self.write_answered(a, key), a, b)
             for key in self.last[a].keys() & self.last[b].keys()
         )
 
     def _statement_sent_at(self, op: int) -> int:
-        """The statement of ``op`` was sent at that time or later."""
+        """Return the earliest time at which the statement of ``op`` was sent."""
         return self._moments_of(self.txn_of[op]).of[self.place(op)][0]
 
     def _statement_answered_at(self, op: int) -> int:
-        """It was answered by then."""
+        """Return the latest time at which the statement of ``op`` was answered."""
         return self._moments_of(self.txn_of[op]).of[self.place(op)][1]
 
     def committed_before(self, t: int, op: int) -> bool:
-        """``t`` had committed before the statement of the external read ``op`` was sent."""
+        """Return whether ``t`` had committed before the statement of the read ``op`` was sent."""
         owner = self.txn_of[op]
         if not (self._timed(t, owner) and owner != t):
             return False
         return self.before(self.commit_answered(t), t, self._statement_sent_at(op), owner)
 
     def answered_before(self, op: int, later: int) -> bool:
-        """The statement of ``op`` was answered before that of ``later`` was sent."""
+        """Return whether the statement of ``op`` was answered before that of ``later`` was sent."""
         first, second = self.txn_of[op], self.txn_of[later]
         return (
             self.has_moments
@@ -219,22 +242,25 @@ class Facts(SourceFacts):
         )
 
     def program_order(self, op: int, later: int) -> bool:
-        """Both are of one transaction, the first by an earlier statement."""
+        """Return whether ``op`` precedes ``later`` in one transaction, in an earlier statement."""
         return self.txn_of[op] == self.txn_of[later] and self.reads_first(op, later)
 
     def committed_after(self, op: int, t: int) -> bool:
-        """The statement of the external read ``op`` was answered before ``t`` sent its COMMIT."""
+        """Return whether the statement of the read ``op`` was answered before ``t`` sent COMMIT."""
         owner = self.txn_of[op]
         return self._timed(owner, t) and self._before_commit(
             self._statement_answered_at(op), owner, t
         )
 
     def statement_times(self, op: int) -> tuple[int, int]:
-        """When the statement of ``op`` was sent, at the earliest, and answered, at the latest."""
+        """Return the earliest time at which the statement of ``op`` was sent.
+
+        Return with it the latest time at which the statement was answered.
+        """
         return self._statement_sent_at(op), self._statement_answered_at(op)
 
     def one_statement(self, op: int, other: int) -> bool:
-        """Return whether two operations are of one statement."""
+        """Return whether two operations belong to one statement."""
         # mutant: python-one-statement
         return self.place(op) == self.place(other)
 
@@ -247,17 +273,17 @@ class Facts(SourceFacts):
         return self.has_time and self.end[t] != _UNKNOWN_END
 
     def init(self, a: int, b: int) -> bool:
-        """T0 before every other transaction."""
+        """Return whether ``a`` is T0 and ``b`` is another transaction that may be included."""
         return a == self.n and b != self.n and self.live(b)
 
     def _ordered(self, a: int, b: int) -> bool:
         return self.status[a] == COMMITTED and self.live(b)
 
     def require(self, relations: Collection[str]) -> None:
-        """Require that the history has what these relations compare.
+        """Require that the history has the times and groups that these relations compare.
 
         Raises:
-            NotCertifiedError: otherwise.
+            NotCertifiedError: the history lacks them.
         """
         relations = {relation.partition("[")[0] for relation in relations}
         moments = not {*MOMENTS, *OF_STATEMENTS}.isdisjoint(relations)
@@ -273,10 +299,10 @@ class Facts(SourceFacts):
             self.require_times()
 
     def require_times(self) -> None:
-        """Real time must be known, and no transaction may end before it begins.
+        """Require that the history has times and no committed transaction ends before it begins.
 
         Raises:
-            NotCertifiedError: otherwise.
+            NotCertifiedError: the history has no times, or a transaction ends before it begins.
         """
         if not self.has_time:
             raise NotCertifiedError("not certified: the spec uses rt, but the history has no times")

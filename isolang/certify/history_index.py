@@ -1,4 +1,4 @@
-"""Indexes a history for the checker by definition: operations, own writes, and writers of keys."""
+"""Indexes a history for the checker by definition, by transaction, operation, key and value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SET_READS = (READ_ONE_OF, READ_NONE_OF)
 NIL = 0
 UNKNOWN_VALUE = -1
 NO_SOURCE = -1
-"""Of an operation that no version was read by."""
+"""The source of an operation that reads no version."""
 BY_VALUE, FROM_INITIAL, FROM_MISSING = -1, -2, -3
 
 
@@ -32,11 +32,11 @@ class HistoryIndex:
     Attributes:
         n: the number of transactions of the history, which is also T0's number.
         keys: the number of keys.
-        status: per transaction.
-        txn_of: per operation, its transaction; T0 for the operations of a declared initial
+        status: the status of each transaction.
+        txn_of: the transaction of each operation; T0 for the operations of a declared initial
             transaction.
-        last: per transaction, key to its last successful write operation. T0's entry holds what
-            declared initial transactions wrote.
+        last: for each transaction, its last successful write of each key. The entry of T0 has the
+            writes of declared initial transactions.
     """
 
     def __init__(self, history: History) -> None:
@@ -53,19 +53,19 @@ class HistoryIndex:
         self.begin: list[int] = columns.txn_begin.tolist()
         self.end: list[int] = columns.txn_end.tolist()
         self.op_start: list[int] = columns.op_start.tolist()
-        # Of operations and of COMMIT; all empty if none is known.
+        # The times of operations and of COMMIT; all lists are empty if no time is known.
         self._op_begin: list[int] = columns.op_begin.tolist()
         self._op_end: list[int] = columns.op_end.tolist()
         self._commit_begin: list[int] = columns.commit_begin.tolist()
         self._commit_end: list[int] = columns.commit_end.tolist()
-        # By how much the moments of each session were widened, where its clock may be wrong.
+        # By how much the bounds of the moments of each session were widened for its clock error.
         self._slack: list[int] = columns.slack.tolist() or [0] * columns.sessions
         self.kind: list[int] = columns.op_kind.tolist()
         self.ok: list[int] = columns.op_ok.tolist()
         self.key: list[int] = columns.op_key.tolist()
         self.value: list[int] = columns.op_value.tolist()
         self.source: list[int] = columns.op_source.tolist()
-        # Of each operation the version that it states, or -1; empty if none states one.
+        # The version that each operation states, or -1; empty if no operation states one.
         self.version: list[int] = columns.op_version.tolist()
         self.has_versions = columns.has_versions
         self.versions_ordered = columns.versions_ordered and columns.has_versions
@@ -80,7 +80,7 @@ class HistoryIndex:
             for s, (start, end) in enumerate(zip(starts, ends, strict=True))
             for op in range(start, end)
         }
-        self._statements: defaultdict[int, list[int]] = defaultdict(list)  # per transaction
+        self._statements: defaultdict[int, list[int]] = defaultdict(list)  # by transaction
         for s, t in enumerate(columns.statement_txn.tolist()):
             self._statements[t].append(s)
         self._statement_sent: list[int] = columns.statement_sent.tolist()
@@ -90,14 +90,14 @@ class HistoryIndex:
         self._initial_alone: set[int] = set(columns.initial_alone.nonzero()[0].tolist())
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
-        # Every write of a (key, value), failed and aborted ones too, in order.
+        # All writes of each key and value in order, including failed and aborted ones.
         self.writes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._writes_of_key: list[list[int]] = [[] for _ in range(self.keys)]
         self._sets: dict[int, Container[int]] = {}
-        self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # per transaction
-        self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # live, T0 left out
+        self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # by transaction
+        self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # live ones, without T0
         self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
-        # (txn, key) -> its successful writes or appends, in order
+        # The successful writes and appends of each transaction to each key, in order.
         self._own: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._written: set[int] = set()
         self._appended: set[int] = set()
@@ -110,10 +110,10 @@ class HistoryIndex:
                         self._list_reads[self.key[op]].append(op)
 
     def add_set_read(self, s: int, txn: int, key: int, of: Container[int]) -> int:
-        """Add an implicit set-read: the predicate read ``s`` saw none of these rows of a key.
+        """Add an implicit set-read, by which predicate read ``s`` saw no row of ``of`` in a key.
 
         Returns:
-            The number of the operation, behind all others.
+            The number of the new operation, which follows the numbers of all others.
         """
         op = self.operations
         self.operations += 1
@@ -143,7 +143,7 @@ class HistoryIndex:
         return any(name in history.labels_of(b) for name in history.labels_of(a))
 
     def key_in(self, key: int, within: KeyClass) -> bool:
-        """Return whether the name of a key is of a class."""
+        """Return whether a key belongs to a class of keys, by its name."""
         name = self._history.key_name(key)
         listed = any(_is_called(name, pattern) for pattern in within.patterns)
         return not listed if within.negated else listed
@@ -168,22 +168,22 @@ class HistoryIndex:
                 (self._written if kind == WRITE else self._appended).add(key)
 
     def version_number(self, op: int) -> int:
-        """The version that an operation states, where versions are ordered."""
+        """Return the version that an operation states, if versions are ordered."""
         kind, number = self._version_of(self.version[op])
         assert isinstance(number, int), kind
         return number
 
     def live(self, t: int) -> bool:
-        """Return whether ``t`` may be included: T0, committed or indeterminate."""
+        """Return whether ``t`` may be included: it is T0, committed or indeterminate."""
         return t == self.n or (0 <= t < self.n and self.status[t] in (COMMITTED, INDETERMINATE))
 
     def certain(self, t: int) -> bool:
-        """Return whether ``t`` is included whatever is chosen: T0 or committed."""
+        """Return whether ``t`` is included in every choice: it is T0 or committed."""
         return t == self.n or (0 <= t < self.n and self.status[t] == COMMITTED)
 
     @cached_property
     def could_be_included(self) -> frozenset[int]:
-        """All that may be included, T0 left out."""
+        """The transactions that may be included, without T0."""
         return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, INDETERMINATE))
 
     def writes_any(self, t: int) -> bool:
@@ -195,11 +195,11 @@ class HistoryIndex:
         return t == self.n or (self.live(t) and key in self.last[t])
 
     def writes_by(self, t: int, key: int) -> list[int]:
-        """The successful writes or appends of ``key`` by ``t``, in order."""
+        """Return the successful writes or appends of ``key`` by ``t``, in order."""
         return self._own.get((t, key), [])
 
     def is_list(self, op: int) -> bool:
-        """Return whether ``op`` reads a known list; nil of a list key is the empty list."""
+        """Return whether ``op`` reads a known list; for a list key, nil is the empty list."""
         if self.kind[op] == READ_LIST:
             return self.value[op] != UNKNOWN_VALUE
         return self.kind[op] == READ and self.value[op] == NIL and self.key[op] in self._appended
@@ -230,28 +230,28 @@ class HistoryIndex:
         return True
 
     def own_before(self, op: int) -> list[int]:
-        """The transaction's own successful writes of the key before its read ``op``."""
+        """Return the reading transaction's successful writes of the key before the read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[: bisect_left(own, self.place(op)[0])] if own else []
 
     def own_after(self, op: int) -> list[int]:
-        """The transaction's own successful writes of the key after its read ``op``."""
+        """Return the reading transaction's successful writes of the key after the read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[bisect_left(own, self.place(op)[0]) :] if own else []
 
     def operations_of(self, t: int) -> Sequence[int]:
-        """The operations of a transaction of the history, ascending."""
+        """Return the operations of a transaction, ascending, with added set-reads; none for T0."""
         if not 0 <= t < self.n:
             return ()
         recorded = range(self.op_start[t], self.op_start[t + 1])
         return [*recorded, *self._implicit[t]] if t in self._implicit else recorded
 
     def is_external(self, op: int) -> bool:
-        """Return whether ``op`` is a read that no own write of the key precedes."""
+        """Return whether ``op`` is a read and no own write of the key precedes it."""
         return self.is_read(op) and not self.own_before(op)
 
     def as_read(self, value: int) -> int:
-        """Return the value as reads state it: a deleted row is nil."""
+        """Return a value as reads return it: nil for a deleted row."""
         return NIL if value == self.deleted else value
 
     def in_statement(self, op: int) -> bool:
@@ -259,21 +259,24 @@ class HistoryIndex:
         return op in self._statement
 
     def statement_of(self, op: int) -> int:
-        """The predicate read that an operation is part of, or -1."""
+        """Return the predicate read to which an operation belongs, or -1."""
         return self._statement.get(op, -1)
 
     def place(self, op: int) -> tuple[int, int]:
-        """Return the place of an operation in its transaction; a predicate read has one place."""
+        """Return the place of an operation in its transaction.
+
+        All operations of a predicate read have the same place.
+        """
         s = self._statement.get(op)
         return (op, len(self._statement_start)) if s is None else (self._statement_start[s], s)
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Program order of two operations; there is none inside a predicate read."""
+        """Return whether ``op`` precedes ``later``; no operations of one predicate read do."""
         # mutant: python-ordered-statements
         return self.place(op) < self.place(later)
 
     def set_of(self, op: int) -> Container[int]:
-        """The atoms of a set-read."""
+        """Return the set of atoms of a set-read."""
         number = self.value[op]
         if number not in self._sets:
             first, end = self._list_start[number : number + 2]
@@ -281,17 +284,17 @@ class HistoryIndex:
         return self._sets[number]
 
     def list_of(self, op: int) -> list[int]:
-        """The atoms of a list read."""
+        """Return the atoms of a list read, in order."""
         if self.kind[op] == READ:
             return []
         number = self.value[op]
         return self._list_values[self._list_start[number] : self._list_start[number + 1]]
 
     def require_writer(self, key: int, t: int) -> None:
-        """``t`` must be a transaction that may be included and writes ``key``.
+        """Require that ``t`` may be included and writes ``key``.
 
         Raises:
-            CertificateRejected: otherwise.
+            CertificateRejected: ``t`` may not be included or does not write ``key``.
         """
         if not 0 <= key < self.keys:
             raise CertificateRejected(f"there is no key {key}")
@@ -300,7 +303,7 @@ class HistoryIndex:
 
 
 def _is_called(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern: it has the parts between ``*`` in their order."""
+    """Return whether a name matches a pattern, in which ``*`` stands for any text."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == first

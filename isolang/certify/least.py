@@ -1,8 +1,8 @@
-"""The least relations that the axioms of a specification force, whatever is chosen.
+"""Computes the least relations that the axioms of a specification force under every choice.
 
-A specification may ask for an order of all transactions, and for relations within it, by axioms
-that say what they contain. Here those axioms are read as rules, exactly as they are written, and
-applied until nothing is new.
+A specification may require an order of all transactions, and relations within that order, by axioms
+that say what they contain. This module reads those axioms as rules, exactly as they are written,
+and applies the rules until they add no pair.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ class Rules(Struct, frozen=True, kw_only=True):
     """The axioms of a specification over one order of all transactions, as rules.
 
     Attributes:
-        order: the order's name.
-        chosen: the chosen relations besides ``rf``: the order, and relations within it.
-        contains: an expression, and the relation that contains its pairs.
-        either: an expression, and the relation that has each of its pairs one way or the other.
-        limits: checks that forbid something of what is forced.
-        beyond: why an axiom is not a rule; empty if each one is.
+        order: the name of the order.
+        chosen: the names of the chosen relations besides ``rf``: the order and relations within it.
+        contains: pairs of an expression and the relation that contains all pairs of the expression.
+        either: pairs of an expression and a relation that has each pair of the expression or the
+            opposite pair.
+        limits: the checks that the forced relations must not violate.
+        beyond: why an axiom is not a rule; empty if every axiom is one.
     """
 
     order: str
@@ -40,19 +41,19 @@ class Rules(Struct, frozen=True, kw_only=True):
     beyond: str
 
     def extend(self, of: Evaluator, values: dict[str, Rows], *, fixed: bool = False) -> bool:
-        """Apply the rules to relations until nothing is new, and leave the results in ``of``.
+        """Apply the rules to relations until they add no pair, and set the results in ``of``.
 
-        SOUND BECAUSE each pair that a rule adds is in every choice that has the others: a bound on
-        the right contains what is on the left; of two directions the one that contradicts the order
-        is not the one.
+        SOUND BECAUSE each pair that a rule adds is in every choice that has the other pairs: a
+        bound on the right contains what is on the left; and if one of two directions contradicts
+        the order, the pair has the other direction.
 
         Args:
-            of: the meaning of everything else.
-            values: of each chosen relation, at least; they grow.
-            fixed: whether the order is total and does not grow any more.
+            of: evaluates all other names.
+            values: a lower bound of each chosen relation; the rules add pairs to it.
+            fixed: whether the order is total, so it gets no more pairs.
 
         Returns:
-            Whether a choice may have them: the order has no loop, and no limit is broken.
+            Whether a choice may have these relations: the order has no loop and all limits hold.
         """
         while True:
             for name in self.chosen:
@@ -63,7 +64,7 @@ class Rules(Struct, frozen=True, kw_only=True):
                     added |= _add(values, name, pairs_beyond(of.value(e), values[name]))
             order = values[self.order]
             for e, name in self.either:
-                # A pair, or its opposite, is in the order: that is the direction that it has.
+                # The relation is within the order, so a pair has the direction that the order has.
                 ways = of.value(e)
                 for way in (ways, transposed(ways)):
                     added |= _add(values, name, {i: r & order.get(i, 0) for i, r in way.items()})
@@ -77,7 +78,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 def pairs_beyond(a: Rows, b: Rows) -> Rows:
-    """The pairs of ``a`` that are not in ``b``."""
+    """Return the pairs of ``a`` that are not in ``b``."""
     return {i: more for i, row in a.items() if (more := row & ~b.get(i, 0))}
 
 
@@ -89,10 +90,10 @@ def _add(values: dict[str, Rows], name: str, more: Rows) -> bool:
 
 
 def rules_of(spec: Spec) -> Rules | None:
-    """The rules of a specification over an order; ``None`` if it has no such order.
+    """Return the rules of a specification over one order; ``None`` if it chooses no relation.
 
     Raises:
-        NotCertifiedError: what a version order is, is not clear then.
+        NotCertifiedError: the chosen relations do not determine what a version order means.
     """
     chosen = [e for e in spec.exists if e.name not in ("rf", "ww")]
     if not chosen:
@@ -148,7 +149,10 @@ def rules_of(spec: Spec) -> Rules | None:
 
 
 def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
-    """Return the initial values of the chosen relations: T0 precedes all others in some."""
+    """Return the initial values of the chosen relations.
+
+    T0 precedes all other transactions in the relations that begin with T0; the others are empty.
+    """
     first = {t0: everyone & ~(1 << t0)} if everyone & ~(1 << t0) else {}
     over = {e.name for e in exists if e.over == Rel("T")}
     return {
@@ -157,7 +161,7 @@ def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> 
 
 
 def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
-    """A relation with more pairs."""
+    """Return a relation with some pairs added."""
     found = dict(rows)
     for a, b in pairs:
         found[a] = found.get(a, 0) | 1 << b
@@ -165,7 +169,7 @@ def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
 
 
 def total(rows: Rows, elements: int) -> list[int]:
-    """A total order of the elements that contains an acyclic relation."""
+    """Return a total order of the elements that contains an acyclic relation."""
     last_first, path, remaining = list[int](), list[int](), elements
     while remaining or path:
         ahead = rows.get(path[-1], 0) & remaining if path else remaining
@@ -179,7 +183,7 @@ def total(rows: Rows, elements: int) -> list[int]:
 
 
 def _either_way(bound: Core | None) -> str | None:
-    """The relation r of ``r | r^-1``."""
+    """Return the relation r if an expression is ``r | r^-1``, else ``None``."""
     if not isinstance(bound, Union) or len(bound.parts) != 2:
         return None
     plain = [e.name for e in bound.parts if isinstance(e, Rel) and e.key is None]

@@ -1,4 +1,4 @@
-"""Proofs checked by the native checker: for every verdict, at any size."""
+"""Checks witnesses and refutations of any size with the native checker."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ _KINDS = {
 
 
 def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, ...]]]:
-    """The judged checks as the native checker takes them: name, kind, expression in prefix form.
+    """Return the judged checks in the form that the native checker takes.
 
-    And what the names in quotes are that its letters refer to by number.
+    Each check has its name, its kind, its expression in prefix form, and the names in quotes to
+    which the letters of the expression refer by number.
 
     Raises:
-        NotCertifiedError: a check is outside event graphs.
+        NotCertifiedError: a check cannot be expressed as an event graph.
     """
     return [_as_taken(check) for check in judged(spec)]
 
 
-@lru_cache(maxsize=256)  # one level judges many histories
+@lru_cache(maxsize=256)  # many histories are judged by one level
 def _as_taken(check: Check) -> tuple[str, CheckKind, str, tuple[NameOf, ...]]:
     from isolang._native import CheckKind
 
@@ -54,11 +55,12 @@ def check_natively(
         history: the history.
         spec: the lowered specification.
         proof: a witness or a refutation.
-        seconds: give up after this long; 0 means never.
+        seconds: the time after which the checker gives up; 0 for no limit.
 
     Raises:
         CertificateRejected: the proof does not hold.
-        NotCertifiedError: the spec or the history is beyond the checker, or the time is up.
+        NotCertifiedError: the checker cannot decide the proof for this specification or history,
+            or the time ran out.
     """
     from isolang._native import verify_refutation, verify_witness
 

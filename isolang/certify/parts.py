@@ -1,7 +1,8 @@
-"""Specifications of which a part is for the native checker, and the rest for definitions alone.
+"""Checks proofs for specifications of which only some checks are for the native checker.
 
-SOUND BECAUSE a refutation by some of the checks is one of all, and a witness that meets each check
-meets all: it does not matter which checker looks at which check.
+The other checks are evaluated by definition. SOUND BECAUSE a refutation by some of the checks is a
+refutation by all, and a witness that meets each check meets all. So it does not matter which
+checker decides which check.
 """
 
 from __future__ import annotations
@@ -28,18 +29,19 @@ def check_in_parts(
     proof: Witness | Refutation,
     seconds: float = 0.0,
 ) -> None:
-    """Check a proof, natively where that is possible and the rest of it by definition.
+    """Check a proof with the native checker, and the checks that it cannot decide by definition.
 
     Args:
         history: the history.
         spec: the lowered specification, as it was written.
-        parts: of the specification.
+        parts: the parts of the specification.
         proof: a witness or a refutation.
-        seconds: the native checker gives up after this long; 0 means never.
+        seconds: the time after which the native checker gives up; 0 for no limit.
 
     Raises:
         CertificateRejected: the proof does not hold.
-        NotCertifiedError: the spec or the history is beyond both checkers, or the time is up.
+        NotCertifiedError: neither checker can decide the proof for this specification or history,
+            or the time ran out.
     """
     if not parts.is_all and isinstance(proof, Witness):
         check_remaining_checks(history, spec, parts, proof)
@@ -52,11 +54,12 @@ def check_remaining_checks(
     """Check by definition that a witness meets the checks that the native checker does not cover.
 
     Returns:
-        The assignment that the witness is.
+        The assignment of relations that the witness gives.
 
     Raises:
-        CertificateRejected: it does not meet one.
-        NotCertifiedError: they speak of what a witness does not have, or the history is too large.
+        CertificateRejected: the witness violates one of these checks.
+        NotCertifiedError: the checks use relations that a witness does not have, or the history is
+            too large.
     """
     if parts.unchosen:
         raise NotCertifiedError(

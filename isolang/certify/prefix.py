@@ -1,7 +1,7 @@
-"""Expressions as the native checker reads them: ``(| so wr (; ww (? rw)))``.
+"""Writes expressions in the prefix form of the native checker: ``(| so wr (; ww (? rw)))``.
 
-Only words over relations of transactions and tests can be said: no intersection, no inverse, and of
-``for x:`` only what is a union over keys.
+The prefix form has only words over relations of transactions and over tests. It has no intersection
+and no inverse, and expresses ``for x:`` only if that is a union over keys.
 """
 
 from __future__ import annotations
@@ -39,20 +39,23 @@ from isolang.language.vocabulary import (
 )
 
 TO_WRITE = "to-write"
-"""``ww`` to the write itself, from where only ``po`` leads on. No edge has this name: it is how a
-``ww`` is read before a ``po``."""
+"""The letter for a ``ww`` that leads to the write itself, after which only ``po`` may follow.
+
+No edge has this name. A ``ww`` before a ``po`` is written so."""
 _KEYED = (*OF_READS, "ww")
 
 
 _AT: Final = "@"
-"""Before the number of what restricts a letter: ``wr@0`` is ``wr`` of keys of the first name."""
+"""Separates a letter from the number of the name that restricts it.
+
+``wr@0`` is ``wr`` for the keys that the first name selects."""
 
 NameOf: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""Whether it is of keys, a label or a level; its patterns, and whether they are left out."""
+"""A name in quotes: ``keys``, ``label`` or ``level``; its patterns; and whether it is negated."""
 
 
 def _letter(e: Core) -> str:
-    """The name of a relation or of a test; empty for anything else."""
+    """Return the letter of a relation or a test; empty for every other expression."""
     name, known = (
         (e.arg, (*TESTS, *NAMED))
         if isinstance(e, Lift)
@@ -64,7 +67,7 @@ def _letter(e: Core) -> str:
 
 
 def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
-    """The expression with the number of each name in quotes, and the names."""
+    """Return the expression with a number in place of each name in quotes, and the names."""
     found: list[NameOf] = []
 
     def number(of: NameOf) -> str:
@@ -90,18 +93,19 @@ def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
 
 
 def _whole(name: str) -> tuple[str, str]:
-    """A name without its number, and that."""
+    """Return a name without its number, and the number with the separator before it."""
     whole, at, number = name.partition(_AT)
     return whole, at + number
 
 
 def plain(expr: Core) -> Core:
-    """``expr`` without ``for x:``: the union over keys of ``ww[x]`` is ``ww``.
+    """Return ``expr`` without ``for x:``; the union of ``ww[x]`` over all keys is ``ww``.
 
-    Where a part of ``wr`` or ``rw`` occurs, the whole is both of its parts.
+    If a part of ``wr`` or ``rw`` occurs in the expression, ``wr`` and ``rw`` are replaced by the
+    unions of their parts.
 
     Raises:
-        NotCertifiedError: a ``for`` that ties two relations to one key.
+        NotCertifiedError: a ``for`` requires two relations to have the same key.
     """
     expr = _plain(expr)
     split = any(isinstance(e, Rel) and _whole(e.name)[0] in parts for e in walk(expr)
@@ -149,7 +153,7 @@ def _over_keys(key: str, body: Core) -> Core:
         return Lift(Rel(body.arg.name))  # [W] is the union of the [W[x]]
     if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:
         return found
-    if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if a does not speak of x
+    if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if x does not occur in a
         speaking = [i for i, part in enumerate(body.parts) if _speaks_of(part, key)]
         if len(speaking) > 1:
             first, last = speaking[0], speaking[-1] + 1
@@ -173,7 +177,10 @@ def _speaks_of(e: Core, key: str) -> bool:
 
 
 def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
-    """``[A[x]] ; r ; [B[x]]``, where A, r and B may each be a union, as labels."""
+    """Return ``[A[x]] ; r ; [B[x]]`` as letters such as ``r[A,B]``; A, r and B may be unions.
+
+    Return ``None`` if the expression does not have this form.
+    """
     if len(parts) != 3:
         return None
     first, middle, last = map(_alternatives, parts)
@@ -188,7 +195,7 @@ def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
                 ):
                     return None
                 if r.name == "init":
-                    names.append("init")  # T0 is on no cycle; nothing depends on whom it precedes
+                    names.append("init")  # T0 is on no cycle, so its tests do not matter
                     continue
                 tests = [_whole(end.name) for end in ends if isinstance(end, Rel)]
                 label = f"{r.name}[{','.join(test for test, _ in tests)}]"
@@ -207,7 +214,7 @@ def _alternatives(e: Core) -> tuple[Core, ...]:
 
 
 def walk(expr: Core) -> Iterator[Core]:
-    """``expr`` and all its subexpressions."""
+    """Yield ``expr`` and all its subexpressions."""
     yield expr
     for name in expr.__struct_fields__:
         value = getattr(expr, name)
@@ -217,10 +224,10 @@ def walk(expr: Core) -> Iterator[Core]:
 
 
 def prefix_text(expr: Core) -> str:
-    """The expression as the native checker reads it.
+    """Return the expression in the prefix form of the native checker.
 
     Raises:
-        NotCertifiedError: it cannot be said.
+        NotCertifiedError: the prefix form cannot express it.
     """
 
     def text(e: Core) -> str:
@@ -241,7 +248,11 @@ def prefix_text(expr: Core) -> str:
 
 
 def nullable(expr: Core) -> bool:
-    """Return whether the empty word is among those of an expression that can be said."""
+    """Return whether the language of an expression contains the empty word.
+
+    Raises:
+        NotCertifiedError: the prefix form cannot express it.
+    """
 
     def empty(e: Core) -> bool:
         if _letter(e):
@@ -252,7 +263,7 @@ def nullable(expr: Core) -> bool:
             return all(map(empty, e.parts))
         return empty(e.arg) if isinstance(e, Plus) else True
 
-    prefix_text(expr)  # refuses what cannot be said
+    prefix_text(expr)  # raises if the prefix form cannot express it
     return empty(plain(numbered(expr)[0]))
 
 

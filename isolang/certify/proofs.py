@@ -1,6 +1,7 @@
-"""The proofs of verdicts: a witness, a refutation, relations, an exhaustion.
+"""The four kinds of proofs of verdicts: witness, refutation, relations and exhaustion.
 
-Each is plain data, as the engines make it and files hold it; its checker is another module.
+Each proof is plain data, as engines make it and certificate files store it. Other modules check the
+proofs.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ class Witness(Struct, frozen=True, eq=False):
     """The proof that a history is valid: the source of each read, and the version orders.
 
     Attributes:
-        source: int32 per operation, the transaction that an external read of an included
-            transaction reads from (T0 is number n), else -1.
-        order_start: int64 per key, where its writers begin in ``order_txn``; one entry more than
-            keys.
-        order_txn: int32, the included writers of each key in version order, T0 left out.
-        commits: int32, only where set-reads are implicit: the included transactions as they commit.
-        seen: int64 per predicate read, only there: it sees the writes of the first so many of them;
-            -1 if its rows are not judged.
+        source: int32 for each operation: the transaction from which an external read of an included
+            transaction reads (T0 is number n); -1 for all other operations.
+        order_start: int64 for each key: where the writers of the key begin in ``order_txn``; there
+            is one entry more than keys.
+        order_txn: int32: the included writers of each key in version order, without T0.
+        commits: int32: the included transactions in the order of their COMMITs; ``None`` if no
+            set-read is implicit.
+        seen: int64 for each predicate read: the number of transactions of ``commits``, from the
+            first on, whose writes the read sees; -1 if the rows of the read are not judged.
+            ``None`` if no set-read is implicit.
     """
 
     source: NDArray[np.int32]
@@ -48,10 +51,10 @@ class Witness(Struct, frozen=True, eq=False):
         commits: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         seen: Sequence[int] | NDArray[np.integer[Any]] | None = None,
     ) -> Witness:
-        """A witness from any sequences of whole numbers.
+        """Return a witness made from sequences of whole numbers.
 
         Raises:
-            OverflowError: a number does not fit.
+            OverflowError: a number does not fit into its column.
         """
         import numpy as np
 
@@ -65,13 +68,13 @@ class Witness(Struct, frozen=True, eq=False):
 
 
 class Refutation(Struct, frozen=True):
-    """The proof that a history is invalid: clauses, each of which follows; the last is empty."""
+    """The proof that a history is invalid: steps that derive clauses, at last the empty clause."""
 
     steps: tuple[Step, ...]
 
     @classmethod
     def of(cls, steps: Sequence[Any]) -> Refutation:
-        """A refutation from plain steps.
+        """Return a refutation made from plain steps.
 
         Raises:
             CertificateRejected: one of them is not a step.
@@ -81,7 +84,7 @@ class Refutation(Struct, frozen=True):
         return cls(tuple(parse_step(step) for step in steps))
 
     def plain(self) -> list[tuple[Any, ...]]:
-        """The steps as the checkers take them and files hold them."""
+        """Return the steps in the form that checkers take and certificate files store."""
         return [step.plain() for step in self.steps]
 
 
@@ -89,16 +92,16 @@ class Relations(Struct, frozen=True):
     """The proof that a history is valid: the relations over which a specification quantifies.
 
     Attributes:
-        included: the transactions that are included, T0 left out.
-        chosen: per ``exists`` name and key (-1 if it has none) the pairs; ``check_relations`` says
-            which, and how elements are numbered.
+        included: the included transactions, without T0.
+        chosen: the pairs for each ``exists`` name and key (-1 for a relation without keys), in the
+            form that ``check_relations`` takes.
     """
 
     included: tuple[int, ...]
     chosen: Mapping[str, Mapping[int, tuple[tuple[int, int], ...]]]
 
     def plain(self) -> dict[str, Any]:
-        """The form that files hold."""
+        """Return the form that certificate files store."""
         chosen = {
             name: {str(key): [list(pair) for pair in pairs] for key, pairs in by_key.items()}
             for name, by_key in self.chosen.items()
@@ -107,10 +110,10 @@ class Relations(Struct, frozen=True):
 
     @classmethod
     def parse(cls, raw: Any) -> Relations:
-        """Read what files hold.
+        """Return the relations in the form that certificate files store.
 
         Raises:
-            KeyError, TypeError, ValueError: it is something else.
+            KeyError, TypeError, ValueError: ``raw`` does not have this form.
         """
         chosen = {
             text_of(name): {
@@ -122,31 +125,32 @@ class Relations(Struct, frozen=True):
 
 
 class Exhaustion(Struct, frozen=True):
-    """The proof that a history is invalid: every choice for a few transactions violates it.
+    """The proof that a history is invalid: no choice for a few transactions satisfies the spec.
 
     Attributes:
-        transactions: these few; the checker tries all choices on the part that they form.
+        transactions: the few transactions; the checker tries all choices on the part that they
+            form.
     """
 
     transactions: tuple[int, ...]
 
 
 Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
-"""A witness or relations prove *valid*, a refutation or an exhaustion *invalid*."""
+"""A witness or relations prove *valid*; a refutation or an exhaustion proves *invalid*."""
 
 
 def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
     """Check a proof by definition, with the checkers in plain Python.
 
     Args:
-        history: what it is about.
-        spec: the lowered spec, as it was written.
-        proof: what to check.
-        seconds: after which an exhaustion is given up; ``None`` for no limit.
+        history: the history of the verdict.
+        spec: the lowered specification, as it was written.
+        proof: the proof.
+        seconds: the time after which the check of an exhaustion gives up; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: it does not hold.
-        NotCertifiedError: the spec or the history is beyond the checkers.
+        CertificateRejected: the proof does not hold.
+        NotCertifiedError: the checkers cannot decide the proof for this specification or history.
     """
     from isolang.certify.exhaustion import check_exhaustion
     from isolang.certify.refutation import check_refutation
@@ -172,10 +176,10 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
 
 
 def numbers_of(raw: Any) -> list[int]:
-    """Return a value of a file, if it is a list of whole numbers.
+    """Return a value from a file as a list of whole numbers.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value is not such a list.
     """
     if not isinstance(raw, list) or any(type(i) is not int for i in raw):
         raise TypeError("expected a list of whole numbers")
@@ -188,10 +192,10 @@ def _pair(raw: Any) -> tuple[int, int]:
 
 
 def text_of(raw: Any) -> str:
-    """Return a value of a file, if it is text.
+    """Return a value from a file as text.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value is not text.
     """
     if not isinstance(raw, str):
         raise TypeError(f"expected text, got {raw!r:.40}")

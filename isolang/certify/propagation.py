@@ -1,7 +1,7 @@
 """Unit propagation over a growing set of clauses (two watched literals; Moskewicz et al. 2001).
 
-Literals are integers: variable v is ``2 * v`` when true and ``2 * v + 1`` when false. Variable 0
-is the constant *true*.
+Literals are integers: ``2 * v`` says that variable v is true, and ``2 * v + 1`` says that it is
+false. Variable 0 is the constant *true*.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ class Propagation:
     """Clauses, and the literals that follow from them by unit propagation.
 
     Attributes:
-        contradictory: unit propagation over all clauses reaches a conflict.
+        contradictory: whether unit propagation over all clauses reaches a conflict.
     """
 
     def __init__(self) -> None:
         self.contradictory = False
-        self._holds = [True, False]  # per literal: known to hold
+        self._holds = [True, False]  # for each literal: whether it is known to hold
         self._watches: list[list[list[int]]] = [[], []]
-        self._group: list[list[int] | None] = [None]  # per variable
+        self._group: list[list[int] | None] = [None]  # for each variable
         self._trail: list[int] = []
         self._done = 0
 
     def variable(self, group: list[int] | None = None) -> int:
-        """A fresh variable, as its positive literal; at most one of a ``group`` holds."""
+        """Return the positive literal of a new variable; at most one literal of a group holds."""
         self._holds += [False, False]
         self._watches += [[], []]
         self._group.append(group)
@@ -39,13 +39,13 @@ class Propagation:
         return literal
 
     def add(self, clause: Iterable[int]) -> None:
-        """Add a clause, and what follows."""
+        """Add a clause, and the literals that follow from it by unit propagation."""
         literals = list(dict.fromkeys(clause))
         if TRUE in literals or any(literal ^ 1 in literals for literal in literals):
             return
         free = [lit for lit in literals if not self._holds[lit ^ 1]]
         if any(self._holds[lit] for lit in free):
-            return  # SOUND BECAUSE what holds without assumptions holds for good
+            return  # SOUND BECAUSE a literal that holds without assumptions always holds
         if len(free) > 1:
             for lit in free[:2]:
                 self._watches[lit].append(free)
@@ -57,7 +57,7 @@ class Propagation:
         self.contradictory |= self._conflict()
 
     def implies(self, clause: Iterable[int]) -> bool:
-        """Return whether the negation of all literals of ``clause`` leads to a conflict."""
+        """Return whether the negations of all literals of ``clause`` propagate to a conflict."""
         if self.contradictory:
             return True
         mark = len(self._trail)
@@ -80,7 +80,7 @@ class Propagation:
         self._trail.append(literal)
 
     def _conflict(self) -> bool:
-        """Propagate all that was assigned; whether a clause or a group ends up violated."""
+        """Propagate all assigned literals; return whether a clause or a group is violated."""
         holds, watches = self._holds, self._watches
         while self._done < len(self._trail):
             literal = self._trail[self._done]

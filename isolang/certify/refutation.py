@@ -1,4 +1,4 @@
-"""The check of a refutation: clauses that follow from history and spec, the last one empty."""
+"""Checks a refutation: each clause must follow, and the last clause must be empty."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ _UNUSED = -1
 
 
 class Followed(Struct, frozen=True, kw_only=True):
-    """The outcome of the steps of a refutation whose clauses lead to the empty one.
+    """The result of following the steps of a refutation to the empty clause.
 
     Attributes:
-        cycles: how many cycle steps it has.
-        accepted: how many of these hold by definition; the clauses of others were taken as given.
-        outside: why not all steps hold by definition; empty if they do.
+        cycles: the number of cycle steps.
+        accepted: the number of cycle steps that hold by definition; the clauses of the other cycle
+            steps were taken as given.
+        outside: why not all steps hold by definition; empty if all do.
     """
 
     cycles: int
@@ -62,13 +63,13 @@ class Followed(Struct, frozen=True, kw_only=True):
 
 
 def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None:
-    """Check that a refutation shows the history to violate the spec, all of it by definition.
+    """Check by definition, in every step, that a refutation shows the history to violate the spec.
 
     The arguments are those of :func:`follow`.
 
     Raises:
         CertificateRejected: a step does not follow; the message says which and why.
-        NotCertifiedError: the spec, the history or a step is beyond this checker.
+        NotCertifiedError: this checker cannot decide the specification, the history or a step.
     """
     followed = follow(history, spec, steps)
     if followed.outside:
@@ -78,17 +79,19 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
 def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
     """Check that a refutation shows the history to violate the spec.
 
+    A cycle step that cannot be decided by definition is taken as given.
+
     Args:
         history: the history.
         spec: the lowered specification, as it was written.
-        steps: the steps, plain (``docs/architecture.md``) or typed.
+        steps: the steps, in their plain form (``docs/architecture.md``) or as records.
 
     Returns:
-        What was accepted by definition, and what was taken as given.
+        How many cycle steps hold by definition, and why others were taken as given.
 
     Raises:
         CertificateRejected: a step does not follow; the message says which and why.
-        NotCertifiedError: the spec or the history is beyond this checker.
+        NotCertifiedError: this checker cannot decide the specification or the history.
     """
     facts = Facts(history)
     check_statements(history, facts)
@@ -125,8 +128,8 @@ class _Checker:
         self._candidates: dict[int, list[int]] = {}
 
     def step(self, step: Step) -> list[int]:
-        """Check one step, remember its clause and return it."""
-        # That a history contradicts itself needs no word of the checks.
+        """Check one step, add its clause, and return the clause."""
+        # An anomaly step holds whatever the checks are.
         if self._beyond is not None and not isinstance(step, AnomalyStep):
             raise self._beyond
         match step:
@@ -165,11 +168,11 @@ class _Checker:
                 raise CertificateRejected("anomaly: the two operations have different keys")
         readers = [step.txn]
         if step.kind == Anomaly.CONTRADICTING_VERSIONS:
-            # What the history states is wrong whatever the spec judges.
+            # Contradicting stated versions violate every specification.
             if not contradict(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: the versions do not contradict each other")
         elif not self._judges_reads:
-            # Without rf only a contradiction in vo, which every ww contains, is a violation.
+            # Without rf, a violation must be a contradiction in vo, because every ww contains vo.
             other = step.op if step.other_op is None else step.other_op
             if not contradicts_order(facts, step.op, other):
                 raise CertificateRejected("anomaly: the spec judges no reads, and vo is an order")
@@ -235,10 +238,10 @@ class _Checker:
     # --- edges and literals ---
 
     def _needs(self, edge: Edge) -> list[int]:
-        """The literals under which the edge is there.
+        """Return the literals under which an edge is a pair of its relation.
 
         Raises:
-            CertificateRejected: it is never there.
+            CertificateRejected: the edge is a pair of its relation in no choice.
         """
         facts = self._facts
         of_statement = (edge.key, edge.writer)
@@ -325,7 +328,7 @@ class _Checker:
         if len(candidates) == 1 and self._included(reader) == TRUE:
             return TRUE
         variable = self._clauses.variable(self._groups[op])
-        # A read by an excluded transaction has no source, and a source is included.
+        # If the read has this source, the reading transaction and the source are included.
         self._clauses.add([variable ^ 1, self._included(reader)])
         self._clauses.add([variable ^ 1, self._included(u)])
         return variable
@@ -357,10 +360,10 @@ class _Checker:
         return self._most_telling[key]
 
     def _conditional_order(self, variable: int, literal: Before) -> None:
-        """Add clauses of ``a before b`` for included and excluded indeterminate transactions."""
+        """Add the clauses that relate ``a before b`` to which transactions are included."""
         facts, a, b = self._facts, literal.a, literal.b
         for first, second, holds in ((a, b, variable), (b, a, variable ^ 1)):
-            # An excluded one is last in every order.
+            # Excluded transactions come last in every order.
             self._clauses.add([holds ^ 1, self._included(first), self._included(second) ^ 1])
             for op in facts.list_reads(literal.key):
                 if not facts.certain(facts.txn_of[op]) and facts.shows(op, first, second):
@@ -379,7 +382,7 @@ class _Checker:
         return self._literals[In(t)]
 
     def _showing(self, t: int) -> Iterable[int]:
-        """The indeterminate transactions whose list reads show an element of ``t``."""
+        """Return the indeterminate transactions whose list reads show an element of ``t``."""
         facts = self._facts
         readers = {
             facts.txn_of[op]

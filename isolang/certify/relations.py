@@ -1,4 +1,4 @@
-"""The check of chosen relations: evaluated, as plain pairs, on the axioms of any specification."""
+"""Checks chosen relations: evaluates the axioms of any specification on them, as plain pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LARGEST = 2_000
-"""With more transactions than this, sets of pairs take too long and too much memory."""
+"""The largest number of transactions; for more, sets of pairs take too much time and memory."""
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -32,20 +32,21 @@ def check_relations(
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> None:
-    """Check that chosen relations show the history to meet the spec.
+    """Check that chosen relations show the history to satisfy the spec.
 
     Args:
         history: the history.
         spec: the lowered specification.
-        included: the transactions that are included, T0 left out.
-        relations: per ``exists`` name and key (-1 if it has none) the chosen pairs. Elements are
-            numbered as in :class:`ConcreteInterpretation`; of an order the pairs are those of
-            neighbours; of ``rf`` they are (transaction that is read from, operation that reads).
+        included: the included transactions, without T0.
+        relations: the chosen pairs for each ``exists`` name and key (-1 for a relation without
+            keys). Elements are numbered as in :class:`ConcreteInterpretation`. For an order only
+            the pairs of neighbours are listed. For ``rf`` a pair is the transaction that wrote the
+            version and the operation that reads it.
 
     Raises:
-        CertificateRejected: a relation is none of its kind, or a check fails; the message says
-            which.
-        NotCertifiedError: the history is beyond this checker.
+        CertificateRejected: a relation is not of its declared kind, or a check fails; the message
+            says which.
+        NotCertifiedError: this checker cannot decide the history.
     """
     if len(included) > LARGEST:
         raise NotCertifiedError(
@@ -68,10 +69,10 @@ def world_of(
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> ConcreteInterpretation:
-    """The assignment that chosen relations are, to evaluate other expressions in.
+    """Return the assignment that chosen relations give, for the evaluation of other expressions.
 
     Raises:
-        CertificateRejected: a relation is none of its kind.
+        CertificateRejected: a relation is not of its declared kind.
     """
     return _world(Facts(history), spec, included, relations)
 
@@ -97,7 +98,7 @@ def _world(
     return world
 
 
-# --- what a certificate must say ---
+# --- the contents of a certificate ---
 
 
 def _included(facts: Facts, included: Sequence[int]) -> set[int]:
@@ -120,11 +121,13 @@ def _included(facts: Facts, included: Sequence[int]) -> set[int]:
 
 
 def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
-    """The first read of some transactions that contradicts itself or another one, in words.
+    """Return a sentence about the first read that contradicts itself or another read, in a list.
+
+    The list is empty if there is no such read.
 
     Args:
-        facts: of the history.
-        members: the transactions.
+        facts: the facts of the history.
+        members: the transactions whose reads are examined.
     """
     lists: dict[int, list[int]] = {}
     for t in sorted(members):
@@ -192,7 +195,7 @@ def outside_bounds(
     over: Rows,
     value: Rows,
 ) -> str:
-    """Return how a value violates the bounds of an ``exists``; empty if it does not."""
+    """Return how a value violates the bounds of an ``exists``; empty if it satisfies them."""
     if exists.containing is not None:
         least = world.value(exists.containing, binding)
         if any(row & ~value.get(i, 0) for i, row in least.items()):
@@ -209,7 +212,7 @@ def outside_bounds(
 
 
 def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
-    """The order whose neighbours are given."""
+    """Return the total order with these pairs of neighbours."""
     members = members_of(over)
     following = dict(pairs)
     starts = [i for i in bits(members) if i not in set(following.values())]
@@ -222,7 +225,7 @@ def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
 
 
 def ordered(row: Sequence[int]) -> Rows:
-    """The total order of a sequence."""
+    """Return the total order of the elements of a sequence."""
     value: Rows = {}
     later = 0
     for i in reversed(row):

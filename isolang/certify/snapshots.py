@@ -1,7 +1,8 @@
-"""Witnesses of histories whose set-reads are implicit, by definition: each of them gets its source.
+"""Derives by definition the sources of implicit set-reads from the snapshots in a witness.
 
-An order of the COMMITs, and how many of them a predicate read sees, name the version that each of
-its set-reads takes: the last one that is seen. What is left is a witness as any other.
+The witness has an order of the COMMITs and, for each predicate read, the number of COMMITs that the
+read sees. The source of a set-read is the last writer of its key among the COMMITs that are seen.
+With these sources the witness is checked like any other witness.
 """
 
 from __future__ import annotations
@@ -34,22 +35,23 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
     commits: Numbers | None,
     seen: Numbers | None,
 ) -> dict[int, int]:
-    """Add all set-reads that are implicit to ``facts``.
+    """Add all implicit set-reads to ``facts``.
 
     Args:
-        facts: of the history.
+        facts: the facts of the history.
         history: the history.
-        rows: that it ever held.
-        included: the transactions that are.
-        orders: per key, the version order.
-        commits: the order of their COMMITs.
-        seen: per predicate read, how many of these it sees.
+        rows: all rows that the history ever held.
+        included: the included transactions.
+        orders: the version order of each key.
+        commits: the included transactions in the order of their COMMITs.
+        seen: for each predicate read, the number of COMMITs that it sees.
 
     Returns:
-        Of each one its source: the last version that it sees.
+        The source of each added set-read: the writer of the last version that the read sees.
 
     Raises:
-        CertificateRejected: there is no such order, or the version matches.
+        CertificateRejected: the snapshots are not consistent, or a version that a predicate read
+            sees matches the predicate, but was not returned.
     """
     columns = history.columns
     if commits is None or seen is None or len(seen) != len(columns.statement_start):
@@ -79,7 +81,7 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
         if columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-        # Only own writes decide these.
+        # The set-reads of these keys are operations, or own writes decide them.
         # mutant: python-own-decides
         explained = {*facts.key[start:end], *own_rows(history, facts, s)}
         holds, snapshot = rows.judge(s), int(seen[s])

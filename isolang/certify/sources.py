@@ -1,4 +1,4 @@
-"""Derives the sources that reads may have, the orders that lists show, and forced inclusion."""
+"""Derives the candidates of reads, the orders that lists show, and which inclusions are forced."""
 
 from __future__ import annotations
 
@@ -22,39 +22,43 @@ from isolang.certify.history_index import (
 
 
 class SourceFacts(HistoryIndex):
-    """A history with the candidates of its reads, the orders of its lists, and forced inclusion."""
+    """A history with candidates of its reads, orders of its lists, and forced inclusions."""
 
     def set_allows(self, op: int, value: int) -> bool:
         """Return whether the version that a set-read saw may hold a value."""
         one_of = self.kind[op] == READ_ONE_OF
         # mutant: python-returned-row
         if self.in_statement(op) and (one_of or value == self.deleted):
-            return not one_of  # a returned row that does not match; a deleted one never does
+            # No version explains a returned row that does not match. A deleted row never matches.
+            return not one_of
         # mutant: python-set-read
         return (self.as_read(value) in self.set_of(op)) == one_of
 
     def of_predicate(self, op: int) -> bool:
-        """Return whether an operation states that a predicate read found no matching row."""
+        """Return whether an operation is a set-read of a predicate read."""
         return self.kind[op] in SET_READS and self.in_statement(op)
 
     def nil_is_initial(self, key: int) -> bool:
-        """Return whether nil names the initial version, whatever value that holds."""
+        """Return whether a read of nil may be a read of the initial version, whatever its value."""
         # mutant: python-replaced-nil
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
     def _vanishes(self, key: int) -> bool:
-        """If a row was there at first, and some transaction deleted it: it is nil only then."""
+        """Return whether the key has a declared initial value and some transaction deletes the key.
+
+        Then a read of nil is not a read of the initial version.
+        """
         return self.initial_value[key] != NIL and any(
             self.value[self.last[t][key]] == self.deleted for t in self.writers[key]
         )
 
     def _may_be_initial(self, op: int) -> bool:
-        """Return whether a read may have seen T0's version: nil, or what the history declares."""
+        """Return whether a read may have seen T0's version, which is nil or the declared value."""
         initial = self.initial_value[self.key[op]]
         of_rows = self.kind[op] in SET_READS and self.in_statement(op)
         if of_rows and (self.kind[op] == READ_ONE_OF or initial == NIL):
-            return self.kind[op] != READ_ONE_OF  # no predicate matches a row that was never there
-        if self.kind[op] == READ_NONE_OF:  # what is declared is known, so nil was not seen
+            return self.kind[op] != READ_ONE_OF  # no predicate matches a row that does not exist
+        if self.kind[op] == READ_NONE_OF:  # the initial value is known, so nil does not count
             return self.set_allows(op, initial)
         nil = self.nil_is_initial(self.key[op])
         if self.kind[op] == READ_ONE_OF:
@@ -64,7 +68,7 @@ class SourceFacts(HistoryIndex):
         return self.value[op] == initial or (nil and self.value[op] == NIL)
 
     def writes_seen(self, op: int) -> list[int]:
-        """The writes of what a read saw, or may have seen; failed and aborted ones too."""
+        """Return the writes of values that a read may have seen, even failed and aborted ones."""
         key = self.key[op]
         if self.kind[op] in SET_READS:
             return [w for w in self._writes_of_key[key] if self.set_allows(op, self.value[w])]
@@ -78,10 +82,10 @@ class SourceFacts(HistoryIndex):
         return self.live(t) and self.last[t].get(key) == write
 
     def candidates(self, op: int) -> list[int]:
-        """The transactions that the external read ``op`` may read from, ascending.
+        """Return the transactions from which the external read ``op`` may read, ascending.
 
         Raises:
-            NotCertifiedError: a list element that several transactions appended.
+            NotCertifiedError: several transactions appended one list element.
         """
         reader, key = self.txn_of[op], self.key[op]
         if self.is_list(op):
@@ -115,7 +119,7 @@ class SourceFacts(HistoryIndex):
         return sorted(found)
 
     def may_read(self, op: int, u: int) -> bool:
-        """Return whether ``u`` is a candidate of an external read."""
+        """Return whether ``u`` is a candidate of the external read ``op``."""
         if self.kind[op] not in SET_READS or self.source[op] != BY_VALUE:
             return u in self.candidates(op)
         if u == self.txn_of[op] or not self.live(u):
@@ -125,7 +129,7 @@ class SourceFacts(HistoryIndex):
         return allowed or (u == self.n and self._may_be_initial(op))
 
     def has_candidate(self, op: int) -> bool:
-        """Return whether an external read has one."""
+        """Return whether the external read ``op`` has a candidate."""
         if self.kind[op] not in SET_READS:
             return bool(self.candidates(op))
         return any(self.may_read(op, u) for u in (self.n, *self.writers[self.key[op]]))
@@ -147,10 +151,10 @@ class SourceFacts(HistoryIndex):
         )
 
     def element_writer(self, key: int, value: int) -> int | None:
-        """The one transaction that may be included and appended ``value`` to ``key``.
+        """Return the transaction that may be included and appended ``value`` to ``key``, if any.
 
         Raises:
-            NotCertifiedError: there are several.
+            NotCertifiedError: several transactions did.
         """
         writers = {
             self.txn_of[w]
@@ -164,19 +168,19 @@ class SourceFacts(HistoryIndex):
         return next(iter(writers), None)
 
     def shown(self, op: int) -> list[int]:
-        """The writers of a list read's elements, in order; elements without one are left out."""
+        """Return the writers of a list read's elements, in order, skipping unwritten elements."""
         key = self.key[op]
         writers = (self.element_writer(key, value) for value in self.list_of(op))
         return [w for w in writers if w is not None]
 
     def list_reads(self, key: int) -> list[int]:
-        """The list reads of ``key`` by transactions that may be included."""
+        """Return the list reads of ``key`` by transactions that may be included."""
         return [op for op in self._list_reads[key] if self.is_read(op)]
 
     def most_telling_list(self, key: int) -> int:
-        """The committed list read of ``key`` that shows most transactions, or -1.
+        """Return the committed list read of ``key`` that shows most transactions, or -1.
 
-        Its order begins with that of every other one, unless two of them contradict each other.
+        Unless two list reads contradict each other, every other list read is a prefix of it.
         """
         reads = [op for op in self.list_reads(key) if self.certain(self.txn_of[op])]
         if not reads:
@@ -187,7 +191,7 @@ class SourceFacts(HistoryIndex):
         return max([longest, *others], key=lambda op: len(set(self.shown(op))))
 
     def shows(self, op: int, a: int, b: int) -> bool:
-        """Return whether list read ``op`` shows ``a`` before ``b``, which it may lack."""
+        """Return whether list read ``op`` shows ``a``, and shows ``b`` later or not at all."""
         if op not in self._first_shown:
             first: dict[int, int] = {}
             for i, w in enumerate(self.shown(op)):
@@ -201,10 +205,10 @@ class SourceFacts(HistoryIndex):
         return {}
 
     def shown_order(self, op: int) -> list[int]:
-        """The writers that a list read shows, neighbours merged and a leading T0 left out.
+        """Return the writers that a list read shows, with equal neighbours merged and without T0.
 
-        One with an append that the list lacks comes again at the end, unless it is the last: the
-        missing elements were appended after all that the list shows.
+        If the list lacks an element of a writer that is not the last one, the writer also comes at
+        the end, because the missing element was appended after all elements that the list shows.
         """
         merged: list[int] = []
         for w in self.shown(op):
@@ -212,7 +216,7 @@ class SourceFacts(HistoryIndex):
                 merged.append(w)
         if merged[:1] == [self.n]:
             del merged[0]
-        elements = set(self.list_of(op))  # one may be there twice, which makes up for no other
+        elements = set(self.list_of(op))  # a repeated element does not replace a missing one
         for w in merged[:-1]:
             if any(self.value[a] not in elements for a in self.writes_by(w, self.key[op])):
                 merged.append(w)
@@ -221,10 +225,10 @@ class SourceFacts(HistoryIndex):
 
     @cached_property
     def forced(self) -> frozenset[int]:
-        """The indeterminate transactions that are included whatever is chosen.
+        """The indeterminate transactions that are included in every choice.
 
-        Some included transaction reads from them and has no other candidate, or shows an element
-        of theirs.
+        For each of them, some included transaction has a read with no other candidate, or a list
+        read that shows one of its elements.
         """
         forced: set[int] = set()
         if INDETERMINATE not in self.status:

@@ -1,6 +1,6 @@
-"""Predicate reads, judged once more: which rows match, from the texts of predicate and rows.
+"""Evaluates predicate reads again: decides which rows match, from the texts of predicates and rows.
 
-Neither the reader's evaluation nor the native checker's is used.
+It shares no code with the evaluation of the reader or with that of the native checker.
 """
 
 from __future__ import annotations
@@ -24,25 +24,28 @@ from isolang.history.values import KEYWORD, NIL, STRING
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# The text of a scalar as it is; a vector as a list, a map as a dictionary of these.
+# A scalar is its text, a vector is a list of forms, and a map is a dictionary of forms.
 Form: TypeAlias = Any
 Row: TypeAlias = Mapping[str, str]
-# SQL's false, unknown and true. The truth of a predicate lies between two of them: where a part
-# cannot be evaluated these are false and true, and the rest of it may leave one of them.
+# The truth values of SQL. The value of a predicate is between two of them. For a part that cannot
+# be evaluated these are false and true; the other parts may still determine the whole predicate.
 FALSE, UNKNOWN, TRUE = range(3)
 Between: TypeAlias = tuple[int, int]
-Test: TypeAlias = Callable[[Row, str], Between]  # of a row and its key
-Judge: TypeAlias = Callable[[int, int], bool | None]  # of a key and a value
+Test: TypeAlias = Callable[[Row, str], Between]  # takes a row and its key
+Judge: TypeAlias = Callable[[int, int], bool | None]  # takes a key and a value
 _OPEN: Final = (FALSE, TRUE)
 IMPLICIT: Final = 3
-"""Of a predicate read: its set-reads are not all operations."""
+"""The state of a predicate read of which some set-reads are implicit."""
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
 _CLOSE: Final = {"[": "]", "{": "}"}
 
 
 def judged_statements(history: History, facts: Facts) -> frozenset[int]:
-    """The predicate reads whose rows are judged: known ones of what may be included."""
+    """Return the predicate reads whose rows are judged.
+
+    The rows of such a read are known, and its transaction may be included.
+    """
     columns = history.columns
     return frozenset(
         s
@@ -64,14 +67,14 @@ def judged_statements(history: History, facts: Facts) -> frozenset[int]:
 
 
 class Rows:
-    """The rows that a history ever held, by the texts of its keys and values, and its predicates.
+    """The rows that a history ever held, and its predicates.
 
-    A row is a key and a value that a transaction wrote there which may be included, or that was
-    loaded.
+    A row is a key with a value that was the initial value of the key, or that a transaction which
+    may be included wrote to the key.
     """
 
     def __init__(self, history: History, facts: Facts) -> None:
-        """Take all rows; of a deleted one nothing matches."""
+        """Collect all rows except deletions, because no predicate matches a deleted row."""
         columns = history.columns
         self._keys = [_text(*columns.key(key)) for key in range(facts.keys)]
         self._number: list[int] = columns.statement_predicate.tolist()
@@ -98,7 +101,10 @@ class Rows:
         return _key_in(table, self._keys[key])
 
     def judge(self, s: int) -> Judge:
-        """Return the test of a row by a predicate read; it yields None for another table."""
+        """Return a function that tells whether a predicate read matches a row.
+
+        The function returns ``None`` for a row of another table.
+        """
         table, test, _ = self._predicate(self._number[s])
         name_of, row_of = self._name, self._row_of
 
@@ -109,10 +115,11 @@ class Rows:
         return holds
 
     def around(self, s: int) -> Sequence[tuple[int, int]]:
-        """Rows, among them all that match the predicate of a predicate read.
+        """Return a selection of rows that contains all rows which a predicate read matches.
 
-        A number outside the interval that a column must be in does not match. All numbers are
-        rounded to floats first, so that what some databases would round is inside.
+        If the predicate bounds the numbers of a column by an interval, rows with a number outside
+        of the interval are left out. All numbers are rounded to floats before the comparison,
+        because some databases round them.
         """
         table, _, interval = self._predicate(self._number[s])
         if interval is None:
@@ -127,7 +134,11 @@ class Rows:
     def _sort(
         self, table: str | None, column: str
     ) -> tuple[list[float], list[tuple[int, int]], list[tuple[int, int]]]:
-        """The rows of a table whose column is a number, with that; and those where it is not."""
+        """Return the rows of a table sorted by the number in a column.
+
+        Returns:
+            The numbers; the rows with these numbers; and the rows without a number in the column.
+        """
         numbered, others = list[tuple[float, tuple[int, int]]](), list[tuple[int, int]]()
         for row in self.versions:
             name = self._name(table, row[0])
@@ -142,7 +153,7 @@ class Rows:
         return [number for number, _ in numbered], [row for _, row in numbered], others
 
     def missed(self, s: int, explained: Container[int]) -> Iterator[int]:
-        """The keys that ever held a row which a predicate read matches, without those told of."""
+        """Yield once each key outside ``explained`` that ever held a row which the read matches."""
         found, holds = set[int](), self.judge(s)
         for key, value in self.around(s):
             if key not in found and key not in explained and holds(key, value):
@@ -151,25 +162,25 @@ class Rows:
 
 
 class Matching(Struct, frozen=True):
-    """The rows of a key that a predicate read matches; each is judged when it is asked for."""
+    """The rows of a key that a predicate read matches; a row is judged when ``in`` is evaluated."""
 
     holds: Judge
     key: int
 
     def __contains__(self, value: object) -> bool:
-        """Return whether a row is one of these."""
+        """Return whether the predicate read matches the row of the key with this value."""
         assert isinstance(value, int)
         return bool(self.holds(self.key, value))
 
 
 def check_statements(history: History, facts: Facts) -> Rows | None:
-    """Check that each predicate read has the operations that its predicate and its rows ask for.
+    """Check that each predicate read has the operations that its predicate and the rows require.
 
     Returns:
-        The rows; ``None`` without predicate reads.
+        The rows; ``None`` if the history has no predicate reads.
 
     Raises:
-        NotCertifiedError: one has not, or it cannot be evaluated.
+        NotCertifiedError: a predicate read has other operations, or cannot be evaluated.
     """
     columns = history.columns
     if not len(columns.statement_start):
@@ -193,7 +204,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
                 )
             returned.add(key)
         own = own_rows(history, facts, s)
-        # Where set-reads are implicit, of the keys that it tells of, or its transaction wrote.
+        # If set-reads are implicit, only keys with a set-read or an own write are compared.
         implicit = columns.statement_known[s] == IMPLICIT
         explained = {*missed, *own} & rows.by_key.keys()
         around = ((k, v) for k in explained for v in rows.by_key[k]) if implicit else rows.around(s)
@@ -212,7 +223,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
 
 
 def own_rows(history: History, facts: Facts, s: int) -> dict[int, int]:
-    """Return the keys and values that the transaction of a predicate read wrote before it."""
+    """Return the last value that a predicate read's transaction wrote to each key before it."""
     txn, start = int(history.columns.statement_txn[s]), int(history.columns.statement_start[s])
     return {
         facts.key[op]: facts.value[op]
@@ -267,7 +278,7 @@ def _row(text: str) -> Row:
 
 
 def _key_in(table: str | None, text: str) -> str | None:
-    """Return the value of ``:key`` for a key, or None if it belongs to another table."""
+    """Return the value of ``:key`` for a key; ``None`` if the key belongs to another table."""
     if table is None:
         return text
     form = _read(text)
@@ -283,7 +294,10 @@ def _predicate(text: str) -> tuple[str | None, Test, tuple[str, float, float] | 
 
 
 def _interval(form: Form) -> tuple[str, float, float] | None:
-    """A column, and bounds of its numbers in all rows for which a test is not plainly false."""
+    """Return a column and an interval for its numbers; ``None`` if the form implies none.
+
+    The test that the form describes is false for all rows with a number outside of the interval.
+    """
     head, *parts = [":and"] if form == ":true" else form
     name = _name(head)
     if name == "and":
@@ -316,10 +330,10 @@ class _OddError(Exception):
 
 
 def _number(text: Form) -> int | float | None:
-    """The number that a text is, None if it is none.
+    """Return the number that a text represents; ``None`` if it represents none.
 
     Raises:
-        _OddError: it is one that cannot be compared.
+        _OddError: the number cannot be compared.
     """
     return _number_of(text) if isinstance(text, str) else None
 
@@ -342,7 +356,7 @@ def _number_of(text: str) -> int | float | None:
 
 
 def _rounded(text: Form) -> float | None:
-    """The number that a text is, as a float; None if it is none that can be compared."""
+    """Return the number that a text represents, as a float; ``None`` if it cannot be compared."""
     try:
         number = _number(text)
     except _OddError:
@@ -351,7 +365,7 @@ def _rounded(text: Form) -> float | None:
 
 
 def _whole(number: float | None) -> int | None:
-    """The integer of 64 bits that a number is, if it is one."""
+    """Return a number as an integer of 64 bits; ``None`` if it is not one."""
     if number is None or number != math.floor(number) or not -(2**63) <= number < 2**64:
         return None
     return int(number)
@@ -368,7 +382,10 @@ _ACCEPTED_SIGNS: Final = {
 
 
 def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
-    """Return whether a cell compares so; None where databases do not all agree."""
+    """Return a function that compares a cell with a constant.
+
+    The function returns ``None`` if databases do not agree on the result.
+    """
     accepted = _ACCEPTED_SIGNS[name]
 
     def holds(cell: Form) -> bool | None:
@@ -377,7 +394,7 @@ def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
         if x is None or y is None:
             return (cell == constant) is (name == "=") if name in ("=", "!=") else None
         exact = (x > y) - (x < y)
-        # One of them is rounded to a float where the other one is such, in some databases.
+        # If one number is a float, some databases round the other one to a float.
         if type(x) is not type(y) and (float(x) > float(y)) - (float(x) < float(y)) != exact:
             return None
         return exact in accepted
@@ -386,7 +403,10 @@ def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
 
 
 def _remainder(by: Form, rest: Form) -> Callable[[Form], bool | None]:
-    """Return whether the rest of a whole number, from 0 up to the modulus, is this one."""
+    """Return a function that tells whether a cell, modulo ``by``, is ``rest``.
+
+    The function returns ``None`` if the cell is not a whole number.
+    """
     modulus, accepted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
     if modulus is None or modulus < 1 or accepted is None:
         raise NotCertifiedError("not certified: a remainder of what is no integer")

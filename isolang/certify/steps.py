@@ -1,7 +1,7 @@
-"""The steps of a refutation, typed, and their plain form in certificates.
+"""The steps of a refutation, as records and in the plain form that certificates have.
 
-The plain form is the contract of ``docs/architecture.md``: tuples (lists in JSON) that begin with
-the name of the step.
+``docs/architecture.md`` defines the plain form: tuples (lists in JSON) that begin with the name of
+the step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Source(Struct, frozen=True):
     txn: int
 
     def plain(self) -> tuple[str, int, int]:
-        """As in certificates."""
+        """Return the plain form of the literal."""
         return ("source", self.op, self.txn)
 
 
@@ -35,7 +35,7 @@ class Before(Struct, frozen=True):
     b: int
 
     def plain(self) -> tuple[str, int, int, int]:
-        """As in certificates."""
+        """Return the plain form of the literal."""
         return ("before", self.key, self.a, self.b)
 
 
@@ -45,7 +45,7 @@ class In(Struct, frozen=True):
     txn: int
 
     def plain(self) -> tuple[str, int]:
-        """As in certificates."""
+        """Return the plain form of the literal."""
         return ("in", self.txn)
 
 
@@ -53,17 +53,17 @@ Literal = Source | Before | In
 
 
 class Edge(Struct, frozen=True):
-    """One edge of a cycle; fields that a relation does not use are -1.
+    """An edge of a cycle; fields that its relation does not use are -1.
 
     Attributes:
-        relation: ``so rt init done late locked committed-before answered-before po
-            committed-after tx wr ww rw``.
-        a: where it begins.
-        b: where it ends.
-        key: of ``wr ww rw``.
-        op: the read, of ``wr rw committed-before committed-after tx``; the later one of
+        relation: the relation: one of ``so rt init done late locked committed-before
+            answered-before po committed-after tx wr ww rw``.
+        a: the transaction where the edge begins.
+        b: the transaction where the edge ends.
+        key: the key, for ``wr ww rw``.
+        op: the read, for ``wr rw committed-before committed-after tx``; the later read, for
             ``answered-before po``.
-        writer: of ``rw``: the transaction that ``a`` reads from and ``b`` overwrites.
+        writer: for ``rw``, the transaction whose version ``a`` reads and ``b`` overwrites.
     """
 
     relation: str
@@ -74,12 +74,12 @@ class Edge(Struct, frozen=True):
     writer: int = -1
 
     def plain(self) -> tuple[str, int, int, int, int, int]:
-        """As in certificates."""
+        """Return the plain form of the edge."""
         return (self.relation, self.a, self.b, self.key, self.op, self.writer)
 
 
 class AnomalyStep(Struct, frozen=True):
-    """An intrinsic anomaly of kind ``kind``, and the transaction and operation it contradicts."""
+    """Operation ``op`` of ``txn`` shows an intrinsic anomaly, perhaps with another operation."""
 
     kind: int
     txn: int
@@ -88,7 +88,7 @@ class AnomalyStep(Struct, frozen=True):
     other_op: int | None = None
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates, where -1 stands for nothing."""
+        """Return the plain form of the step, in which -1 stands for ``None``."""
         others = (_NOTHING if i is None else i for i in (self.other_txn, self.other_op))
         return ("anomaly", self.kind, self.txn, self.op, *others)
 
@@ -99,18 +99,18 @@ class ChoiceStep(Struct, frozen=True):
     op: int
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates."""
+        """Return the plain form of the step."""
         return ("choice", self.op)
 
 
 class CycleStep(Struct, frozen=True):
-    """A closed walk that the check named ``check`` forbids."""
+    """The edges form a closed walk that the check named ``check`` forbids."""
 
     check: str
     edges: tuple[Edge, ...]
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates."""
+        """Return the plain form of the step."""
         return ("cycle", self.check, [edge.plain() for edge in self.edges])
 
 
@@ -121,27 +121,27 @@ class OrderStep(Struct, frozen=True):
     txns: tuple[int, ...]
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates."""
+        """Return the plain form of the step."""
         return ("order", self.key, list(self.txns))
 
 
 class RupStep(Struct, frozen=True):
-    """One of these literals has the given sign, as unit propagation shows."""
+    """At least one of these literals has the given sign, which unit propagation shows."""
 
     literals: tuple[tuple[bool, Literal], ...]
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates."""
+        """Return the plain form of the step."""
         return ("rup", [(positive, literal.plain()) for positive, literal in self.literals])
 
 
 class ExhaustionStep(Struct, frozen=True):
-    """An exhaustive search went through ``states`` states and found nothing: a claim, no proof."""
+    """An exhaustive search of ``states`` states found no order. This is a claim and not a proof."""
 
     states: int
 
     def plain(self) -> tuple[Any, ...]:
-        """As in certificates."""
+        """Return the plain form of the step."""
         return ("exhaustion", self.states)
 
 
@@ -149,10 +149,10 @@ Step = AnomalyStep | ChoiceStep | CycleStep | OrderStep | RupStep | ExhaustionSt
 
 
 def parse_step(raw: Any) -> Step:
-    """The typed form of one plain step; typed steps are returned as they are.
+    """Return the record of a step in plain form; a record is returned unchanged.
 
     Raises:
-        CertificateRejected: it is not a step.
+        CertificateRejected: ``raw`` is not a step.
     """
     if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep, ExhaustionStep)):
         return raw

@@ -1,26 +1,28 @@
-r"""The checks of a spec for the native checker: cycles of words over version orders and reads.
+r"""Translates the checks of a spec for the native checker, to cycles of words over dependencies.
 
-The native checker knows only what this module makes of a spec; the checker by definition
-(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use this module. A mistake
-here shows where the two disagree.
+The native checker knows only the checks that this module returns. The checker by definition
+(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use this module, so a
+mistake in it makes the two checkers disagree.
 
-The proofs speak of ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or ``ar``
-with a visibility relation within it) that means: a precedes b in ``o``, both being writers of the
-key. Then, for a spec whose axioms are rules "this is contained in that",
+The literals of proofs are ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or
+``ar`` with a visibility relation within it), such a literal means that a precedes b in ``o`` and
+both write the key. Then, for a spec whose axioms are rules "this is contained in that":
 
-* ``o`` contains what it was declared to contain, and what rules put into it: a cycle of that, with
-  ``before`` as ``ww``, is impossible;
-* u is observed by a reader s (``obs(phi)``: u phi s) that took x from t ≠ u, and u wrote x: u is
-  before t in ``o``. So ``phi ; rw`` has no cycle, ``rw`` being that s took x from one before u.
+* ``o`` contains what it was declared to contain, and what rules put into it. So a cycle of these
+  pairs, with ``before`` as ``ww``, is impossible.
+* If a reader s observes u (``obs(phi)``: u phi s), s read x from t ≠ u, and u wrote x, then u is
+  before t in ``o``. So ``phi ; rw`` has no cycle, where ``rw`` says that s read x from a
+  transaction before u.
 
-Conversely, given such version orders without such cycles, any total order that contains the acyclic
-relation (Szpilrajn) meets the axioms: an observed u before t is in ``ww``, else t ``ww`` u and the
-reader ``rw`` u, a cycle. What is observed must be within the order for that (a reader that observes
-itself): it is one of the things contained in the order, or made of letters each of which is.
+Conversely, let version orders without such cycles be given. Then any total order that contains the
+acyclic relation (Szpilrajn) satisfies the axioms: for an observed u, either u ``ww`` t, as
+required, or t ``ww`` u and the reader ``rw`` u, which is a cycle. For that, observed pairs must be
+within the order (otherwise a reader may observe itself). They are if phi is one of the expressions
+contained in the order, or is made of letters that the order contains.
 
-``vis`` occurs on the left of rules only, so its least value is meant: what it was declared to
+``vis`` occurs only on the left of rules, so its least value is meant: what it was declared to
 contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other, as
-it does within ``o``, ``before`` means that a is visible to b, and its least value has ``ww``.
+it does within ``o``, ``before`` means that a is visible to b, and the least value contains ``ww``.
 """
 
 from __future__ import annotations
@@ -63,23 +65,26 @@ from isolang.language.vocabulary import (
 )
 
 ONE_KEY = "one key"
-"""The kind of ``irreflexive for x: e`` whose walks stay with the key x; e stands without it."""
+"""The kind of ``irreflexive for x: e`` whose walks stay with the key x; e is given without x."""
 BY_STATEMENT = "by statement"
-"""The kind of ``acyclic e`` whose walks pass statements: ``wr`` and ``committed-before`` lead to
-one, ``rw``, ``committed-after`` and ``tx`` from one, all others from COMMIT to COMMIT."""
+"""The kind of ``acyclic e`` whose walks pass statements.
+
+``wr`` and ``committed-before`` lead to a statement. ``rw``, ``committed-after`` and ``tx`` lead
+from a statement. All other letters lead from COMMIT to COMMIT."""
 BACK_BY_STATEMENT = "irreflexive by statement"
-"""The same of ``irreflexive e`` whose words end in their only ``rw``."""
+"""The kind of ``irreflexive e`` whose walks pass statements and whose words end in their only
+``rw``."""
 EARLIER = "earlier"
-"""The kind of ``irreflexive wr ; rw`` whose ``wr`` is by an earlier read than its ``rw``."""
+"""The kind of ``irreflexive wr ; rw`` in which the read of ``wr`` precedes the read of ``rw``."""
 
 _ALLOWED = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 _CHOSEN = ("rf", "ww")
 
 
 def judged(spec: Spec) -> tuple[Check, ...]:
-    """The checks that decide the verdict, in order; flags are only reported and decide nothing.
+    """Return the checks that decide the verdict, in order, without flags.
 
-    Axioms on an order of the transactions are given as checks over dependencies.
+    Axioms on an order of the transactions are returned as checks over dependencies.
 
     Raises:
         NotCertifiedError: a check is not ``acyclic`` or ``irreflexive``, or is negated.
@@ -98,7 +103,11 @@ def judged(spec: Spec) -> tuple[Check, ...]:
 
 
 def _read(check: Check) -> Check:
-    """A check with its last ``rw`` at the end, and without its key where it is of one."""
+    """Return a check in the form of the native checker.
+
+    The words of an ``irreflexive`` check end in their only ``rw``. A check that relates operations
+    of one key is returned without the key.
+    """
     if "statement" in _names(check.expr):
         kind = BY_STATEMENT if check.kind == "acyclic" else BACK_BY_STATEMENT
         if kind == BACK_BY_STATEMENT or "last-write" in _names(check.expr):
@@ -121,10 +130,10 @@ def _read(check: Check) -> Check:
 
 
 def _turned(e: Core) -> Core:
-    """A closed walk read from behind its only ``rw`` on.
+    """Return an expression for the same closed walks, rotated so that each ends in its only ``rw``.
 
-    ``wr`` and ``rw`` are still written out where they are not of the library, which does no harm: a
-    walk that is read from elsewhere is the same.
+    An expression that writes out ``wr`` or ``rw`` by other relations is not rotated. That is
+    correct too, because a closed walk is the same wherever it begins.
     """
     if isinstance(e, ForKey):
         return replace(e, body=_turned(e.body))
@@ -142,11 +151,11 @@ def _turned(e: Core) -> Core:
 
 
 def _over_statements(e: Core) -> Core:
-    """The words of walks that pass statements.
+    """Return the words of walks that pass statements.
 
-    Such a walk goes to a statement, stays in it (``statement``) or goes on to another, and leaves,
-    if nothing else to the COMMIT of its transaction; so the own overwriting, which no edge ``rw``
-    is, adds nothing.
+    Such a walk leads to a statement, stays in it (``statement``) or continues to another statement,
+    and leaves it, at least to the COMMIT of the transaction. Therefore a transaction that
+    overwrites a version which it read itself, which is no ``rw`` edge, adds no walk.
     """
     if isinstance(e, Union):
         return Union(tuple(map(_over_statements, e.parts)))
@@ -162,11 +171,11 @@ def _over_statements(e: Core) -> Core:
 
 
 def _over_operations(e: Core) -> Core:
-    """The words of walks that pass reads and writes.
+    """Return the words of walks that pass reads and writes.
 
-    ``wr`` leads to the statement that reads, and a ``ww`` that goes on inside its transaction to
-    the write; a walk goes on from there in program order. Between whole transactions, ``wr`` goes
-    on to COMMIT.
+    ``wr`` leads to the statement that reads, and a ``ww`` that continues inside its transaction
+    leads to the write. From there a walk continues in program order. Between whole transactions,
+    ``wr`` continues to COMMIT.
     """
     if e == Rel("wr"):
         return Seq((e, Rel("tx")))
@@ -192,7 +201,7 @@ def _over_operations(e: Core) -> Core:
 
 
 def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
-    """Return the walk to an operation, further on in its transaction, and away from there."""
+    """Return the walks to an operation, onwards in its transaction, and away from it."""
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
         raise NotCertifiedError("not certified: walks that pass operations have no times of those")
@@ -241,7 +250,11 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 
 def _without_key(e: Core, key: str) -> Core:
-    """Return an expression without the key, if all keyed names in it have that key."""
+    """Return an expression without the key ``key``, which all keyed names in it must have.
+
+    Raises:
+        NotCertifiedError: a keyed name in it has another key.
+    """
     keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
         if isinstance(part, ForKey) or (
@@ -266,15 +279,15 @@ def _of_class(keyless: Core, of: ForKey) -> Core:
 
 
 def over_one_order(spec: Spec) -> bool:
-    """Return whether a spec chooses something besides ``rf`` and ``ww``."""
+    """Return whether a spec chooses a relation besides ``rf`` and ``ww``."""
     return any(e.name not in _CHOSEN for e in spec.exists)
 
 
 def translated(spec: Spec) -> tuple[Check, ...]:
-    """The judged checks of a spec over one order, as checks over dependencies.
+    """Return the judged checks of a spec over one order, as checks over dependencies.
 
     Raises:
-        NotCertifiedError: the spec has another form.
+        NotCertifiedError: the spec does not have this form.
     """
     order, vis = _chosen(spec)
     into_order: list[Core] = list(_summands(order.containing))
@@ -318,7 +331,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
         _need(not nullable(phi), f"check {check.name}: a reader that observes itself")
-        # A transaction that passes the tests on a walk is on it.
+        # Tests may be ignored here, because they only restrict transactions on the walk.
         within = phi in into_order or _names(phi) - {*TESTS, *NAMED} <= letters
         _need(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))
@@ -342,7 +355,10 @@ def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 def _what_is_observed(e: Core) -> tuple[Core | None] | None:
-    """Phi of ``obs(phi)``; ``None`` in its place for "by an earlier read"; else ``None``."""
+    """Return a tuple with phi if an expression is ``obs(phi)``, else ``None``.
+
+    The tuple has ``None`` in place of phi if the observation is made by an earlier read.
+    """
     if isinstance(e, ForKey) and e.within is None and isinstance(e.body, Diff):
         key, body, minus = e.key, e.body.left, e.body.right
     elif isinstance(e, Diff) and isinstance(e.left, ForKey) and e.left.within is None:
@@ -370,7 +386,7 @@ def _all_writers(e: Core) -> bool:
 
 
 def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
-    """The least relation that contains what ``vis`` must and is closed under the rules."""
+    """Return the least relation that contains what ``vis`` must and is closed under the rules."""
     name = Rel(vis.name)
     base: list[Core] = list(_summands(vis.containing))
     before: list[Core] = []
@@ -393,7 +409,7 @@ def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
         else:
             raise _refusal(f"a rule for {vis.name}")
     if total:
-        # Within the order, it can relate the writers of a key in the order's direction only.
+        # ``vis`` is within the order, so it relates the writers of a key in the order's direction.
         base.append(Rel("ww"))
     _need(bool(base), f"{vis.name} may be empty")
     step: Core = Seq((*_any(before), Union(tuple(base)), *_any(after)))
@@ -405,12 +421,12 @@ def _any(rules: list[Core]) -> tuple[Core, ...]:
 
 
 def _put(e: Core, name: str, value: Core) -> Core:
-    """``e`` with ``value`` for the relation ``name``."""
+    """Return ``e`` with ``value`` in place of the relation ``name``."""
     return _changed(e, lambda part: value if part == Rel(name) else part)
 
 
 def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
-    """``e`` with other terms in place of its names."""
+    """Return ``e`` with each name replaced by the result of ``change``."""
     if isinstance(e, Rel):
         return change(e)
     changed: dict[str, Any] = {}

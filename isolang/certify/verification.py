@@ -1,4 +1,4 @@
-"""A proof put to both checkers: which of them accepts what of it."""
+"""Checks a proof with both checkers, and reports how much of it each checker accepts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """The checkers that accept a proof; at least one of the two accepts all of it.
+    """The parts of a proof that each checker accepts; together the two accept all of it.
 
     Attributes:
-        natively: whether the native checker does.
-        beyond_native: why it does not; empty if it does.
-        by_definition: what was accepted by definition, in words; empty if nothing was.
-        beyond_definition: why that is not all; empty if it is.
-        rest_natively: whether the native checker accepts all that was not by definition.
+        natively: whether the native checker accepts the whole proof.
+        beyond_native: why the native checker does not accept the whole proof; empty if it does.
+        by_definition: what the checker by definition accepts, in words; empty if nothing.
+        beyond_definition: why the checker by definition does not accept the whole proof; empty if
+            it does.
+        rest_natively: whether the native checker accepts the checks that the checker by definition
+            did not examine.
     """
 
     natively: bool
@@ -38,7 +40,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     rest_natively: bool = False
 
     def __str__(self) -> str:
-        """A line that says which checker accepted how much."""
+        """Return a line that says how much of the proof each checker accepted."""
         if self.rest_natively:
             return f"native checker (all but {self.by_definition}), by definition (these)"
         who = ["native checker (all)"] if self.natively else []
@@ -53,17 +55,17 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 def accept(
     history: History, spec: Spec, proof: Proof, *, seconds: float | None = None
 ) -> Acceptance:
-    """Put a proof to both checkers.
+    """Check a proof with both checkers.
 
     Args:
-        history: what it is about.
-        spec: the lowered spec, as it was written.
-        proof: what to check.
-        seconds: after which a checker gives up; ``None`` for no limit.
+        history: the history of the verdict.
+        spec: the lowered specification, as it was written.
+        proof: the proof.
+        seconds: the time after which a checker gives up; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: one of them refuses it; the message says which.
-        NotCertifiedError: neither can decide all of it.
+        CertificateRejected: a checker rejects the proof; the message says which checker.
+        NotCertifiedError: no checker can decide the whole proof.
     """
     beyond_native = _natively(history, spec, proof, seconds)
     try:
@@ -90,21 +92,24 @@ def accept(
 
 
 def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
-    """The parts of a specification that is decided in parts; ``None`` if the proof is of all."""
+    """Return the parts of a specification that is decided in parts.
+
+    Return ``None`` if the specification has no parts, or if the proof is about all of its checks.
+    """
     way = route(spec)
     if not isinstance(way, Relational) or way.parts is None:
         return None
     anomaly = isinstance(proof, Refutation) and any(
         isinstance(step, AnomalyStep) for step in proof.steps
     )
-    # That reads contradict themselves violates what looks at reads, perhaps no part of it.
+    # An anomaly violates a specification that uses reads, but perhaps the part uses none.
     return None if anomaly and not uses_reads_from(way.parts.part) else way.parts
 
 
 def _in_parts(
     history: History, spec: Spec, parts: SpecSplit, proof: Witness, seconds: float | None
 ) -> Acceptance:
-    """Put each check of a witness to the checker that decides it."""
+    """Check a witness: each check is decided by the checker that can decide it."""
     from isolang.certify.parts import check_in_parts
 
     check_in_parts(history, spec, parts, proof, seconds or 0.0)
@@ -128,14 +133,14 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         return _NO_NATIVE
     parts = _parts_of(spec, proof)
     if parts is None:
-        # It speaks of version orders; a theorem may say that the spec does, too.
+        # The proof has version orders; a theorem may restate the specification over these.
         theorem = event_graph_form(spec)
         judged = theorem.spec if theorem else spec
     elif isinstance(proof, Witness) and not parts.is_all:
         names = [*(check.name for check in parts.other_checks), *(e.name for e in parts.unchosen)]
         return f"{names[0]} is nothing of the native checker"
     else:
-        # A refutation by some of the checks is one of all; flags count for nothing.
+        # A refutation by some of the checks is a refutation by all. Flags are not judged.
         judged = parts.plan.spec
     try:
         check_natively(history, judged, proof, seconds or 0.0)
@@ -143,7 +148,7 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         return _reason(error)
     except CertificateRejected as error:
         if parts is None and isinstance(route(spec), Relational):
-            return str(error)  # it was not made for such checks, and refuses some of them
+            return str(error)  # the native checker was not made for such checks and may reject them
         raise CertificateRejected(f"native checker: {error}") from None
     return ""
 
@@ -151,14 +156,14 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
 def _by_definition(
     history: History, spec: Spec, proof: Proof, seconds: float | None
 ) -> tuple[str, str]:
-    """Return what the checker by definition accepts, and why that is not all."""
+    """Return what the checker by definition accepts, and why it does not accept the whole proof."""
     try:
         if not isinstance(proof, Refutation):
             check_proof(history, spec, proof, seconds)
             return "all", ""
         from isolang.certify.refutation import follow
 
-        # A refutation by some of the checks is one of all.
+        # A refutation by some of the checks is a refutation by all.
         parts = _parts_of(spec, proof)
         followed = follow(history, spec if parts is None else parts.part, proof.steps)
     except NotCertifiedError as error:

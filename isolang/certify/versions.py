@@ -1,7 +1,7 @@
-"""Derives the order of writers that stated versions give, and their contradictions.
+"""Derives from stated versions the orders of writers, and contradictions between operations.
 
-By the definitions of ``docs/versions.md``, over pairs of operations; the engine's pre-pass is
-another program.
+It applies the definitions of ``docs/versions.md`` to pairs of operations, and shares no code with
+the engine's pre-pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def contradict(facts: Facts, op: int, other: int | None) -> bool:
-    """Return whether two operations contradict each other, or one by itself, by what they state."""
+    """Return whether the stated versions of two operations contradict each other.
+
+    Without a second operation, return whether the version of ``op`` is a contradiction by itself.
+    """
     if not _counts(facts, op):
         return False
     if other is None:
@@ -29,7 +32,7 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
     same = facts.version[op] == facts.version[other]
     agree = facts.as_read(facts.value[op]) == facts.as_read(facts.value[other])
     if _reads(facts, op) and same and facts.source[op] == other:
-        return not agree  # whatever became of the writer
+        return not agree  # even if the writer did not commit
     if not _counts(facts, other):
         return False
     reads = [o for o in (op, other) if _reads(facts, o)]
@@ -54,12 +57,15 @@ def states_another(facts: Facts, read: int, own: int) -> bool:
 
 
 def follows(facts: Facts, a: int, b: int) -> bool:
-    """Return whether the version of ``a`` comes after that of ``b``, as it is stated."""
+    """Return whether the stated version of ``a`` is later than the stated version of ``b``."""
     return facts.versions_ordered and facts.version_number(a) > facts.version_number(b)
 
 
 def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
-    """Two operations that contradict each other, or one by itself."""
+    """Return two operations whose versions contradict each other; ``None`` if there are none.
+
+    The second is ``None`` if the version of the first is a contradiction by itself.
+    """
     of_key: defaultdict[int, list[int]] = defaultdict(list)
     for op in range(len(facts.key) if facts.has_versions else 0):
         if not _counts(facts, op):
@@ -76,7 +82,7 @@ def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
 
 
 def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
-    """Pairs of operations on a key that contradict each other if any two do."""
+    """Return pairs of operations on a key; if any two contradict each other, some pair does."""
     groups: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for op in ops:
         kind = "read" if _reads(facts, op) else "write"
@@ -85,7 +91,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
             groups["own", facts.txn_of[op]].append(op)
         elif facts.source[op] == FROM_INITIAL:
             groups["initial", 0].append(op)
-    # What two of a group do not differ in, no two of it do: so neighbours are enough.
+    # If no neighbours in a group differ, no two operations in it differ, so neighbours suffice.
     pairs = [pair for group in groups.values() for pair in pairwise(group)]
     initial = groups.get(("initial", 0), [])[:1]
     writes = [op for op in ops if not _reads(facts, op)]
@@ -95,7 +101,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
 
 
 def _counts(facts: Facts, op: int) -> bool:
-    """Return whether it states a version, and its transaction has taken effect."""
+    """Return whether an operation states a version and its transaction committed."""
     return (
         facts.has_versions
         and facts.version[op] >= 0
@@ -112,7 +118,7 @@ def _reads(facts: Facts, op: int) -> bool:
 
 
 def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
-    """Return whether the versions say that ``a``'s last write of ``key`` precedes ``b``'s."""
+    """Return whether ``a``'s last write of ``key`` states an earlier version than ``b``'s."""
     first, second = facts.last[a].get(key), facts.last[b].get(key)
     if not facts.versions_ordered or first is None or second is None:
         return False
@@ -120,7 +126,7 @@ def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
 
 
 def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]:
-    """Those of some writers of a key whose order is stated, in this order; T0 left out."""
+    """Return the writers of a key that state a version, in the order of these, without T0."""
     if not facts.versions_ordered:
         return []
     stated = [(facts.last[t].get(key), t) for t in writers if t != facts.n]
@@ -129,7 +135,7 @@ def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]
 
 
 def keeps_stated(facts: Facts, key: int, order: list[int]) -> bool:
-    """Return whether an order of writers of a key is that of the versions which they state."""
+    """Return whether an order of writers of a key agrees with their stated versions."""
     if not facts.versions_ordered:
         return True
     stated = [facts.last[t][key] for t in order if _counts(facts, facts.last[t][key])]

@@ -1,4 +1,4 @@
-"""The check of a witness: sources and version orders under which the history meets the spec."""
+"""Checks a witness by definition: its sources and version orders must satisfy the spec."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
 LARGEST_IN_PARTS = 20_000
-"""Of some checks alone: what they speak of is mostly sparse, and the rest is checked natively."""
+"""The largest number of transactions if only some checks are evaluated.
+
+The relations in these checks are mostly sparse, and the other checks are checked natively."""
 
 
 def check_witness(
@@ -44,28 +46,30 @@ def check_witness(
     commits: Numbers | None = None,
     seen: Numbers | None = None,
 ) -> ConcreteInterpretation:
-    """Check that a witness shows the history to meet the spec.
+    """Check that a witness shows the history to satisfy the spec.
 
     Args:
         history: the history.
         spec: the lowered specification.
-        source: per operation, the transaction that an external read of an included transaction
-            reads from (T0 is number n), else -1.
-        order_start: per key, where its writers begin in ``order_txn``; one entry more than keys.
-        order_txn: the writers of each key in version order, T0 left out. Transactions that are not
+        source: for each operation, the transaction from which an external read of an included
+            transaction reads (T0 is number n); -1 for all other operations.
+        order_start: for each key, where its writers begin in ``order_txn``; there is one entry
+            more than keys.
+        order_txn: the writers of each key in version order, without T0. Transactions that are not
             included are skipped.
-        only: some of the checks, over sources and version orders alone; ``None`` for all that
-            count.
-        commits: where set-reads are implicit, the included transactions in an order of their
-            COMMITs.
-        seen: per predicate read, the number of these whose writes it sees.
+        only: the checks to evaluate, which use only sources and version orders; ``None`` for all
+            checks that are not flags.
+        commits: the included transactions in the order of their COMMITs; ``None`` if no set-read
+            is implicit.
+        seen: for each predicate read, the number of transactions of ``commits``, from the first
+            on, whose writes the read sees; ``None`` if no set-read is implicit.
 
     Returns:
-        The assignment that the witness is.
+        The assignment of relations that the witness gives.
 
     Raises:
         CertificateRejected: the witness is wrong; the message says where.
-        NotCertifiedError: the spec or the history is beyond this checker.
+        NotCertifiedError: this checker cannot decide the specification or the history.
     """
     facts = Facts(history)
     largest = LARGEST if only is None else LARGEST_IN_PARTS
@@ -105,10 +109,10 @@ def check_witness(
 
 
 def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
-    """Find the order of all transactions that the version orders stand for, and what is within it.
+    """Choose an order of all transactions that agrees with the version orders.
 
-    How they are found is a matter of no trust: whether they are what the spec asks for is judged
-    by its bounds and its checks, as for any other relation.
+    The relations within that order are chosen too. This function need not be trusted, because the
+    bounds and the checks of the spec judge the chosen relations like any other.
     """
     values = at_least(rules, spec.exists, world.t0, world.transactions)
     before = world.relation("ww")
@@ -121,7 +125,7 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
     least = values[rules.order]
     theorem = event_graph_form(spec)
     if theorem is not None:
-        # It names pairs that the order has because it is total.
+        # The form of the theorem has pairs that the order must have because it is total.
         (form,) = theorem.spec.checks
         if not holds(world, form):
             raise CertificateRejected(f"check {form.name}: the witness has a violating cycle")
@@ -136,7 +140,10 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
 
 
 def _included(facts: Facts, source: Sequence[int]) -> set[int]:
-    """The committed transactions, and the indeterminate ones that others read from or show."""
+    """Return the committed transactions and the indeterminate ones that these read from or show.
+
+    Transactions that the added indeterminate transactions read from or show are added too.
+    """
     included = {t for t in range(facts.n) if facts.status[t] == COMMITTED}
     work = list(included)
     while work:
@@ -160,9 +167,9 @@ def _included(facts: Facts, source: Sequence[int]) -> set[int]:
 def _reads(
     facts: Facts, included: set[int], source: Sequence[int], *, judges_reads: bool
 ) -> dict[int, int]:
-    """The external reads of included transactions with their sources."""
+    """Return the source of each external read of an included transaction."""
     reads: dict[int, int] = {}
-    initial: dict[int, int] = {}  # key to the value that reads give the version of T0
+    initial: dict[int, int] = {}  # for each key, the value that reads of T0's version returned
     for op, u in enumerate(source):
         reader = facts.txn_of[op]
         external = reader in included and facts.is_external(op)
@@ -197,7 +204,10 @@ def _reads(
 def _orders(
     facts: Facts, included: set[int], order_start: Numbers, order_txn: Numbers
 ) -> list[list[int]]:
-    """Per key, its included writers in version order: a permutation of them that contains vo."""
+    """Return for each key its included writers in version order.
+
+    Each order is checked to be a permutation of the included writers that contains ``vo``.
+    """
     starts = [int(i) for i in order_start]
     listed = [int(t) for t in order_txn]
     if len(starts) != facts.keys + 1 or starts[0] != 0 or starts[-1] != len(listed):
@@ -223,7 +233,11 @@ def _orders(
 
 
 def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
-    """The order must begin with the writers that the list read ``op`` shows, in that order."""
+    """Require that an order begins with the writers that list read ``op`` shows, as it shows them.
+
+    Raises:
+        CertificateRejected: the order begins otherwise.
+    """
     shown = facts.shown_order(op)
     if list(order[: len(shown)]) != shown:
         raise CertificateRejected(

@@ -1,7 +1,7 @@
-"""One assignment of all relations, and the values of expressions in it, as plain sets of pairs.
+"""Evaluates expressions in one assignment of all relations, as plain sets of pairs.
 
-Elements: transactions are 0 … n, T0 is n; the event of operation i is n + 1 + i; T0's write event
-of key k is n + 1 + operations + k.
+Elements are numbered as follows. Transactions are 0 … n, and T0 is n. The event of operation i is
+n + 1 + i. T0's write event of key k is n + 1 + operations + k.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Moments = Sequence[_Moment]
 
 
 class _After:
-    """Moments by time, to be asked for the elements of all later ones."""
+    """Moments sorted by time, which give the elements of all moments later than a given time."""
 
     def __init__(self, moments: _Moments) -> None:
         ascending = sorted(moments)
@@ -42,11 +42,11 @@ class _After:
 
 
 class ConcreteInterpretation(Evaluator):
-    """The given relations over some transactions, sources for their reads, and chosen relations.
+    """The given relations over some transactions, the sources of their reads, and chosen relations.
 
     Attributes:
-        facts: of the whole history.
-        t0: T0's element.
+        facts: the facts of the whole history.
+        t0: the element of T0.
         transactions: all transaction elements, as bits.
     """
 
@@ -59,15 +59,15 @@ class ConcreteInterpretation(Evaluator):
         events: bool = False,
         keys: Sequence[int] | None = None,
     ) -> None:
-        """Take what the world is made of.
+        """Create an assignment without chosen relations.
 
         Args:
-            facts: of the whole history.
-            members: the transactions, T0 left out.
-            sources: per external read of theirs the transaction it reads from; reads that are not
-                in it have none.
-            events: whether events are elements, too; the identity then speaks of them.
-            keys: what ``for`` goes over; ``None`` for all keys.
+            facts: the facts of the whole history.
+            members: the transactions, without T0.
+            sources: for each external read of a member, the transaction from which it reads; reads
+                that are missing here have no source.
+            events: whether events are elements too, so that the identity contains them.
+            keys: the keys over which ``for`` ranges; ``None`` for all keys.
         """
         self.facts = facts
         super().__init__(range(facts.keys) if keys is None else keys)
@@ -83,7 +83,7 @@ class ConcreteInterpretation(Evaluator):
     def _of_history(self, name: str, key: int | None) -> Rows:
         facts, members = self.facts, self._members
         if key is None:
-            if name not in BUILTIN_UNKEYED:  # a text may choose any relation for each key
+            if name not in BUILTIN_UNKEYED:  # a specification may choose any relation for each key
                 return union(self.relation(name, k) for k in self.keys)
             key = _NO_KEY
         word = word_of(name)
@@ -154,7 +154,7 @@ class ConcreteInterpretation(Evaluator):
         return self.facts.key_in(key, within)
 
     def _alike(self, name: str) -> Rows:
-        """``same-group`` or ``same-label``: of different transactions."""
+        """Return ``same-group`` or ``same-label``, which relate only different transactions."""
         facts = self.facts
 
         def alike(a: int, b: int) -> bool:
@@ -172,7 +172,7 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _session_order(self) -> Rows:
-        """``so``: an indeterminate transaction precedes nothing."""
+        """Return ``so``, in which an indeterminate transaction precedes nothing."""
         facts = self.facts
         rows: Rows = {self.t0: bits_of(self._members)}
         later: dict[int, int] = defaultdict(int)
@@ -184,7 +184,10 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _real_time(self) -> Rows:
-        """``rt`` relates a to b if b began after a ended. An indeterminate a relates to nothing."""
+        """Return ``rt``, which relates a to b if b began after a ended.
+
+        An indeterminate transaction relates to nothing.
+        """
         facts = self.facts
         rows: Rows = {self.t0: bits_of(self._members)}
         begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))
@@ -200,7 +203,7 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _before_commit(self, name: str) -> Rows:
-        """``group-rt``, ``done``, ``late`` or ``locked``."""
+        """Return ``group-rt``, ``done``, ``late`` or ``locked``."""
         facts, members = self.facts, self._members
         if name == "group-rt":
             groups: dict[int, int] = defaultdict(int)
@@ -228,7 +231,7 @@ class ConcreteInterpretation(Evaluator):
         )
 
     def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
-        """The pairs of which the answer to the first came before the second was sent.
+        """Return the pairs in which the answer to the first came before the second was sent.
 
         Args:
             answers: the time, the transaction and the element of each answer.
@@ -237,7 +240,7 @@ class ConcreteInterpretation(Evaluator):
         """
         facts = self.facts
         everyone = _After(sends)
-        # In one session its own clock counts, which may be off against that of others.
+        # Within one session only its own clock counts, even if that clock differs from the others.
         sessions: dict[int, list[_Moment]] = defaultdict(list)
         own: dict[int, int] = defaultdict(int)
         for moment in sends:
@@ -255,7 +258,7 @@ class ConcreteInterpretation(Evaluator):
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
-        """Per key, the members that write it."""
+        """The members that write each key."""
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for key in self.facts.last[t]:
@@ -278,7 +281,7 @@ class ConcreteInterpretation(Evaluator):
         return [op for op in facts.operations_of(t) if facts.ok[op]]
 
     def _events(self) -> dict[int, int]:
-        """All events and their transactions."""
+        """Return the transaction of each event."""
         found = {self._write_event(self.t0, key): self.t0 for key in self.keys}
         for t in self._members:
             found |= {self._event(op): t for op in self._operations(t)}
@@ -316,7 +319,7 @@ class ConcreteInterpretation(Evaluator):
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:
-        """Per key, the external reads that have a candidate in the history."""
+        """The external reads of each key that have a candidate in the history."""
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for op in self._operations(t):
@@ -336,7 +339,7 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _stated_order(self, key: int) -> Rows:
-        """The order of the versions that committed writers state."""
+        """Return the order of committed writers by the versions that they state."""
         stated = in_stated_order(self.facts, key, self._writers.get(key, ()))
         rows: Rows = {}
         later = 0
@@ -358,7 +361,8 @@ class ConcreteInterpretation(Evaluator):
         }  # fmt: skip
         rows: Rows = {}
         for op in facts.list_reads(key):
-            # What is certainly there shows an order also to a part of the history that lacks it.
+            # A transaction that is included in every choice shows an order even if this part of the
+            # history lacks it.
             reader = facts.txn_of[op]
             if not (self.transactions >> reader & 1 or self._certain(reader)):
                 continue

@@ -1,14 +1,15 @@
-"""From a history and a route to a verdict.
+"""Computes the verdict on a history from the history and a route.
 
-``decision`` goes the whole way. A ``pair_run`` is one history with one encoding and one solver,
-which solves and certifies. ``prove`` makes the proofs that solvers do not give, with ``unsat_core``
-where a specification is decided as it is written; ``reconstruct`` makes the relations that a
-specification requires from version orders; ``shown`` evaluates its ``show`` statements.
-``other_reading`` reports what follows if a transaction that looks initial is declared so.
+``decision`` runs all stages. A ``PairRun`` of ``pair_run`` solves one history with one encoding and
+one solver, and has the answer certified. ``prove`` makes the proofs that solvers do not give; for
+relational specifications it uses ``unsat_core``. ``reconstruct`` makes the relations that a
+specification requires from version orders. ``shown`` evaluates the ``show`` statements of a
+specification. ``other_reading`` reports the verdict if a transaction that looks initial is declared
+to be the initial transaction.
 
-The other modules decide many times: ``levels`` judges all levels of the library, ``findings`` looks
-for every kind of anomaly, ``minimal`` for the smallest invalid part, and ``crosscheck`` compares
-pairs.
+The other modules decide many times. ``levels`` judges all levels of the library. ``findings``
+searches for every kind of anomaly, and ``minimal`` searches for the smallest invalid part.
+``crosscheck`` compares pairs of an encoding and a solver.
 """
 
 from isolang.options import Options

@@ -1,4 +1,4 @@
-"""Cross-checks: decide one history with several pairs that share nothing, and compare."""
+"""Decides one history with several pairs that share no code, and compares their outcomes."""
 
 from __future__ import annotations
 
@@ -42,9 +42,13 @@ PARTNERS = (
     ("relational", "clingo"),
     ("relational", "z3"),
 )
-"""The pairs to compare with, best first: fast without pruning, interruptible, widely installed."""
+"""The pairs to compare with, the best first.
 
-# The work of each pair, some seconds; the work of shrinking, in total and per attempt.
+A pair is better if it is fast without pruning, can be interrupted, and is widely installed.
+"""
+
+# The limit of work of each pair (some seconds), the limit of work for all shrinking, and the work
+# that each attempt to shrink counts.
 WORK, _SHRINK, _ATTEMPT = 20_000_000, 60_000_000, 3_000
 
 
@@ -53,9 +57,10 @@ class PairClaim(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pair: the encoding and the solver.
-        outcome: the outcome; ``wrong`` if its model is not one, or if it missed a model.
-        detail: what was certified, or why it is unknown.
-        seconds: how long it took.
+        outcome: the outcome; ``wrong`` if the checker rejected the model or proof of the pair, or
+            if the pair missed a model.
+        detail: what was certified, or why the outcome is unknown.
+        seconds: how long the pair took.
     """
 
     pair: Pair
@@ -68,8 +73,8 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
     """The claims of several pairs about one history.
 
     Attributes:
-        claims: one per pair; the first is of the pair that decided.
-        minimal: if they disagree, the smallest part found on which two of them do.
+        claims: one claim for each pair; the first is the claim of the pair that decided.
+        minimal: the smallest part found on which pairs disagree; ``None`` if all pairs agree.
     """
 
     claims: tuple[PairClaim, ...]
@@ -77,11 +82,11 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def disagreement(self) -> bool:
-        """``True`` if two claims contradict each other, or one of them is wrong by itself."""
+        """``True`` if two claims contradict each other, or if the outcome of one is ``wrong``."""
         return disagree([claim.outcome for claim in self.claims])
 
     def summary(self) -> str:
-        """Return the comparison in a sentence."""
+        """Return one sentence that says whether the pairs agree."""
         if self.disagreement:
             claims = ", ".join(
                 f"{c.pair} says {c.outcome}" for c in self.claims if c.outcome != "unknown"
@@ -99,7 +104,7 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
 
 def disagree(outcomes: Sequence[str]) -> bool:
-    """Return whether some outcomes contradict each other; ``unknown`` contradicts nothing."""
+    """Return whether one outcome is ``wrong``, or one is ``valid`` and another ``invalid``."""
     return "wrong" in outcomes or {"valid", "invalid"} <= set(outcomes)
 
 
@@ -108,14 +113,15 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
 
     Args:
         chosen: the pair that decides.
-        which: ``auto``: a pair that shares neither encoding nor solver nor pruning with it (if
-            there is none, one with another encoding and one with another solver), and, if a theorem
-            replaced the specification, one that does not use the theorem; ``all``: all installed
-            pairs, unpruned and pruned; or ``encoding/solver/prune``.
-        route: of the specification; ``None`` for one that every encoding supports.
+        which: ``all`` selects all installed pairs, unpruned and pruned; ``encoding/solver/prune``
+            selects that pair. ``auto`` selects a pair that shares neither encoding nor solver nor
+            pruning with ``chosen``. If there is no such pair, ``auto`` selects one pair with
+            another encoding and one with another solver. If a theorem replaced the specification,
+            ``auto`` also selects a pair that does not use the theorem.
+        route: the route of the specification; ``None`` if every encoding supports it.
 
     Raises:
-        SolverError: there is no such pair, or it does not apply to the specification.
+        SolverError: the pair does not exist, or does not apply to the specification.
     """
     if which not in ("auto", "all"):
         return [parse_pair(which, route)]
@@ -136,7 +142,7 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
 
 
 def parse_pair(text: str, route: Route | None = None) -> Pair:
-    """Read ``encoding/solver/prune``.
+    """Return the pair that a text of the form ``encoding/solver/prune`` names.
 
     Raises:
         SolverError: the pair does not exist, is not installed, or does not apply to the
@@ -164,11 +170,11 @@ def cross_check(
 
     Args:
         history: the history.
-        route: of the spec.
+        route: the route of the specification.
         chosen: the pair that decided.
-        others: those to compare with.
-        seconds: for each pair, and for shrinking, if the user set a limit.
-        work: of each pair.
+        others: the pairs to compare with.
+        seconds: the time limit for each pair and for shrinking; ``None`` for no limit.
+        work: the limit of work for each pair.
         seed: breaks ties.
     """
     claims = [
@@ -180,7 +186,7 @@ def cross_check(
         return found
     pair_of = {c.outcome: c.pair for c in reversed(claims)}
     accused = [pair_of[o] for o in ("valid", "invalid", "wrong") if o in pair_of]
-    # The engine's witness showed which result is wrong.
+    # Shrinking checks no proofs, so it needs the outcome of the engine to notice a wrong claim.
     engine = ENGINE if isinstance(route, Plan) else Pair("relational", NATIVE, "none")
     if engine not in accused:
         accused.append(engine)
@@ -202,12 +208,12 @@ def claim_of(
 
     Args:
         history: the history.
-        route: of the spec.
+        route: the route of the specification.
         pair: the encoding and the solver.
-        seconds: how long it may take; ``None`` for no limit.
+        seconds: the time limit; ``None`` for no limit.
         seed: breaks ties.
         proof: whether the engine proves that no model exists, if the pair gives no proof.
-        work: how much it may do; ``None`` for no limit.
+        work: the limit of work; ``None`` for no limit.
     """
     start = time.perf_counter()
     run = PairRun(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
@@ -223,7 +229,7 @@ def claim_of(
 
 
 def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
-    """Return the outcome of a run, and what was certified."""
+    """Return the outcome of a run, and a sentence on what the checker certified."""
     if run.contradiction() is not None:
         return "invalid", "by the pre-pass, which all pairs share"
     answer = run.solve()
@@ -253,7 +259,10 @@ def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
 def _smallest(
     history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
-    """Remove sessions, then transactions, then operations, while the pairs still disagree."""
+    """Return the history after the removal of all that the pairs do not need to disagree.
+
+    Sessions are removed first, then transactions, then operations.
+    """
     deadline, work = Deadline(seconds), Work(_SHRINK)
 
     def late() -> bool:
@@ -296,7 +305,7 @@ def _smallest(
 
 
 def _without_session(part: HistoryPart, session: int) -> HistoryPart:
-    """Return a part without the transactions of a session of the whole."""
+    """Return a part without the transactions that belong to a session of the whole history."""
     session_of = part.whole.columns.txn_session
     txns = [i for i, t in enumerate(part.txns[:-1]) if session_of[t] != session]
     ops = [op for t in txns for op in part.history.operations_of(t)]

@@ -1,4 +1,4 @@
-"""From a history and a route to a verdict: solve, prove, certify, explain."""
+"""Decides a history by a route: solves, proves, certifies and explains."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ _NO_MOMENTS = (
 )
 
 _SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
-"""The work of a second judgement, without stated versions; an easy history takes less."""
+"""The work limits for the second verdict, which ignores stated versions. Easy histories take less.
+"""
 
 UNCERTIFIED = Certification(outcome="not certified", reason="")
 
@@ -73,18 +74,18 @@ def decide(
 
     Args:
         history: the history.
-        route: of the spec.
-        deadline: the clock.
+        route: the route of the specification.
+        deadline: the time limit of the check.
         options: how to check.
         progress: called with the name of each phase as it begins.
-        problem: of the history, if it was built before.
-        simplest: whether to report the simplest violation found; else the first one.
-        work: the work that deciding and explaining may take; ``None`` for no limit.
+        problem: the problem of the history, if it was built before.
+        simplest: whether to report the simplest violation found instead of the first one.
+        work: the limit of work for deciding and explaining; ``None`` for no limit.
 
     Raises:
-        HistoryError: the spec needs real time, or groups, and the history has none, or the columns
-            do not fit together.
-        SolverError: there is no such pair of an encoding and a solver, or it does not apply.
+        HistoryError: the specification needs real time or groups, and the history has none; or the
+            columns do not fit together.
+        SolverError: the pair of an encoding and a solver does not exist, or does not apply.
     """
     if route.uses_real_time and not history.columns.has_time:
         msg = (
@@ -113,7 +114,7 @@ def decide(
                 work=work,
             )  # fmt: skip
 
-        # The search takes over what costs too much, and reports so.
+        # If deciding in parts takes too much time or memory, the search decides, and reports that.
         with suppress(TimeoutError, MemoryError):
             if route.parts is not None and not _why_not_judgeable(route.spec, history):
                 verdict = decide_in_parts(history, route, deadline, by, problem=problem)
@@ -144,7 +145,7 @@ def decide(
 
 
 def _why_not_judgeable(spec: Spec, history: History) -> str:
-    """Return why the spec cannot judge the history; empty if it can."""
+    """Return why the specification cannot judge the history; an empty text if it can."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so that no level could have been broken"
     if missing := without_levels(history, spec):
@@ -161,7 +162,7 @@ def _why_not_judgeable(spec: Spec, history: History) -> str:
 
 
 def _unknown_moments(history: History) -> Iterator[str]:
-    """Yield what the history does not say of the moments of committed operations."""
+    """Yield a sentence if the history lacks the times of some committed operations."""
     import numpy as np
 
     columns = history.columns
@@ -198,7 +199,7 @@ def _verdict(run: PairRun) -> Verdict:
         if contradiction is not None:
             return _refuted(run, contradiction)
         run.deadline.remaining()
-        # An answer counts even if it comes with the deadline.
+        # An answer counts even if the deadline passes while the solver returns it.
         with run.deadline.during("solve", to_the_end=True):
             run.progress("solve")
             answer = run.solve()
@@ -227,10 +228,11 @@ def _verdict(run: PairRun) -> Verdict:
 
 
 def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
-    """Return a refutation of one of these reads by the versions that its session knew of the key.
+    """Return a refutation that needs only one of these reads and the transactions near it.
 
-    A row that a transaction missed is mostly one that it had seen, or sees. Then a few transactions
-    violate most levels, which a search in the whole history may take long to find.
+    A row that a transaction missed is usually a row whose version its session has seen or sees.
+    Then a few transactions violate most levels, but a search in the whole history may take long to
+    find them.
     """
     if not (reads and run.pair.is_engine and isinstance(run.route, Plan)):
         return None
@@ -266,7 +268,7 @@ def _unproved(run: PairRun, answer: Answer) -> Verdict:
         return _refuted(run, proved)
     if not isinstance(proved, Witness | Relations):
         return _exhausted(run, proved)
-    # The pair is wrong, if the checker accepts the model.
+    # If the checker accepts the model, the pair's claim is wrong.
     certification = run.certify(proved, needed=True)
     check = f"not certified ({certification.reason})"
     if certification.accepted:
@@ -295,8 +297,9 @@ def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
 
         assert isinstance(run.route, Relational)
         run.notes += took_effect(run.history, run.route, proof.included)
-    keys = not run.history.levels  # else keys stand for something else, which was observed
-    # Implicit set-reads observe rows that others wrote: they miss them.
+    # In a history with ``levels``, keys stand for something else, and that was observed.
+    keys = not run.history.levels
+    # Implicit set-reads are observations too, because they miss rows that other transactions wrote.
     if (
         keys
         and isinstance(found, Witness)
@@ -316,7 +319,10 @@ def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
 
 
 def _judge_flags(run: PairRun, answer: Answer) -> None:
-    """Note for each flag whether it holds: no model of the other checks meets its own check."""
+    """Add a note on each flag that says whether the flag holds.
+
+    A flag holds if no model of the other checks satisfies the check of the flag.
+    """
     from isolang.encodings.relational.formula import RelationalFormula, with_units
     from isolang.solvers.registry import solver_of
 
@@ -342,7 +348,7 @@ def _judge_flags(run: PairRun, answer: Answer) -> None:
 
 
 def _refuted(run: PairRun, first: Refutation) -> Verdict:
-    """Explain the simplest refutation found that the checker accepts."""
+    """Return the verdict with the simplest refutation found that the checker accepts."""
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
     from isolang.explain.smaller import cost
@@ -350,7 +356,7 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
-        # If time or memory runs out, the violation stays, and no simpler one is found.
+        # If time or memory runs out here, the verdict reports the first violation.
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
@@ -362,17 +368,17 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
     certification = UNCERTIFIED
     for refutation in refutations:
-        # A refutation derived from the engine's counts only if the checker accepts it, whether or
-        # not the user wants a certificate.
+        # A refutation derived from the engine's refutation counts only if the checker accepts it,
+        # even if the user wants no certificate.
         derived = refutation.steps != first.steps
         certification = run.certify(refutation, needed=derived)
         if certification.rejected or (derived and not certification.accepted):
             continue
         if not run.options.certify:
             certification = UNCHECKED
-        # A certified violation stays even if the time to explain it runs out.
+        # A certified violation is reported even if the time runs out while it is explained.
         with run.deadline.during("solve", to_the_end=True):
-            if finder is None or run.history.levels:  # then weaker levels are not judged
+            if finder is None or run.history.levels:  # no relaxed level is judged
                 relaxed = {}
             else:
                 relaxed = finder.relaxed(refutation.steps)
@@ -384,10 +390,10 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
 
 
 def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
-    """Return the outcome without the versions that the history states, if the refutation uses them.
+    """Return the outcome without the stated versions, if the refutation uses stated versions.
 
-    The numbers of some stores do not follow the order in which versions were installed. Users of
-    those see here that the violation rests on them.
+    The version numbers of some stores do not follow the order in which versions were installed.
+    This outcome tells users of such a store whether the violation depends on the numbers.
     """
     if not run.history.columns.has_versions or not isinstance(run.route, Plan):
         return {}
@@ -431,11 +437,11 @@ def _show_violation(run: PairRun) -> None:
 
 
 def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> Engine:
-    """Return the native engine as a function, which the search for simpler violations calls.
+    """Return a function that calls the native engine; the search for simpler violations uses it.
 
     Args:
         seed: breaks ties.
-        remaining: the remaining seconds, if the user set a limit.
+        remaining: returns the remaining seconds; ``None`` if the user set no limit.
     """
     from isolang.solvers import engine
 
@@ -458,7 +464,7 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
 
 
 def _finder(run: PairRun) -> Finder:
-    """Return the search for simpler refutations, which may take a quarter of the remaining time."""
+    """Return a search for simpler refutations, which may take a quarter of the remaining time."""
     from isolang.explain.smaller import EFFORT, Finder
 
     assert isinstance(run.route, Plan)
@@ -477,11 +483,11 @@ def _finder(run: PairRun) -> Finder:
     )
 
 
-# --- what verdicts are made of ---
+# --- fields of verdicts ---
 
 
 class _Common(TypedDict):
-    """The fields of every verdict."""
+    """The fields that every verdict has."""
 
     history: History
     spec: Spec
@@ -517,7 +523,7 @@ def _common(run: PairRun, certification: Certification) -> _Common:
 
 
 def _rejected(run: PairRun, proof: Proof, certification: Certification) -> Unknown:
-    """Return that the checker rejected the proof, with the proof as evidence."""
+    """Return the verdict that the checker rejected the proof, with the proof as evidence."""
     why = Undecided(cause="certificate rejected", reason=certification.reason)
     return _unknown(run, why, evidence=proof)
 

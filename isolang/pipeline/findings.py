@@ -1,9 +1,9 @@
-"""Every kind of anomaly in a history, with counts, and a certified small example of each.
+"""Finds every kind of anomaly in a history, with a count and a certified small example of each.
 
 A verdict reports one violation, the simplest one found. People who debug a database need all kinds:
-mild anomalies as well as severe ones, and cycles as well as intrinsic anomalies. Reads with an
-intrinsic anomaly are removed first, since they would hide the cycles; each example is then
-certified against the whole history.
+mild and severe anomalies, cycles and intrinsic anomalies. Reads with an intrinsic anomaly would
+hide the cycles, so they are removed before the search for cycles. Each example is certified against
+the whole history.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# The relations of the edge that closes a cycle, and those of its other edges, from the worst on.
+# For each shape of a cycle, from the most severe one on: the relations of the edge that closes the
+# cycle, and the relations of the other edges.
 _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
     (frozenset(closing), frozenset(back))
     for closing, back in (
@@ -47,17 +48,19 @@ _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
         (("rw",), ("ww", "wr", "rw", "so")),
     )
 )
-# From the weakest level on: the first level that forbids an example is reported with it.
+# The levels from the weakest on. An example is reported with the first level that forbids it.
 _WEAKEST_FIRST: Final = (
     "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
-# The total work, the work of refuting one cycle, and the share of the remainder for all levels.
+# The limit of work in total, the limit for refuting one cycle, and the share of the remaining work
+# that judging all levels may use.
 _WORK, _CYCLE_WORK, _LEVELS_SHARE = 150_000_000, 4_000_000, 1 / 2
-# For cycles of known edges: the most reads and edges to visit, and the most cycles of a shape.
+# For the search for cycles of known edges: the largest number of reads and edges to visit, and the
+# largest number of cycles of each shape.
 _VISITED: Final = 20_000_000
 _CYCLES: Final = 100_000
-_ATTEMPTS: Final = 3  # per name of a cycle
+_ATTEMPTS: Final = 3  # the number of cycles to try for each name
 _MOST_SET_READS: Final = 200_000
 
 
@@ -71,7 +74,7 @@ def findings_of(
 
     Args:
         history: the result of ``load_history`` or ``History.from_transactions``.
-        options: how to check; the timeout is for the whole search.
+        options: how to check; the timeout limits the whole search.
         progress: called with the name of each phase as it begins.
 
     Raises:
@@ -97,10 +100,11 @@ def _behind(
     deadline: Deadline,
     found: Findings,
 ) -> tuple[Finding, ...]:
-    """Return the further findings if thin-air reads show the initial state.
+    """Return the additional findings if the thin-air reads are reads of the initial state.
 
-    If the database had rows before, nearly every read is a thin-air read, and anomalies of writes
-    that replaced those rows, such as lost updates, show only in this reading.
+    If the database had rows before the history begins, nearly every read is a thin-air read.
+    Anomalies of the writes that replaced those rows, such as lost updates, are then found only if
+    the values of the thin-air reads are taken as initial values.
     """
     from isolang.history.before import with_initial
 
@@ -117,13 +121,15 @@ def _behind(
 
 
 def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, bool]:
-    """Make operations of the implicit set-reads that show an edge or an intrinsic anomaly.
+    """Return the history in which contradicting set-reads are operations.
 
-    Also of all set-reads of predicate reads with an anomaly. The others show an anomaly only by an
-    order of transactions, which judging the levels looks for.
+    An implicit set-read becomes an operation if it implies an edge or an intrinsic anomaly, or if
+    its predicate read has an anomaly. The other set-reads take part in an anomaly only under some
+    order of the transactions, and judging the levels searches for such orders.
 
     Returns:
-        The history, its problem, and whether some of these set-reads stay implicit.
+        The history, its problem, and whether some of these set-reads stay implicit because there
+        are too many.
     """
     if not history.columns.implicit:
         return history, build_problem(history), False
@@ -141,7 +147,7 @@ def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, b
 
 
 def _with_set_reads_of(history: History, other: History) -> History:
-    """Return the history with the set-reads that are operations in either of two histories."""
+    """Return the first history; set-reads that are operations in either one are operations."""
     if other.set_reads == "all" or not history.columns.implicit:
         return history.written_out()
     more = sorted(set(other.set_reads).difference(history.set_reads))
@@ -218,13 +224,13 @@ class _Collector:
             self._add([step], count, "reads", level or levels[-1], certified)
 
     def _judged_by(self, levels: Sequence[str]) -> Sequence[str]:
-        """Return the levels that can judge the history; if none of these can, one that can."""
+        """Return the given levels that can judge the history; if none can, one other level."""
         allowed = self._history.levels
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
     def _without_wrong_reads(self) -> tuple[HistoryPart, Problem]:
-        """Return the history without the reads that have an intrinsic anomaly, as a part."""
+        """Return the part of the history without reads that have an intrinsic anomaly."""
         history, problem = self._history, self._problem
         while wrong := sorted({a.op for a in problem.anomalies()}):
             columns = history.columns.without_reads(np.array(wrong, np.int64))
@@ -235,7 +241,7 @@ class _Collector:
     # --- cycles ---
 
     def _cycles(self, part: HistoryPart, problem: Problem, graph: KnownGraph) -> bool:
-        """Add a cycle of each name, and return whether the search was complete."""
+        """Add one cycle for each name of a cycle, and return whether the search was complete."""
         seen: dict[str, list[KnownCycle]] = {}
         all_seen = True
         where: dict[str, dict[frozenset[str], set[int]]] = {}  # name -> relations -> components
@@ -264,7 +270,7 @@ class _Collector:
         return all_seen
 
     def _try(self, part: HistoryPart, problem: Problem, cycle: KnownCycle, count: int) -> None:
-        """Add a cycle as a finding of the weakest level that refutes its few transactions."""
+        """Add a cycle as a finding, under the weakest level that its transactions violate."""
         for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
             if self._out_of_effort():
@@ -287,7 +293,7 @@ class _Collector:
     # --- levels ---
 
     def _levels(self, part: HistoryPart, problem: Problem) -> Levels:
-        """Judge all levels, and add the violations whose kind no known edges showed."""
+        """Judge all levels, and add violations with an anomaly that is not among the findings."""
         standing = self._levels_of(self._history)
         clean = standing
         if self._problem.anomalies(limit=1):
@@ -337,9 +343,10 @@ class _Collector:
     def _certified(
         self, steps: Sequence[Step], levels: Sequence[str], history: History | None = None
     ) -> tuple[str, bool]:
-        """Return the first level for which the checker accepts a refutation, and if there is one.
+        """Return the first level for which the checker accepts a refutation, and whether it exists.
 
-        Runs the checker even without certificates, since the refutation was made of parts.
+        The checker runs even if the user wants no certificates, because the refutation was found on
+        a part of the history.
         """
         from isolang.certify.native import check_natively
 

@@ -1,9 +1,10 @@
-"""Predicate reads over large tables: a set-read becomes an operation only if an order needs it.
+"""Decides which set-reads of predicate reads over large tables must become operations.
 
-A history may leave set-reads implicit (``History.set_reads``). A model of the others counts if some
-order of its transactions gives each predicate read exactly the rows that it returned;
-docs/predicates.md#implicit-set-reads has the proof. If the order gives it a matching row that it
-did not return, that set-read becomes an operation, and the history is solved again.
+A history may leave set-reads implicit (``History.set_reads``). A model without the implicit
+set-reads is accepted if some order of its transactions gives each predicate read exactly the rows
+that the read returned; docs/predicates.md#implicit-set-reads has the proof. If the order gives a
+predicate read a matching row that the read did not return, the set-read of that row becomes an
+operation, and the history is solved again.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.pipeline.pair_run import PairRun
 
-# Names, tests, single keys and statements only select some of their pairs.
+# The relations that a check may use. Names, tests, single keys and statements only select some
+# pairs of these relations.
 _RELATIONS = frozenset(
     (
         *(*FROM_T0, *BUILTIN_ORDERS, *MOMENTS, *DEPENDENCIES),
@@ -42,24 +44,25 @@ _RELATIONS = frozenset(
         *("po", "tx"),
     )
 )
-# A predicate read that orders contradict again gets set-reads of all its keys, at most this many
-# per round; after this many rounds, all set-reads are written out.
+# If an order contradicts a predicate read a second time, the set-reads of all its keys become
+# operations, at most this many in one round.
 _AT_ONCE = 200_000
+# After this many rounds, all set-reads are written out.
 _ROUNDS = 40
-# All are written out, too, once more operations were solved again than there are set-reads; but
-# from this many on, set-reads cost more than any number of rounds.
+# All set-reads are also written out if the rounds have solved more operations again than there are
+# set-reads. With this many set-reads or more, writing all out costs more than any number of rounds.
 _COUNTED = 4_000_000
 # The number of set-reads is estimated from this many predicate reads.
 _SAMPLE = 100
-# At most this many contradicted set-reads are refuted by themselves.
+# At most this many contradicted set-reads are refuted one by one.
 _REFUTED_ALONE = 8
-# If an order contradicts one predicate read in four, the recording determines the order badly; then
-# all set-reads are written out, if there are at most this many.
+# If an order contradicts more than a quarter of the predicate reads, the recording hardly fixes the
+# order. Then all set-reads are written out if there are at most this many.
 _WRITTEN_OUT_EARLY = 1_000_000
 
 
 def may_stay_implicit(route: Route) -> bool:
-    """Return whether one order of all transactions can decide the checks of a route."""
+    """Return whether one order of all transactions can show that a route's checks are satisfied."""
     return (
         isinstance(route, Plan)
         and not written_spec(route).shows
@@ -72,16 +75,16 @@ def may_stay_implicit(route: Route) -> bool:
 
 
 def _anti_dependencies(automaton: Automaton) -> set[str]:
-    """Return the anti-dependencies on the cycles of a check."""
+    """Return which anti-dependency relations the cycles of a check use."""
     closing = automaton.closing if automaton.back or automaton.direct else ()
     return {*map(relation_of, automaton.relations), *closing} & {"rw", *PARTS["rw"]}
 
 
 class Implicit:
-    """Decides which set-reads of a run's history are operations."""
+    """Decides which set-reads of a run's history become operations."""
 
     def __init__(self, run: PairRun) -> None:
-        """Begin with no set-read as an operation."""
+        """Begin with a history in which no implicit set-read is an operation."""
         import numpy as np
 
         self._run = run
@@ -95,8 +98,8 @@ class Implicit:
     def complete(self, witness: Witness) -> Witness | None:
         """Return the witness with an order in which the implicit set-reads hold.
 
-        Returns ``None`` if it found no such order. Then the run's history has more set-reads as
-        operations, and must be solved again.
+        Return ``None`` if no such order was found. Then more set-reads of the run's history have
+        become operations, and the history must be solved again.
         """
         import numpy as np
 
@@ -120,12 +123,12 @@ class Implicit:
         whole = replace(witness, order_txn=order_txn, commits=commits, seen=seen)
         if run.certify(whole, needed=True).accepted:
             return whole
-        # One such order does not decide the checks of every level.
+        # The checker does not accept the order for this level, so no set-read stays implicit.
         self._write_out_all()
         return None
 
     def contradicted(self) -> list[int]:
-        """Return some set-reads that the last order contradicted, as operations."""
+        """Return the operations of some set-reads that the last order contradicted."""
         import numpy as np
 
         columns = self._run.history.columns
@@ -193,13 +196,13 @@ class Implicit:
         again = np.intersect1d(contradicted, self._missed[:, 0])
         made = [self._missed, missed]
         if len(again):
-            # The other rows decide where in the order such a read may be.
+            # The set-reads of the other rows limit where in the order the predicate read can be.
             made.append(self._whole.columns.missed_by(again, _AT_ONCE))
         self._missed = np.unique(np.concatenate(made), axis=0)
         self._run.restart(self._whole.with_set_reads(self._missed))
 
     def _number_of_all(self) -> float:
-        """Estimate the number of set-reads from a sample of predicate reads."""
+        """Return an estimate of the number of set-reads, from a sample of predicate reads."""
         import numpy as np
 
         if self._all is None:

@@ -1,4 +1,4 @@
-"""The levels of the library that a history satisfies: the strongest, and the weakest violated."""
+"""Finds the levels of the library that a history satisfies, and the weakest that it violates."""
 
 from __future__ import annotations
 
@@ -32,24 +32,26 @@ NEED_TIMES = frozenset(
 )
 
 
-# The share of all work that one level may use, and the work of a level per operation of the
-# history.
+# The share of the remaining work that one level may use, and the work that each level counts for
+# each operation of the history.
 _SHARE, _PER_OPERATION = 1 / 4, 4
 _LONGEST_ERROR = 10**15
 """The largest clock error to try, in nanoseconds: eleven days."""
 
 
 class LevelStanding(Struct, frozen=True, kw_only=True):
-    """The result of judging a history by one level, or of an implication.
+    """The result for one level, which was judged or follows from the result for another level.
 
     Attributes:
         name: the name of the level in the library.
-        standing: satisfied, violated, unknown, or not applicable, as the level needs real time.
-        certified: whether its verdict, or the one that it follows from, was certified.
-        follows_from: the level whose verdict this one follows from; empty if it was checked.
-        anomaly: the name of the anomaly, if the level is violated.
+        standing: whether the history satisfies the level; ``no times`` if the level needs real time
+            and the history has none.
+        certified: whether the verdict was certified, or the verdict from which this result follows.
+        follows_from: the level from whose verdict this result follows; empty if this level was
+            judged.
+        anomaly: the name of the anomaly if the level is violated.
         reason: the meaning of the anomaly, or why the verdict is unknown.
-        seconds: how long checking took.
+        seconds: how long judging took.
     """
 
     name: str
@@ -62,7 +64,7 @@ class LevelStanding(Struct, frozen=True, kw_only=True):
 
     @property
     def out_of_effort(self) -> bool:
-        """``True`` if it is unknown because the time, or the work, ran out."""
+        """``True`` if the standing is unknown because the time or the work ran out."""
         return self.standing == "unknown" and self.reason.startswith("timeout")
 
 
@@ -71,9 +73,10 @@ class Levels(Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the history.
-        levels: by name, in the order of ``IMPLIES``.
+        levels: the result for each level by name, in the order of ``IMPLIES``.
         seconds: how long all checks took together.
-        notes: that nothing was observed, if all valid verdicts say so; and the history's caveats.
+        notes: the caveats of the history; and that nothing was observed, if all valid verdicts say
+            so.
     """
 
     history: History
@@ -82,19 +85,20 @@ class Levels(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def strongest(self) -> tuple[str, ...]:
-        """Return the satisfied levels that no other satisfied one implies."""
+        """Return the satisfied levels that no other satisfied level implies."""
         good = self._standing("satisfied")
         return tuple(n for n in good if not any(n in implied_by(m) for m in good))
 
     def weakest_violated(self) -> tuple[str, ...]:
-        """Return the violated levels that imply no other violated one."""
+        """Return the violated levels that imply no other violated level."""
         bad = self._standing("violated")
         return tuple(n for n in bad if not any(m in implied_by(n) for m in bad))
 
     def worth_listing(self) -> tuple[str, ...]:
-        """Return the levels worth a line.
+        """Return the levels to list in a report.
 
-        If sessions make no difference to any level, those are the levels with sessions.
+        If each level and its form without sessions have the same standing, the forms without
+        sessions are left out.
         """
         twins = {name: f"{name}{NO_SESSION}" for name in self.levels}
         twins = {name: twin for name, twin in twins.items() if twin in self.levels}
@@ -118,22 +122,23 @@ def levels_of(
 ) -> Levels:
     """Find out which levels of the library a history satisfies.
 
-    Levels are checked from the middle of the hierarchy, and a level whose verdict follows from
-    another one is not checked: a history that satisfies a level satisfies all that it implies, and
-    one that violates a level violates all that imply it.
+    The search begins in the middle of the hierarchy. A level is not judged if its verdict follows
+    from another verdict: a history that satisfies a level satisfies all levels that it implies,
+    and a history that violates a level violates all levels that imply it.
 
     Args:
         history: the result of ``load_history`` or ``History.from_transactions``.
-        options: how to check each level; the timeout is for each level, which is unknown after it.
+        options: how to check each level; the timeout limits each level, which is unknown if the
+            timeout passes.
         progress: called with the name of each level, and of each phase, as it begins.
         simplest: whether to report the anomaly of the simplest violation found.
-        deadline: the clock of all levels together, if they have one.
-        work: the work of all levels together, of which each may use a share of the remainder;
-            levels beyond it are unknown.
+        deadline: the time limit for all levels together; ``None`` for no limit.
+        work: the limit of work for all levels together, of which each level may use a share of the
+            remainder; ``None`` for no limit. A level that needs more work is unknown.
 
     Raises:
         HistoryError: the columns of the history do not fit together.
-        UnsupportedError: no level can be judged on it.
+        UnsupportedError: no level can judge the history.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([
@@ -150,7 +155,7 @@ def levels_of(
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, LevelStanding] = {}
     idle: list[bool] = []  # for each valid verdict, whether nothing was observed
-    proofs: list[tuple[Refutation, History]] = []  # the refutation of the last verdict
+    proofs: list[tuple[Refutation, History]] = []  # the refutation of the last invalid verdict
     if not history.columns.has_time:
         found |= {n: LevelStanding(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -182,7 +187,7 @@ def levels_of(
             return min(len(below[name] & undecided), len(above[name] & undecided))
 
         name = max((n for n in IMPLIES if n in undecided), key=decides)
-        # A search with sessions finds a violation sooner, and often its proof needs none.
+        # A search with sessions finds a violation sooner, and its proof often needs no session.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
         progress(name)
         judged = {name: _level(name, decide_one)}
@@ -193,7 +198,7 @@ def levels_of(
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
                 if options.certify and other in below[name] & undecided
-                # Checking the part first rejects sooner.
+                # The part is checked first, because the checker rejects it faster.
                 if all(
                     _refutes(*one, other, options.timeout)
                     for one in (part, (proof, judged_history))
@@ -220,16 +225,16 @@ def least_clock_error(
 ) -> int | None:
     """Return the least clock error, in nanoseconds, with which a history satisfies a level.
 
-    Two events ordered with a larger error are ordered with a smaller one, so the verdict changes
-    once.
+    Events that are ordered with a larger clock error are also ordered with a smaller one.
+    Therefore the verdict changes only once, and a binary search finds the least error.
 
     Args:
-        history: one with the times of a clock, and no clock error yet.
+        history: a history with the times of a clock and without a clock error.
         level: a level that uses real time.
-        options: how to check; the timeout is for each verdict.
+        options: how to check; the timeout limits each verdict.
 
     Returns:
-        The error; ``None`` if no error suffices, or some verdict is unknown.
+        The clock error; ``None`` if no error suffices, or if some verdict is unknown.
 
     Raises:
         HistoryError: the history has no times of a clock.
@@ -275,7 +280,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
         return LevelStanding(name=name, standing="unknown", reason="timeout: the time ran out")
     except (MemoryError, UnsupportedError):
         raise
-    except Exception as error:  # a bug costs one level
+    except Exception as error:  # a bug makes only one level unknown
         return LevelStanding(name=name, standing="unknown", reason=internal_error(error))
     standing: dict[str, Standing] = {"valid": "satisfied", "invalid": "violated"}
     violation = verdict.violation if isinstance(verdict, Invalid) else None
@@ -291,7 +296,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
 
 
 def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
-    """Return a refutation renumbered for the part that it mentions, and that part."""
+    """Return the part of a history that a refutation mentions, and the refutation of that part."""
     from isolang.explain.part import Sources, operations_of, part_of
 
     txns = Sources(build_problem(history)).closed(proof.steps)
@@ -311,7 +316,8 @@ def _refutes(proof: Refutation, history: History, name: str, timeout: float | No
     plan = route(load_spec(name))
     if not isinstance(plan, Plan):
         return False
-    # With several checks it is open which one forbids a cycle: its name stays.
+    # If the level has several checks, it is open which of them forbids a cycle, so steps keep their
+    # check.
     (check, *more) = plan.spec.checks
     steps = (
         replace(step, check=check.name) if isinstance(step, CycleStep) and not more else step

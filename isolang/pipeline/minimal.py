@@ -1,4 +1,4 @@
-"""The smallest part of a history that still violates the level."""
+"""Finds a small part of a history that still violates the level."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# The most parts to judge, and the most operations of these together: some seconds.
+# The largest number of parts to judge, and of operations in all these parts: some seconds.
 _PARTS, _OPERATIONS = 2_000, 2_000_000
-# The work of judging one part, or of explaining it.
+# The limit of work for judging or explaining one part.
 _WORK = 10_000_000
 
 
@@ -31,31 +31,31 @@ def minimise(
 ) -> History:
     """Find a small part of a history that violates the level.
 
-    Its violation need not be the one that the verdict reports: the remaining part may show a
-    simpler one.
+    The violation of the part need not be the one that the verdict reports, because a part may show
+    a simpler violation.
 
     Args:
-        verdict: of the whole history.
-        route: of the spec that it violates.
-        seconds: how long to search, if the user set a limit; otherwise the number of attempts is
-            limited, so that equal histories have equal parts.
-        seed: as in ``check``.
+        verdict: the verdict on the whole history.
+        route: the route of the specification that the history violates.
+        seconds: the time limit of the search; ``None`` for no limit. The number of attempts is
+            limited in any case, and without a time limit equal histories give equal parts.
+        seed: breaks ties, as in ``check``.
 
     Returns:
-        A history from which no transaction and no operation can be removed without losing the
-        violation, or a possible source of a read; unless the limit ended the search first. Labels
-        and places are those of the whole history.
+        A part from which no transaction and no operation can be removed without losing the
+        violation or a possible source of a read. If a limit ended the search, the part may be
+        larger. Labels and places are those of the whole history.
     """
     return _Minimiser(verdict, route, seconds, seed).found()
 
 
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
-    """Return the name of the anomaly in a part, which need not be that of the whole.
+    """Return the name of the anomaly in a part, which may differ from that in the whole history.
 
     Args:
         part: a result of ``minimise``.
-        route: of the spec that it violates.
-        seed: as in ``check``.
+        route: the route of the specification that the part violates.
+        seed: breaks ties, as in ``check``.
     """
     options = Options(certify=False, seed=seed, threads=1)
     found = decide(part, route, Deadline(), options, work=Work(_WORK))
@@ -80,7 +80,10 @@ class _Minimiser:
         return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
 
     def _beginnings(self) -> Iterator[HistoryPart]:
-        """Yield the parts that the proof mentions, the smaller first."""
+        """Yield the parts that begin the search, from the smallest on.
+
+        They are made from the transactions that the proof mentions.
+        """
         history, proof = self._verdict.history, self._verdict.refutation
         if isinstance(proof, Exhaustion):
             txns = set(proof.transactions)
@@ -92,7 +95,7 @@ class _Minimiser:
         yield part_of(history, operations_of(history, txns), txns)
 
     def _with_writers(self, txns: set[int]) -> set[int]:
-        """Return the transactions and their possible sources, transitively."""
+        """Return the transactions and, transitively, all possible sources of their reads."""
         t0 = self._verdict.history.t0
         found, new = set(txns), set(txns)
         while new:
@@ -117,10 +120,10 @@ class _Minimiser:
                 part.history, self._route, deadline, self._options, simplest=False, work=work
             )
         except IsolangError:
-            return False  # without its times, say, a part cannot be judged
+            return False  # the part cannot be judged, for example because it has no times
         return isinstance(found, Invalid)
 
     def _makes_wrong(self, part: HistoryPart) -> bool:
-        """Return whether removing operations made a read an intrinsic anomaly."""
+        """Return whether a part has an intrinsic anomaly that the whole history does not have."""
         found = build_problem(part.history).anomalies()
         return any((one.kind, part.ops[one.op]) not in self._wrong for one in found)

@@ -1,4 +1,4 @@
-"""Names in quotes that a specification mentions and no transaction or key of a history has."""
+"""Finds names in quotes in a specification that no transaction or key of a history has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def without_levels(history: History, spec: Spec) -> str:
-    """Return why a spec about levels cannot judge a history without levels; empty if it can."""
+    """Return why the spec cannot judge a history that names no levels; empty if it can."""
     if len(history.columns.txn_levels) or not mentioned(spec) & COMPARING_NAMES["levels"]:
         return ""
     return (
@@ -27,7 +27,10 @@ def without_levels(history: History, spec: Spec) -> str:
 
 
 def names_without_effect(history: History, spec: Spec) -> list[str]:
-    """Return sentences about names that select nothing, and transactions that name no level."""
+    """Return notes on names that select nothing, and on transactions that request no level.
+
+    There is also a note on transactions whose level the specification does not name.
+    """
     columns, notes = history.columns, list[str]()
     for word, sets, verb in (
         ("label", columns.label_sets, "bears the label"),
@@ -36,7 +39,7 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
         there = {name for names in sets for name in names}
         named = sorted({one.name for one in named_sets(spec) if one.word == word})
         none = [pattern for pattern in named if not _any_matches(pattern, there)]
-        # A specification of levels names all possible ones; that some are unused is expected.
+        # A specification that mentions levels names all possible levels, so some may be unused.
         if none and (word == "label" or none == named):
             notes.append(f"no transaction {verb} {_listed(none)}, which the spec names")
     patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
@@ -53,7 +56,10 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
 
 
 def _levels_not_named(history: History, spec: Spec) -> list[str]:
-    """Return how many transactions requested a level that the spec does not name, in a sentence."""
+    """Return a note on the transactions that requested levels which the specification lacks.
+
+    The list is empty if there are none.
+    """
     columns = history.columns
     patterns = {one.name for one in named_sets(spec) if one.word == "level"}
     other = {

@@ -1,9 +1,9 @@
-"""A note on a transaction that looks like the one that loaded the database.
+"""Adds a note on a transaction that looks like the transaction that loaded the database.
 
 A history that was converted from another format often has its initial state as an ordinary
-transaction, and nothing in the file puts it before other sessions. The checker cannot decide
-whether it is the initial state; but the verdict reports how it was read, and what the other reading
-gives.
+transaction, and nothing in the file puts that transaction before other sessions. The checker cannot
+decide whether it is the initial transaction. Therefore the verdict reports how the transaction was
+judged, and what the verdict is if the transaction is declared initial.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from isolang.history.look_alikes import LookAlike
     from isolang.language.classify.route import Route
 
-# The other reading is judged only if its verdict may differ, only for a history with at most this
-# many operations, and only with this much work (a fraction of a second).
+# The other reading is judged only if its verdict may differ and the history has at most this many
+# operations. The limit of work is a fraction of a second.
 _OPERATIONS, _WORK = 500_000, 2_000_000
 
 
 def with_other_reading(
     verdict: Verdict, route: Route, options: Options, deadline: Deadline | None = None
 ) -> Verdict:
-    """Add a note to a verdict on a history in which one transaction looks like an initial one.
+    """Add a note to a verdict if exactly one transaction looks like the initial transaction.
 
     Args:
-        verdict: on the history as it was read.
-        route: of the specification.
-        options: of the check.
-        deadline: the clock of the check, which counts this too.
+        verdict: the verdict on the history as it was read.
+        route: the route of the specification.
+        options: the options of the check.
+        deadline: the time limit of the check, which includes the time of this function.
     """
     deadline = Deadline(options.timeout) if deadline is None else deadline
     if isinstance(verdict, Invalid) and verdict.violation.anomaly == "thin-air read":
@@ -63,7 +63,7 @@ def with_other_reading(
 def _with_rows_before(
     verdict: Invalid, route: Route, options: Options, deadline: Deadline
 ) -> Verdict:
-    """Add what the verdict is if unwritten values are the initial state."""
+    """Add a note with the verdict that follows if unwritten values are the initial state."""
     from isolang.history.before import with_initial
 
     history = verdict.history
@@ -94,7 +94,10 @@ def _with_rows_before(
 def _other_outcome(
     verdict: Verdict, loader: LookAlike, route: Route, options: Options, deadline: Deadline
 ) -> str:
-    """Return the verdict if the transaction is declared initial, as the end of a sentence."""
+    """Return the verdict with the transaction declared initial, as the end of a sentence.
+
+    The text is empty if that verdict is not known.
+    """
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
     if isinstance(verdict, Valid) and comes_first(verdict, loader.number):
@@ -109,7 +112,7 @@ def _other_outcome(
         )
     except TimeoutError:
         return ""
-    except IsolangError as error:  # a list cannot be loaded, say
+    except IsolangError as error:  # for example, a list cannot be loaded
         return f", which is not possible here: {error}"
     if isinstance(other, Unknown):
         return ""
@@ -120,10 +123,11 @@ def _other_outcome(
 def comes_first(verdict: Valid, number: int) -> bool:
     """Return whether a transaction is the first writer of each of its keys in the witness.
 
-    SOUND BECAUSE then the witness is one of the history in which that transaction is T0, too: each
-    reader from it, or from T0, precedes all other writers of the key in both, by ``rw``; its
-    own edges begin at T0, which no edge ends at; and no other edge is new. The checks of a plan
-    forbid closed walks, of which fewer edges have no more.
+    SOUND BECAUSE then the witness is also one of the history in which that transaction is T0. In
+    both histories, each transaction that reads from it or from T0 precedes all other writers of the
+    key, by ``rw``. The edges of the transaction itself begin at T0, where no edge ends, and no
+    other edge is new. The checks of a plan forbid closed walks, and fewer edges have no more of
+    these.
     """
     import numpy as np
 

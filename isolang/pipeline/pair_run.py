@@ -1,4 +1,4 @@
-"""One history with one encoding and one solver: solve it, and certify the answer."""
+"""Solves one history with one encoding and one solver, and certifies the answer."""
 
 from __future__ import annotations
 
@@ -42,18 +42,20 @@ _PROOF_NAMES = {
     Refutation: "refutation",
     Exhaustion: "exhaustion of all choices",
 }
-# Seconds per pair of transactions that making and checking a visibility takes on a slow machine.
+# The seconds for each pair of transactions that it takes to make and check a visibility on a slow
+# machine.
 _SECONDS_PER_PAIR = 1e-5
-# The work of encoding: per clause, and per step of a relational encoding.
+# The work of encoding for each clause, and for each step of a relational encoding.
 _PER_CLAUSE, _PER_STEP = 5, 5
 
 
 class Certification(Struct, frozen=True, kw_only=True):
-    """The result of the independent checker on a proof.
+    """The result of the independent checker for a proof.
 
     Attributes:
-        outcome: ``not certified``: no checker ran, or the proof is beyond it.
-        reason: which checker accepted it, or why none did.
+        outcome: the result; ``not certified`` if no checker ran, or if the checker could not decide
+            the proof.
+        reason: a sentence that says that a checker accepted the proof, or why none did.
     """
 
     outcome: Literal["accepted", "rejected", "not certified"]
@@ -80,15 +82,15 @@ class PairRun:
         history: the history.
         route: how its specification is decided.
         pair: the encoding, the solver, and how much is pruned before.
-        deadline: the clock.
+        deadline: the time limit of the check.
         options: how to check.
-        choice: why this pair was chosen, if the user chose none.
+        choice: why this pair was chosen, if the user chose no pair.
         progress: called with the name of each phase as it begins.
-        simplest: whether to look for the simplest violation.
-        work: what deciding and explaining may still do; ``None`` for no limit.
-        pair_used: whether the pair was used; the pre-pass alone may decide.
-        statistics: what the solver did, by name, once it has answered.
-        notes: remarks on how the verdict was found, one sentence each.
+        simplest: whether to search for the simplest violation.
+        work: the remaining work for deciding and explaining; ``None`` for no limit.
+        pair_used: whether the pair was used; it is not if the pre-pass alone decided.
+        statistics: the statistics of the solver by name, once it has answered.
+        notes: remarks on how the verdict was found, each of them one sentence.
     """
 
     def __init__(
@@ -109,15 +111,15 @@ class PairRun:
 
         Args:
             history: the history.
-            route: of the specification, to which the pair applies.
+            route: the route of the specification, to which the pair applies.
             pair: the encoding and the solver.
-            deadline: the clock.
+            deadline: the time limit of the check.
             options: how to check.
             progress: called with the name of each phase as it begins.
-            choice: why this pair was chosen, if the user chose none.
-            problem: of the history, if it was built before.
-            simplest: whether to look for the simplest violation.
-            work: what deciding and explaining may do; ``None`` for no limit.
+            choice: why this pair was chosen, if the user chose no pair.
+            problem: the problem of the history, if it was built before.
+            simplest: whether to search for the simplest violation.
+            work: the limit of work for deciding and explaining; ``None`` for no limit.
         """
         self.history = history
         self.route = route
@@ -141,7 +143,7 @@ class PairRun:
         return written_spec(self.route)
 
     def restart(self, history: History) -> None:
-        """Continue with the same history, in which more set-reads are operations."""
+        """Continue with the same history in a form in which more set-reads are operations."""
         self.history = history
         self._problem, self._prepared = None, False
 
@@ -165,7 +167,7 @@ class PairRun:
         return self._problem
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
-        """Return the intrinsic anomalies that the pre-pass found; none if it did not run."""
+        """Return the intrinsic anomalies that the pre-pass found; empty if it did not run."""
         if not self._prepared:
             return ()
         problem = self.problem
@@ -185,7 +187,7 @@ class PairRun:
         return self.problem.ignored() if self._prepared else ()
 
     def contradiction(self) -> Refutation | None:
-        """Return the refutation that the pre-pass alone gives, if it gives one."""
+        """Return the refutation that the pre-pass finds by itself, or ``None``."""
         return contradiction(self.problem, self.route)
 
     def hardness(self) -> str:
@@ -220,7 +222,7 @@ class PairRun:
         return answer
 
     def solve_natively(self, problem: Problem) -> Answer:
-        """Solve with the native engine, whichever pair was chosen.
+        """Solve a problem with the native engine, even if another pair was chosen.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -236,7 +238,7 @@ class PairRun:
             seed=self.options.seed,
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
-            # Equal runs do equal work in one thread only.
+            # Only with one thread do equal runs do equal work.
             threads=1 if allowed else self.options.thread_count(),
             work=allowed,
         )
@@ -245,10 +247,10 @@ class PairRun:
         return answer
 
     def _spend(self, amount: int) -> None:
-        """Count work that is about to begin.
+        """Subtract work that is about to begin from the remaining work.
 
         Raises:
-            TimeoutError: it exceeds the remaining work.
+            TimeoutError: no work remains.
         """
         if self.work is not None:
             self.work.spend(amount)
@@ -256,7 +258,7 @@ class PairRun:
                 raise TimeoutError
 
     def out_of_work(self) -> bool:
-        """Return whether the work ran out, and not the time."""
+        """Return whether the work ran out before the time did."""
         if self.work is None or self.work.left:
             return False
         try:
@@ -266,7 +268,7 @@ class PairRun:
         return True
 
     def _solve_with_pair(self) -> Answer:
-        """Encode, solve and decode."""
+        """Encode the problem, solve the formula, and decode the model."""
         from isolang.encodings.decode import NoOrderError
         from isolang.encodings.registry import ENCODINGS
 
@@ -333,7 +335,11 @@ class PairRun:
         return Answer(result=result, statistics=statistics, formula=formula)
 
     def _relational_input(self, problem: Problem) -> RelationalInput:
-        """Return the input of a relational encoding, unless that would be too large."""
+        """Return the input of a relational encoding.
+
+        Raises:
+            UnsupportedError: the encoding would be too large.
+        """
         from isolang.encodings.relational.cost import affordable
         from isolang.encodings.relational.formula import RelationalInput
 
@@ -346,10 +352,10 @@ class PairRun:
         return RelationalInput(problem=problem, spec=spec, cost=cost)
 
     def as_written(self, witness: Witness) -> Witness | Relations:
-        """Return the relations of the written specification, if a theorem replaced it.
+        """Return the relations that the written specification requires, made from a witness.
 
-        Returns the witness itself without a theorem, or if making and checking the relations
-        would take too long.
+        Return the witness itself if no theorem replaced the specification, or if making and
+        checking the relations would take too long.
         """
         theorem = self.route.theorem if isinstance(self.route, Plan) else None
         if theorem is None or not self.options.certify:
@@ -376,11 +382,11 @@ class PairRun:
     def certify(self, proof: Proof, *, needed: bool = False) -> Certification:
         """Have an independent checker verify a proof.
 
-        If time or memory runs out here, the verdict stays and only its certificate is lost.
+        If time or memory runs out here, the verdict stays the same but is not certified.
 
         Args:
             proof: the proof to check.
-            needed: check it even if the user wants no certificate.
+            needed: whether to check the proof even if the user wants no certificate.
         """
         if not self.options.certify and not needed:
             return UNCHECKED
@@ -406,7 +412,7 @@ class PairRun:
         return self._accepted[1]
 
     def _check(self, proof: Proof, seconds: float | None) -> None:
-        """Check a proof, natively if there is a native checker for it."""
+        """Check a proof with the native checker if it takes such proofs, else by definition."""
         if isinstance(self.route, Plan) and isinstance(proof, Witness | Refutation):
             from isolang.certify.native import check_natively
 
@@ -418,13 +424,17 @@ class PairRun:
 
 
 def written_spec(route: Route) -> Spec:
-    """The specification as the user wrote it, before a theorem replaced it."""
+    """Return the specification of a route as the user wrote it, before a theorem replaced it."""
     theorem = route.theorem if isinstance(route, Plan) else None
     return route.spec if theorem is None else theorem.original
 
 
 def contradiction(problem: Problem, route: Route) -> Refutation | None:
-    """Return the refutation that the pre-pass alone gives, if it gives one."""
+    """Return the refutation that the pre-pass finds by itself, or ``None``.
+
+    Raises:
+        UnsupportedError: the problem cannot be judged.
+    """
     # Contradicting stated versions violate every specification.
     anomaly = next(iter(problem.anomalies(AnomalyKind.CONTRADICTING_VERSIONS, 1)), None)
     if anomaly is not None:
@@ -444,15 +454,15 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
 
 
 def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Witness | Relations:
-    """Decode an assignment of a formula into a model.
+    """Return the model that an assignment of a formula encodes.
 
     Args:
         problem: the problem that the formula encodes.
         formula: the solved formula.
-        values: 0 or 1 by variable; entry 0 is unused.
+        values: 0 or 1 for each variable; entry 0 is unused.
 
     Raises:
-        NoOrderError: it decodes to no model, since its edges form a cycle.
+        NoOrderError: the assignment encodes no model, because its edges form a cycle.
     """
     from isolang import _native
     from isolang.encodings.decode import decode
@@ -468,7 +478,11 @@ def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Wi
 
 
 def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
-    """Return the result of a computation, or the limit that ended it, or why it is unsupported."""
+    """Return the result of a computation.
+
+    Return ``Undecided`` if a limit ended the computation, or if the history or the specification is
+    not supported.
+    """
     try:
         return body()
     except TimeoutError:

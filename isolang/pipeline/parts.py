@@ -1,6 +1,8 @@
-"""A specification in two parts: the engine decides the first, and its model may meet the second.
+"""Decides a specification in two parts.
 
-docs/routes.md#in-parts has the argument. What stays open goes to the search, all together.
+The engine decides the first part. If its model also satisfies the second part, the history is
+valid. If the parts do not decide the history, the search decides all checks together.
+docs/routes.md#in-parts has the argument.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     _Decide: TypeAlias = Callable[["Route", "Problem"], "Verdict"]
 
-# How many indeterminate transactions a line names.
+# How many indeterminate transactions a note names.
 _NAMED = 12
 
 
@@ -47,17 +49,17 @@ def decide_in_parts(
     *,
     problem: Problem | None,
 ) -> Verdict | None:
-    """Decide a specification by the engine's part, or by a model of it, if that is enough.
+    """Decide a specification by the part that the engine decides, if that suffices.
 
     Args:
         history: the history.
-        route: of a specification in parts.
-        deadline: the clock.
-        decide: decides by another route, with the same clock.
-        problem: of the history, if it was built before.
+        route: the route of a specification in parts.
+        deadline: the time limit of the check.
+        decide: decides the history by another route, with the same time limit.
+        problem: the problem of the history, if it was built before.
 
     Returns:
-        The verdict; ``None`` if all checks together must be searched for.
+        The verdict; ``None`` if a search over all checks must decide.
     """
     parts, spec = route.parts, route.spec
     assert parts is not None
@@ -65,7 +67,7 @@ def decide_in_parts(
         problem = problem or build_problem(history)
     try:
         if contradiction(problem, route) is not None:
-            return None  # it needs no part
+            return None  # the pre-pass refutes the whole specification
     except UnsupportedError:
         return None
     if any(_judges_more(history, problem, spec, flag) for flag in parts.flags):
@@ -95,7 +97,7 @@ def decide_in_parts(
 
 
 def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
-    """Return the verdict on the part, which holds for the whole unless it is valid."""
+    """Return the verdict on the part as the verdict on the whole, which an invalid verdict is."""
     if isinstance(found, Invalid) and parts.other_checks:
         others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
         note = f"violated whether or not {others} holds: the other checks decide"
@@ -109,7 +111,7 @@ def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
 def _meets_other_checks(
     history: History, route: Relational, parts: SpecSplit, found: Valid
 ) -> Valid | None:
-    """Return the verdict on the whole, if the model of the part meets the other checks too."""
+    """Return the valid verdict on the whole if the part's model satisfies the other checks."""
     proof: Witness | Relations | None = found.witness
     try:
         if isinstance(proof, Witness) and not _mention(parts.other_checks, parts.chosen):
@@ -134,7 +136,10 @@ def _mention(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
 
 
 def _made(history: History, parts: SpecSplit, proof: Witness | Relations) -> Relations | None:
-    """Return the order and the visibility that a theorem makes of version orders, if few."""
+    """Return the order and the visibility that a theorem makes from version orders.
+
+    Return ``None`` without a theorem, or if the history has too many transactions.
+    """
     theorem = parts.plan.theorem
     if isinstance(proof, Relations):
         return proof
@@ -144,7 +149,10 @@ def _made(history: History, parts: SpecSplit, proof: Witness | Relations) -> Rel
 
 
 def took_effect(history: History, route: Relational, members: Sequence[int]) -> list[str]:
-    """Return a line with the indeterminate transactions that took effect, if that may be unread."""
+    """Return a note with the indeterminate transactions that took effect.
+
+    The list is empty if only indeterminate transactions that were read from can matter.
+    """
     if not route.unread_matter:
         return []
     status = history.columns.txn_status
@@ -161,10 +169,10 @@ def took_effect(history: History, route: Relational, members: Sequence[int]) -> 
 
 
 def _judges_more(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
-    """Return whether the flag, as an axiom, judges something that the other checks do not.
+    """Return whether a history may violate the flag, as an axiom, although some choice meets it.
 
-    An axiom about reads has reads judged, and one about times needs some. Then a history could
-    violate it although no choice fails.
+    An axiom that uses reads makes anomalies of reads violations, and an axiom that uses times or
+    groups requires the history to have them.
     """
     met = _with_flag(spec, flag)
     if uses_real_time(met) and not history.columns.has_time:
@@ -172,7 +180,7 @@ def _judges_more(history: History, problem: Problem, spec: Spec, flag: Check) ->
     if uses_groups(met) and not history.columns.has_groups:
         return not uses_groups(spec)
     if uses_reads_from(met) and not uses_reads_from(spec):
-        # Reads of an unread indeterminate transaction are not among these.
+        # These anomalies do not include reads by unread indeterminate transactions.
         indeterminate = (history.columns.txn_status == INDETERMINATE).any()
         return bool(indeterminate or problem.anomalies(limit=1))
     return False
@@ -184,7 +192,7 @@ def _with_flag(spec: Spec, flag: Check) -> Spec:
 
 
 def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict]) -> Iterator[str]:
-    """Yield a line for each flag, which holds iff no model of the other checks meets it."""
+    """Yield a note on each flag; a flag holds iff no model of the other checks meets its check."""
     from isolang.language.classify.route import route
 
     for flag in flags:

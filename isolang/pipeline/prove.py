@@ -1,7 +1,7 @@
-"""Proofs for solvers that give none.
+"""Makes proofs for solvers that give none.
 
-The native engine refutes what they found unsatisfiable. For a specification that is decided as it
-is written, the proof is an unsat core, small enough for the checker to go through all choices.
+If such a solver finds no model, the native engine makes a refutation. For a relational
+specification the proof is an unsat core, which is small enough for the checker to try all choices.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
     """Prove a pair's claim that no model exists.
 
     Returns:
-        A refutation or an unsat core; or a model, if there is one and the pair is wrong.
+        A refutation or an unsat core; or a model, which shows that the pair is wrong.
 
     Raises:
-        TimeoutError: there was not enough time.
+        TimeoutError: the time ran out.
     """
     assert isinstance(answer.result, Unproved)
     run.progress("prove")
@@ -58,9 +58,10 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
 
 
 def _from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
-    """Return a refutation with the reads of the core alone, if the checker accepts one.
+    """Return a refutation that uses only the reads of the core; ``None`` if that fails.
 
-    Other reads only constrain, so a refutation without them is one of the whole.
+    The other reads only constrain a history further, so a refutation without them also refutes the
+    whole history. The checker must accept the refutation.
     """
     from isolang.certify.native import check_natively
 
@@ -87,7 +88,10 @@ def _from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
 
 
 def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relations | None:
-    """Return the native solver's model of an encoding, if another solver wrongly claims none."""
+    """Return a model that the native solver finds; ``None`` if it finds none.
+
+    The answer is another solver's claim that the encoding has no model.
+    """
     from isolang.encodings.relational.formula import (
         RelationalFormula,
         decode_relations,
@@ -102,12 +106,12 @@ def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relation
             formula, until=until, seed=run.options.seed, work=_MODEL_WORK
         )
     except TimeoutError:
-        return None  # the unsat core has the last word
+        return None  # the unsat core decides
     return None if solution.values is None else decode_relations(formula, solution.values)
 
 
 def _until(run: PairRun) -> float | None:
-    """Return the moment at which to stop, if the user set a limit."""
+    """Return the time of ``time.perf_counter`` at which to stop; ``None`` for no limit."""
     try:
         remaining = run.deadline.remaining()
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""The total order and the visibility of a specification, made from version orders."""
+"""Makes the total order and the visibility that a specification requires from version orders."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from isolang.language.classify.theorems import Theorem
 
 LARGEST = 2_000
-"""With more transactions than this, the checker verifies the event graph's own witness."""
+"""The largest number of transactions; for more, the checker verifies the event graph's witness."""
 
 
 def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relations:
-    """Return the relations of a specification, from a witness of its event-graph form.
+    """Return the relations of a specification, made from a witness of its event-graph form.
 
     Args:
         history: the history.
         theorem: the specification and its event-graph form.
-        witness: sources and version orders that meet the latter.
+        witness: sources and version orders that satisfy the event-graph form.
     """
     world = world_of_witness(history, witness)
     facts, t0 = world.facts, world.t0
@@ -53,12 +53,12 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
 def world_of_witness(
     history: History, witness: Witness, *, events: bool = False
 ) -> ConcreteInterpretation:
-    """Return a world with the sources and version orders of a witness, to evaluate expressions in.
+    """Return an assignment with the sources and version orders of a witness.
 
     Args:
         history: the history.
         witness: the sources and version orders.
-        events: whether events are elements, too.
+        events: whether events are elements too.
     """
     facts = Facts(history)
     sources = {op: u for op, u in enumerate(witness.source.tolist()) if u >= 0}

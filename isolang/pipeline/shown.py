@@ -1,4 +1,4 @@
-"""The values of the ``show`` statements of a specification."""
+"""Evaluates the ``show`` statements of a specification."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST = 20
 
 
 def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
-    """Yield a line for each ``show``: the first few of its pairs, or elements.
+    """Yield a line for each ``show`` statement, with its first few pairs or elements.
 
     Args:
         history: the history.
         spec: the specification.
-        proof: relations that meet it.
+        proof: relations that satisfy the specification.
     """
     if not spec.shows or len(proof.included) > LARGEST:
         yield from _too_many(spec)
@@ -37,12 +37,12 @@ def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
 
 
 def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
-    """Yield a line for each ``show`` of a witness, which has only sources and version orders.
+    """Yield a line for each ``show`` statement, evaluated on the witness of a valid history.
 
     Args:
         history: the history.
         spec: the specification.
-        witness: sources and version orders that meet it.
+        witness: sources and version orders that satisfy the specification.
     """
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)
@@ -54,10 +54,10 @@ def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator
 
 
 def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
-    """Yield a line for each ``show`` of a violated specification.
+    """Yield a line for each ``show`` statement of a violated specification.
 
-    Only relations that the history itself determines have a value. ``rf`` is one of them if each
-    read has one possible source.
+    Only relations that the history itself determines have a value. ``rf`` has a value if each read
+    has exactly one possible source.
 
     Args:
         history: the history.

@@ -1,4 +1,4 @@
-"""Unsat cores: minimal sets of transactions and checks without a model."""
+"""Finds unsat cores: small sets of transactions and checks that have no model."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import work_of
 from isolang.solvers.registry import NATIVE, SOLVERS
 
-# The total work; the share of the remainder that one attempt may use; the minimum per attempt.
+# The limit of work in total, the share of the remaining work that one attempt may use, and the work
+# that each attempt may use in any case.
 _WORK, _SHARE, _LEAST = 30_000_000, 1 / 8, 30_000
-# The work of an attempt besides its search, and per clause of its formula.
+# The work that an attempt counts besides its search: for the attempt, and for each clause.
 _ATTEMPT, _PER_CLAUSE = 3_000, 5
 
 
 class UnsatCore(Struct, frozen=True, kw_only=True):
-    """A part of a history, and of a specification, without a model.
+    """A part of a history and a part of a specification that together have no model.
 
     Attributes:
-        transactions: no choice of relations over these meets ``checks``.
+        transactions: the transactions; no choice of relations over them meets ``checks``.
         checks: the names of the checks.
     """
 
@@ -37,7 +38,7 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
 
     @property
     def proof(self) -> Exhaustion:
-        """The claim, which the checker verifies by trying every choice."""
+        """The core as a proof, which the checker verifies by trying every choice."""
         return Exhaustion(self.transactions)
 
 
@@ -49,17 +50,18 @@ def unsat_core(
     work: Work | None = None,
     until: float | None = None,
 ) -> UnsatCore:
-    """Return an unsat core: drop transactions, and then checks, while the rest has no model.
+    """Return an unsat core, found by delta debugging (A. Zeller, R. Hildebrandt, TSE 2002).
 
-    Delta debugging (A. Zeller, R. Hildebrandt, TSE 2002). Unless the specification is closed under
-    sub-histories, a part says nothing about the whole, and all transactions are needed.
+    Transactions are dropped first, and then checks, while the rest has no model. If the
+    specification is not closed under sub-histories, a part says nothing about the whole, so all
+    transactions and all checks are kept.
 
     Args:
         problem: a problem without a model.
-        route: of the specification.
+        route: the route of the specification.
         seed: breaks ties.
-        work: the work to spend, by default some ten seconds; more work gives a smaller core.
-        until: a moment of ``time.perf_counter`` at which to stop, where the user set a limit.
+        work: the limit of work, by default some ten seconds; more work gives a smaller core.
+        until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
     """
     return _Search(problem, route, seed, work or Work(_WORK), until).found()
 
@@ -109,7 +111,7 @@ class _Search:
         return self._until is not None and time.perf_counter() > self._until
 
     def _unsatisfiable(self, transactions: Sequence[int], checks: tuple[Check, ...]) -> bool:
-        """Return whether no model exists; ``False`` also if time or work ran out."""
+        """Return whether no model exists; also return ``False`` if time or work ran out."""
         self._work.spend(_ATTEMPT)
         try:
             encoding = RelationalEncoding(
@@ -121,7 +123,7 @@ class _Search:
             )
             formula = formula_of(encoding)
             self._work.spend(_PER_CLAUSE * formula.clause_count)
-            # An encoding that was finished in time gets a short solve in any case.
+            # If encoding finished in time, the solver gets a short time in any case.
             until = self._until and max(self._until, time.perf_counter() + 0.01)
             with self._work.part(_SHARE) as part:
                 allowed = max(_LEAST, part.left)

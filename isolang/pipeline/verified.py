@@ -1,4 +1,4 @@
-"""From a certificate that holds to the verdict that it proves, without solving anything."""
+"""Makes the verdict that an accepted certificate proves, without solving anything."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 def verdict_of(
     certificate: Certificate, history: History, spec: Spec, accepted: Acceptance
 ) -> Valid | Invalid:
-    """The verdict of a certificate, explained anew.
+    """Return the verdict that a certificate proves, with a new explanation.
 
     Args:
-        certificate: ``verify`` has accepted it.
-        history: what it is about.
-        spec: lowered again from the certificate's texts.
-        accepted: which checker accepted what of it.
+        certificate: a certificate that ``verify`` has accepted.
+        history: the history of the certificate.
+        spec: the specification, lowered again from the texts of the certificate.
+        accepted: how much of the proof each checker accepted.
     """
     who = f"accepted by: {accepted}"
     match certificate.proof:

@@ -1,7 +1,8 @@
-"""An accusation: the accused transactions, and every transaction of the log that wrote their reads.
+"""Makes an accusation: the accused transactions and all transactions whose writes they read.
 
-It does not use the values that the cuts left. A writer comes with those of its reads whose writers
-are known too; the values of its other reads are dropped, which only weakens the accusation.
+An accusation does not use the values that the cuts left. A writer keeps the values of its reads
+only if the writers of these values are known too. The values of its other reads are dropped, which
+only weakens the accusation.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from isolang.watch.stream.rows import Rows, place_of
 if TYPE_CHECKING:
     from isolang.watch.stream import Log, LogPlace
 
-_MOST_VALUES: Final = 20_000  # that the accused have read
+_MOST_VALUES: Final = 20_000  # the largest number of values that the accused have read
 _MOST_WRITERS: Final = 2_000
-_SEARCHES: Final = 6  # of the log
+_SEARCHES: Final = 6  # the largest number of searches of the log
 
 _Atom: TypeAlias = tuple[int, Any]
 
 #: A key and a value; without a value, any value of the key.
 _Version: TypeAlias = tuple[_Atom, _Atom | None]
 
-#: What a deletion writes, as the columns have it.
+#: The atom that a deletion writes in the columns.
 DELETED: Final = (5, "#deleted")
 
 
@@ -41,9 +42,9 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         transactions: the transactions, in the order of the log.
-        places: the place of each.
+        places: the place of each transaction in the log.
         assumed: keys and values; the accusation assumes that no other transaction writes them.
-        unwritten: whether no transaction writes one of the values.
+        unwritten: whether one of the values may be written by no transaction.
     """
 
     transactions: list[Transaction]
@@ -55,16 +56,17 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
 def accusation(
     rows: Rows, accused: Sequence[int], log: Log, source: History | None
 ) -> Accusation | None:
-    """Search the log for the writers of what the accused have read, or may have read.
+    """Return an accusation with all transactions whose writes the accused may have read.
 
     Args:
         rows: the transactions of the window.
-        accused: which of them are accused.
+        accused: the row numbers of the accused transactions.
         log: the log of the stream.
         source: the history of a batch, which says how the log is read.
 
     Returns:
-        ``None`` if the accused have read too many values, or too many transactions wrote these.
+        The accusation; ``None`` if the accused have read too many values, or if too many
+        transactions wrote these values.
     """
     import numpy as np
 
@@ -77,7 +79,7 @@ def accusation(
                 reads.update(_versions_read(op))
     places = {(int(file), int(offset)) for _, file, offset, *_ in own.at.tolist()}
     members = [(tuple(at), one, True) for at, one in zip(own.at.tolist(), records, strict=True)]
-    is_written: dict[_Version, bool] = {}  # the versions searched for
+    is_written: dict[_Version, bool] = {}  # for each version that was searched for
     for _ in range(_SEARCHES):
         new = [version for version in reads if version not in is_written]
         if len(reads) > _MOST_VALUES:
@@ -101,7 +103,8 @@ def accusation(
         ]
         members.sort(key=lambda member: member[0][1:3])
         closed = [one if is_accused else _weakened(one, reads) for _, one, is_accused in members]
-        # A read that missed a version may have seen any other one: it needs all writers of the key.
+        # A read that missed a version may have seen any other version of the key, so the accusation
+        # needs all writers of the key.
         missed: dict[_Version, tuple[object, object]] = {
             (key, None): (decode(*key), None) for key in _keys_missed(closed)
         }
@@ -120,7 +123,7 @@ def accusation(
 
 
 def _keys_missed(records: Sequence[Transaction]) -> set[_Atom]:
-    """Return the keys of which some transaction states the versions that it did not see."""
+    """Return the keys for which some transaction states versions that it did not see."""
     import numpy as np
 
     columns = History.from_transactions(records).columns
@@ -131,7 +134,7 @@ def _keys_missed(records: Sequence[Transaction]) -> set[_Atom]:
 
 
 def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
-    """Return rows as records, without what no level that can be watched uses."""
+    """Return rows as records, without fields that no level which can be watched uses."""
     return [
         replace(one, times=None, commit=None, group=None)
         for one in transactions(history_of(rows.columns, rows.names, source))
@@ -139,7 +142,7 @@ def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
 
 
 def _versions_read(op: Op) -> list[tuple[tuple[_Atom, _Atom], tuple[object, object]]]:
-    """Return the versions that a read has seen, or may have seen: as atoms, and as values."""
+    """Return the versions that a read may have seen, each as atoms and as values."""
     if op[0] == "scan":
         rows: Any = () if op[2] is UNKNOWN else op[2].items()
         return [_version(key, row) for key, row in rows]
@@ -155,7 +158,7 @@ def _version(key: object, value: object) -> tuple[tuple[_Atom, _Atom], tuple[obj
 
 
 def _weakened(one: Transaction, known: dict[_Version, Any]) -> Transaction:
-    """Return a transaction without the values of its reads whose writers are not known."""
+    """Return a transaction without the values of reads that have an unknown writer."""
     ops: list[Op] = []
     for op in one.ops:
         versions = _versions_read(op)

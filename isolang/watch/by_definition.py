@@ -1,7 +1,7 @@
-"""The checker by definition for the parts of a chain: plain Python, on Python objects.
+"""Checks the parts of a chain by definition, in plain Python on Python objects.
 
-It shares only the reader with the native checker (``native/watch/``). It keeps each list, where the
-native one keeps a hash; and a part with predicate reads begins with all rows.
+This checker shares only the reader with the native checker (``native/watch/``). It keeps each list
+in full, while the native checker keeps a hash. A part with predicate reads begins with all rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WRITES: Final = frozenset({"w", "insert", "append", "delete"})
 
 
 class ByDefinition:
-    """Checks parts, one after the other.
+    """Checks the parts of a chain one after the other.
 
     Args:
         plan: the plan of the level.
@@ -44,7 +44,7 @@ class ByDefinition:
         self._lists: dict[_Key, list[Any]] = {}
 
     def begin(self, rows: Rows) -> None:
-        """Take the writes of the initial transaction, if there is one."""
+        """Apply the writes of the initial transaction, if the rows contain it."""
         for one in _transactions(rows):
             if one.status == "initial":
                 for op in one.ops:
@@ -52,7 +52,7 @@ class ByDefinition:
                         self._write(op)
 
     def begin_with(self, entries: Sequence[InitialValue]) -> None:
-        """Set initial values."""
+        """Set the initial values of some keys."""
         for key, is_list, atoms in entries:
             values = [decode(*atom) for atom in atoms]
             if is_list:
@@ -65,7 +65,7 @@ class ByDefinition:
 
         Args:
             members: the transactions, as the log has them.
-            opened: the same transactions, with the operations that the witness counts.
+            opened: the same transactions, with the operations that the witness numbers.
             witness: the witness of the chain.
             where: the name of the part, for messages.
 
@@ -98,7 +98,7 @@ class ByDefinition:
             self._values[key] = op[2]
 
     def _history(self, records: Sequence[Transaction]) -> History:
-        """Return the part as a history that begins with the values of the parts before."""
+        """Return a part as a history that begins with the values that earlier parts left."""
         ops = [op for one in records for op in one.ops]
         scans = any(op[0] == "scan" for op in ops)
         lists = {
@@ -130,7 +130,11 @@ class ByDefinition:
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _op(self, op: Op, lists: set[_Key]) -> Op:
-        """Return an operation as the part has it: a list without what earlier parts appended."""
+        """Return an operation for the part; a list is returned without elements of earlier parts.
+
+        Raises:
+            CertificateRejected: a list does not begin with the elements of earlier parts.
+        """
         kind, key = op[0], op[1]
         if kind in {"delete", "append", "scan"} or op[2] is UNKNOWN:
             return op
@@ -156,7 +160,7 @@ def _transactions(rows: Rows) -> list[Transaction]:
 
 
 def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
-    """Return the witness with the numbers of operations and keys that the history has."""
+    """Return the witness with the operations and keys numbered as in the history."""
     columns = history.columns
     sources = dict(zip(_operations(opened), witness.source.tolist(), strict=True))
     operations = _operations(columns)
@@ -174,9 +178,9 @@ def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
 
 
 def _operations(columns: Columns) -> list[tuple[Any, ...]]:
-    """Return a name for each operation that does not depend on the order in a predicate read.
+    """Return a name for each operation; it does not depend on the order inside a predicate read.
 
-    A row that a predicate read missed is named by the read and the key; the other operations are
+    A row that a predicate read missed is named by the read and the key. All other operations are
     numbered.
     """
     missed = {

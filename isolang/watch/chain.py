@@ -1,7 +1,7 @@
-"""The chain of a watch: one entry for each part, with the hash of the entry before it.
+"""Reads and writes the chain of a watch, in which each entry has the hash of the entry before it.
 
-Each line of the file is an entry: a :class:`Head`, then :class:`Part`, :class:`Back` and
-:class:`Begin`, and at last an :class:`ChainEnd`.
+Each line of the file is an entry. The first is a :class:`Head`, and the last is a
+:class:`ChainEnd`. Between them are :class:`Part`, :class:`Back` and :class:`Begin` entries.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 #: The version of the format.
 FORMAT: Final = 1
 
-#: The file of a chain in its folder.
+#: The name of the file of a chain in its folder.
 NAME: Final = "chain.jsonl"
 
 #: A native atom: its kind, and its payload.
 Atom: TypeAlias = tuple[int, str | int | None]
 
-#: The initial value of a key: the key, whether it holds a list, and its value or the elements.
+#: The initial value of a key: the key, whether it holds a list, and the value or the elements.
 InitialValue: TypeAlias = tuple[Atom, bool, tuple[Atom, ...]]
 
 #: A number of things, or a place in a file.
@@ -44,7 +44,7 @@ _NEVER: Final = -(1 << 62)
 
 
 class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The options that change what a log means.
+    """The options that change the meaning of a log.
 
     Attributes:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -64,11 +64,11 @@ class Head(
 
     Attributes:
         format: the version of the format.
-        spec_name: the level.
-        spec_texts: file name to text, as certificates have it.
+        spec_name: the name of the level.
+        spec_texts: the text of each specification file by file name, as in certificates.
         sources: the names of the logs.
-        reading: how the logs are read.
-        previous: empty.
+        reading: the options with which the logs are read.
+        previous: always empty, because no entry is before the head.
     """
 
     format: int = FORMAT
@@ -82,17 +82,17 @@ class Head(
 class Part(
     Struct, frozen=True, kw_only=True, tag="part", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The transactions that one cut took away, with their witness.
+    """The transactions that one cut removed from the window, with their witness.
 
     Attributes:
         previous: the SHA-256 of the line before.
-        transactions: how many transactions the part has.
-        abandoned: how many indeterminate transactions the watch gave up with it, since no
-            transaction had read from them.
-        begin: the greatest begin of the transactions; ``None`` without times.
-        spans: the bytes that were read since the part before: file, start, end, SHA-256.
-        seen: how many finished transactions had come.
-        columns: the columns of :class:`Taken`, packed.
+        transactions: the number of transactions in the part.
+        abandoned: the number of indeterminate transactions that the watch gave up with this part,
+            because no transaction had read from them.
+        begin: the latest begin of the transactions; ``None`` without times.
+        spans: the bytes that were read since the part before, as file, start, end and SHA-256.
+        seen: the number of finished transactions that the watch had seen.
+        columns: the packed columns of :class:`Taken`.
     """
 
     previous: str
@@ -107,11 +107,11 @@ class Part(
 class Back(
     Struct, frozen=True, kw_only=True, tag="back", tag_field="entry", forbid_unknown_fields=True
 ):
-    """A return to an earlier entry: the parts after it are void, as they were put back.
+    """A return to an earlier entry; the parts after that entry were put back and are void.
 
     Attributes:
         previous: the SHA-256 of the line before.
-        to: the SHA-256 of the line of that entry.
+        to: the SHA-256 of the line of the earlier entry.
     """
 
     previous: str
@@ -121,11 +121,11 @@ class Back(
 class Begin(
     Struct, frozen=True, kw_only=True, tag="begin", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The initial values that reads revealed; the entry is never void.
+    """Initial values that reads revealed; such an entry is never void.
 
     Attributes:
         previous: the SHA-256 of the line before.
-        initial: the values.
+        initial: the initial values.
     """
 
     previous: str
@@ -155,12 +155,13 @@ class Taken(Struct, frozen=True, kw_only=True, eq=False):
     """The columns of a part.
 
     Attributes:
-        members: int64[n, 5]: number and place of each transaction, in the order of the witness.
-        aside: int64[n, 5]: number and place of each transaction that took no effect, or is given
-            up.
-        source: the sources of :class:`isolang.certify.proofs.Witness`.
+        members: int64[n, 5]: the number and the place of each transaction, in the order of the
+            witness.
+        aside: int64[n, 5]: the number and the place of each transaction that took no effect or was
+            given up.
+        source: the sources of the witness (:class:`isolang.certify.proofs.Witness`).
         order_start: where the version order of each key begins in ``order_txn``.
-        order_txn: the version orders.
+        order_txn: the version orders of all keys, one after the other.
         before: the last values that the part replaced, in the format of ``LastValues``.
     """
 
@@ -189,7 +190,7 @@ def taken(part: Part, where: str) -> Taken:
     """Return the columns of a part.
 
     Raises:
-        HistoryError: they cannot be read.
+        HistoryError: the columns cannot be read.
     """
     import numpy as np
 
@@ -214,13 +215,14 @@ def taken(part: Part, where: str) -> Taken:
 
 
 class Known(Struct, frozen=True, array_like=True):
-    """A part that is not void, in the memory of the watch.
+    """The data that the watch keeps in memory about a part that is not void.
 
     Attributes:
-        start: the byte where its line begins.
-        hash: the SHA-256 of its line.
-        begin: the greatest begin of its transactions and those of all parts before.
-        abandoned: indeterminate transactions that it and all parts before gave up.
+        start: the byte of the file where the line of the part begins.
+        hash: the SHA-256 of the line.
+        begin: the latest begin of the transactions of this part and of all earlier parts.
+        abandoned: the number of indeterminate transactions that this part and all earlier parts
+            gave up.
     """
 
     start: int
@@ -233,13 +235,14 @@ class Chain:
     """Appends the entries of a watch to a file.
 
     Args:
-        path: the file; if it exists, its watch goes on.
+        path: the file; if it exists, the watch that wrote it is continued.
         head: the first entry.
         size: the size of the file where the watch resumes; the parts after it become void.
-        parts: the parts that were not void there.
+        parts: the parts before ``size`` that are not void.
 
     Raises:
-        HistoryError: the file belongs to another watch, or to one that has ended, or was changed.
+        HistoryError: the file belongs to another watch or to a watch that has ended, or the file
+            was changed.
     """
 
     def __init__(
@@ -261,7 +264,7 @@ class Chain:
 
     @property
     def begin(self) -> int | None:
-        """The greatest begin of all parts; ``None`` if none has times."""
+        """The latest begin of the transactions of all parts; ``None`` if no part has times."""
         return self._parts[-1].begin if self._parts and self._parts[-1].begin > _NEVER else None
 
     @property
@@ -299,11 +302,11 @@ class Chain:
         )
 
     def begin_with(self, entries: Sequence[InitialValue]) -> None:
-        """Append initial values."""
+        """Append an entry with initial values."""
         self._append(Begin(previous=self._previous, initial=tuple(entries)))
 
     def undo(self, parts: int) -> list[Taken]:
-        """Make the last parts void; returns them, the latest first."""
+        """Make the last parts void, and return their columns, the latest part first."""
         found = []
         for _ in range(parts):
             known = self._parts.pop()
@@ -318,7 +321,7 @@ class Chain:
         self._append(Back(previous=self._previous, to=to))
 
     def _go_on(self, head: Head, size: int, parts: Sequence[Known]) -> None:
-        """Resume a chain: cut off a torn last line, and make the parts after ``size`` void."""
+        """Continue an existing chain: drop a torn last line, and make parts after ``size`` void."""
         with self._path.open("rb") as file:
             self._head = hashlib.sha256(file.readline()).hexdigest()
             body = file.tell()
@@ -351,11 +354,11 @@ class Chain:
         self._file.close()
 
     def flush(self) -> None:
-        """Write the file through to the disk."""
+        """Wait until the disk has the contents of the file."""
         os.fsync(self._file.fileno())
 
     def _append(self, entry: Entry) -> str:
-        """Append a whole line, or none; returns its hash."""
+        """Append the line of an entry and return its hash; if that fails, append nothing."""
         line = msgspec.json.encode(entry) + b"\n"
         at = self.size
         try:
@@ -366,7 +369,7 @@ class Chain:
                 self._file = self._path.open("r+b")
                 self._file.truncate(at)
             except OSError:
-                pass  # a torn last line is cut off when the watch goes on
+                pass  # a torn last line is dropped when the watch is continued
             raise HistoryError(
                 f"{self._path}: cannot be written ({error.strerror or error}); hint: the watch "
                 "goes on from here when it is started again"
@@ -381,10 +384,10 @@ def _has_head(path: Path) -> bool:
 
 
 def read_chain(path: Path) -> Iterator[Entry]:
-    """Read the entries of a chain, each of which must have the hash of the line before.
+    """Yield the entries of a chain, each of which must have the hash of the line before.
 
     Raises:
-        HistoryError: it cannot be read, or an entry was changed.
+        HistoryError: the chain cannot be read, or an entry was changed.
     """
     for _, line, entry in _lines(path):
         if not line.endswith(b"\n"):
@@ -393,7 +396,7 @@ def read_chain(path: Path) -> Iterator[Entry]:
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-    """Yield the start, the bytes and the entry of each line, except an unreadable torn last one."""
+    """Yield the start, the bytes and the entry of each line; skip an unreadable torn last line."""
     previous: str | None = "" if not start else None
     at = start
     with path.open("rb") as lines:
@@ -422,10 +425,10 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
 
 
 def _check_initial(entries: Sequence[InitialValue], where: str) -> None:
-    """Check that keys and values fit their kinds.
+    """Check that the keys and values of initial values fit their kinds.
 
     Raises:
-        HistoryError: one does not.
+        HistoryError: a key or a value does not.
     """
     for number, (key, is_list, values) in enumerate(entries):
         if not is_list and len(values) != 1:
@@ -454,10 +457,10 @@ class Live(Struct, frozen=True, kw_only=True):
     """The entries of a chain that are not void.
 
     Attributes:
-        starts: the bytes where the lines of the parts begin, in their order.
+        starts: the bytes of the file where the lines of the parts begin, in order.
         spans: all bytes of the log that were read.
         initial: the initial values.
-        end: the last entry, if it is the end.
+        end: the entry at the end; ``None`` if the chain has not ended.
     """
 
     starts: list[int]
@@ -470,7 +473,7 @@ def live_parts(path: Path) -> Live:
     """Return the entries of a chain that are not void.
 
     Raises:
-        HistoryError: the chain cannot be read, or returns to an entry that it does not have.
+        HistoryError: the chain cannot be read, or it returns to an entry that does not exist.
     """
     head = ""
     before: dict[str, str] = {}  # for each part, by its hash, the part that it follows
@@ -504,10 +507,10 @@ def live_parts(path: Path) -> Live:
 
 
 def part_at(file: IO[bytes], start: int, where: str) -> Part:
-    """Return the part whose line begins at a byte of a chain.
+    """Return the part whose line begins at a byte of the file of a chain.
 
     Raises:
-        HistoryError: there is none.
+        HistoryError: no part begins there.
     """
     file.seek(start)
     try:

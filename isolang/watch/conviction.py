@@ -1,9 +1,10 @@
-"""The conviction of a violation: whether it holds whatever else the stream has.
+"""Confirms a violation: decides whether it holds whatever other transactions the stream has.
 
-A window begins with the values that the parts left, and these depend on choices of the cuts. So a
-window that violates the level proves nothing by itself: the accused transactions are checked again
-as a history of their own, with every transaction of the log that wrote what they read. That history
-convicts unless a later transaction may explain it.
+A window begins with the values that the parts left, and these values depend on choices of the cuts.
+So a window that violates the level proves nothing by itself. The accused transactions are checked
+again as a history of their own, together with all transactions of the log whose writes they read.
+If that history violates the level, the violation is confirmed, unless a later transaction may
+explain it.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
         accused: the rows of the window that violate the level.
         places: where the transactions are, as ``file:line``.
         assumed: keys and values; the verdict assumes that no other transaction writes them.
-        open_explanation: what may still come that explains the violation, in words; empty if
-            nothing may.
-        waits: whether the watch waits for that explanation.
+        open_explanation: which later transactions may still explain the violation, in words; empty
+            if none can.
+        waits: whether the watch waits for these transactions.
     """
 
     verdict: Invalid
@@ -60,12 +61,13 @@ class Conviction:
 
     Args:
         judge: checks histories by the level.
-        stream: the stream, and its log, which is searched for writers.
-        window: the window.
-        horizon: what may still come.
+        stream: the stream; its log is searched for writers.
+        window: the window of the watch.
+        horizon: the time before which no later transaction begins.
         initial: the initial state of the stream.
-        name: what is watched, for messages.
-        most: transactions that a window may have; a violation of a larger one waits for nothing.
+        name: the name of the stream, for messages.
+        most: the largest number of transactions of a window; in a larger window, a violation waits
+            for no explanation.
 
     Attributes:
         waits_for: what the violation of this round waits for, in words.
@@ -100,18 +102,19 @@ class Conviction:
         ended: bool,
         simplest: bool,
     ) -> ConfirmedViolation | None:
-        """Return the violation that the accused prove, with all writers of what they have read.
+        """Return the violation that the accused and the writers of their reads prove.
 
         Args:
             verdict: the verdict on the window.
-            stale: transactions of the window with a stale read of a list.
-            window: what the round has checked.
+            stale: the transactions of the window with a stale read of a list.
+            window: the transactions that the round has checked.
             ended: whether the stream has ended.
             simplest: whether to search for the simplest violation, unless it has to wait.
 
         Returns:
-            ``None`` if the log alone proves no violation, or does not have yet what the accused
-            may have read: then :attr:`waits_for` says what must come.
+            The violation; ``None`` if the log alone proves no violation, or if the log may not have
+            all transactions yet from which the accused read. In that case :attr:`waits_for` says
+            what must come.
         """
         accused = sorted({*stale, *accused_by(verdict, len(window))})
         if not accused:
@@ -157,11 +160,11 @@ class Conviction:
     def confirm_whole(
         self, window: Snapshot, *, ended: bool
     ) -> ConfirmedViolation | Verdict | None:
-        """Return the violation of a window that has all transactions, as the log has them.
+        """Return the violation of a window that contains all transactions of the log.
 
         Returns:
-            The verdict if the violation is not found again; ``None`` if a later transaction may
-            still explain it.
+            The violation; or the verdict, if the violation is not found again; or ``None``, if a
+            later transaction may still explain the violation.
         """
         rows = window.rows
         explanation = self._open_explanations(rows, range(len(rows)), ended=ended)
@@ -175,7 +178,7 @@ class Conviction:
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return verdict
         accused = sorted(accused_by(verdict, len(rows)))
-        # A later transaction begins after the accused had read, so that none read from it.
+        # A later transaction begins after the accused ended, so none of the accused reads from it.
         found = None if ended else accusation(rows, accused, self._log, self._horizon.source)
         return ConfirmedViolation(
             verdict=verdict,
@@ -186,19 +189,19 @@ class Conviction:
         )
 
     def _may_wait(self, explanation: str, window: Snapshot, *, ended: bool) -> bool:
-        """Return whether a violation waits for an explanation: it may come, and there is room."""
+        """Return whether a violation waits: an explanation may come, and the window has room."""
         return bool(explanation) and not ended and len(window) <= self._most
 
     def _open_explanations(
         self, rows: Rows, accused: Sequence[int], *, ended: bool, unwritten: bool = True
     ) -> str:
-        """Return what may still come that explains what the accused read, in words; else empty.
+        """Return which later transactions may explain the reads of the accused; empty if none can.
 
         Args:
             rows: the transactions of the window.
             accused: the rows that violate the level.
             ended: whether the watch ends here.
-            unwritten: whether a transaction read a value that no transaction wrote.
+            unwritten: whether an accused transaction read a value that no transaction wrote.
         """
         columns, horizon = rows.columns, self._horizon
         ends = [int(columns.txn_end[t]) for t in accused if columns.txn_status[t] == c.COMMITTED]
@@ -236,13 +239,13 @@ class Conviction:
 
 
 def accused_history(found: Accusation, name: str, *, clock_error: int) -> History:
-    """Return an accusation as a history that begins without any values: nil is nil."""
+    """Return an accusation as a history in which no key has an initial value."""
     history = History.from_transactions(found.transactions, name=name)
     return with_clock_error(history, clock_error) if clock_error else history
 
 
 def accused_by(verdict: Verdict, rows: int) -> set[int]:
-    """Return the transactions that a violation is about, those of its whole refutation too."""
+    """Return the transactions that a violation and its refutation mention; empty without one."""
     if not isinstance(verdict, Invalid):
         return set()
     numbers = {view.number for view in verdict.violation.transactions}

@@ -1,4 +1,4 @@
-"""Cuts transactions off the window of a watch, along the order of the window's own witness.
+"""Removes transactions from the window of a watch, in the order of the window's own witness.
 
 The algorithm is native (native/watch/cut.cpp); docs/routes.md, *Cuts of a stream*, proves it sound.
 """
@@ -25,8 +25,8 @@ class CutLimits:
     """The transactions that must stay in the window.
 
     Attributes:
-        before: a transaction may leave if it ended before this time; ``None`` without times.
-        behind: without times, a transaction may leave if its number is smaller than this.
+        before: a transaction may be removed if it ended before this time; ``None`` without times.
+        behind: without times, a transaction may be removed if its number is smaller.
         real_time: whether the level uses ``rt``, so that real time adds edges.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
     """
@@ -63,20 +63,21 @@ def cut(  # noqa: PLR0917 — parallel columns
     in_flight: NDArray[np.bool_],
     young: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """Return the transactions without a predecessor outside the cut.
+    """Return the transactions of the next cut: those without a predecessor outside of the cut.
 
-    Aborted transactions are ignored; the caller drops them.
+    Aborted transactions are ignored, and the caller removes them.
 
     Args:
         window: the columns of the window, in an order that extends session order.
         witness: a witness that the window satisfies the level.
         limits: which transactions must stay.
         closed: the result of :meth:`CutLimits.closed`.
-        in_flight: transactions whose outcome is not known yet.
-        young: writers whose version order a later read may still reveal.
+        in_flight: for each transaction, whether its outcome is not known yet.
+        young: for each transaction, whether a later read may still reveal the version order of its
+            writes.
 
     Returns:
-        Their row numbers, ascending.
+        The row numbers of the cut, ascending.
     """
     import numpy as np
 
@@ -95,7 +96,7 @@ def cut(  # noqa: PLR0917 — parallel columns
 
 
 def everything(window: Columns) -> NDArray[np.int32]:
-    """Return the last cut of a stream: every transaction that took effect."""
+    """Return the last cut of a stream, which has all transactions that did not abort."""
     import numpy as np
 
     return np.flatnonzero(window.txn_status != c.ABORTED).astype(np.int32)
@@ -104,11 +105,11 @@ def everything(window: Columns) -> NDArray[np.int32]:
 def witness_of(
     window: Columns, witness: Witness, going: NDArray[np.int32], part: Columns
 ) -> Witness:
-    """Restrict the witness of a window to some of its transactions.
+    """Return the witness of a window restricted to some of its transactions.
 
     Args:
         window: the columns that were checked.
-        witness: a witness that they satisfy the level.
+        witness: a witness that the window satisfies the level.
         going: the rows to keep.
         part: the columns of these rows, with the same value numbers.
     """
@@ -128,20 +129,21 @@ def split(
     wait_from: int,
     ended: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Return the transactions that a cut takes away: its part, and those that took no effect.
+    """Return the transactions that a cut removes: those of its part, and those without effect.
 
     Args:
-        window: what a round has checked.
-        witness: a witness that it satisfies the level.
+        window: the transactions that a round has checked.
+        witness: a witness that the window satisfies the level.
         limits: which transactions must stay.
-        young_from: a later read may still reveal the version order of the writers from this number
-            on.
-        wait_from: the watch no longer waits for the indeterminate transactions before this number.
-        ended: whether no transaction follows; then every one leaves that took effect.
+        young_from: a later read may still reveal the version order of writers with this number or
+            a larger one.
+        wait_from: the watch no longer waits for indeterminate transactions with a smaller number.
+        ended: whether the stream has ended; then all transactions that took effect are removed.
 
     Returns:
-        The row numbers of the part; and those of aborted transactions, and of indeterminate ones
-        from which no transaction has read, so that the watch gives them up.
+        The row numbers of the part; and the row numbers of aborted transactions, and of
+        indeterminate transactions that the watch gives up because no transaction has read from
+        them.
     """
     import numpy as np
 
@@ -152,7 +154,7 @@ def split(
     else:
         closed = limits.closed(columns, rows.numbers, in_flight)
         going = cut(columns, witness, limits, closed, in_flight, rows.numbers >= young_from)
-    unread = np.ones(len(rows) + 1, bool)  # the last one: for reads of the initial state
+    unread = np.ones(len(rows) + 1, bool)  # the last entry stands for the initial state
     unread[going] = False
     unread[witness.source] = False
     status = rows.columns.txn_status

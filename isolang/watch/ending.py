@@ -1,4 +1,4 @@
-"""The end of a watch: its report, and the last entry of the chain."""
+"""Ends a watch: makes its report, and appends the last entry to the chain."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Ending:
     """Makes the report of a watch.
 
     Args:
-        parts: what the cuts took away; their chain and their files are closed with the report.
+        parts: the parts of the chain; their files are closed when the report is made.
         window: the transactions in memory.
         initial: the initial state of the stream.
-        to_the_end: whether a violation does not end the watch.
+        to_the_end: whether the watch continues after a violation.
 
     Attributes:
-        report: the report; ``None`` while the watch goes on.
-        violations: how many violations were found.
+        report: the report; ``None`` until the watch ends.
+        violations: the number of violations found.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class Ending:
         self.violations = 0
         self._parts, self._window, self._initial = parts, window, initial
         self._to_the_end = to_the_end
-        self._first: WatchReport | None = None  # of the violations
+        self._first: WatchReport | None = None  # the report on the first violation
 
     def convict(self, found: ConfirmedViolation) -> None:
-        """Report a violation; if the watch goes on, forget what the accused have read."""
+        """Report a violation; if the watch continues, remove the values of the accused's reads."""
         if found.open_explanation:
             self.end("suspected", note=found.open_explanation, violation=found)
             return
@@ -63,14 +63,14 @@ class Ending:
             columns.forget_statements(t)
 
     def end_empty(self) -> None:
-        """End a stream whose window is empty."""
+        """End the watch of a stream whose window is empty."""
         if self._window.seen:
             self.end_valid()
         else:
             self.end("unknown", note="the stream had no transaction")
 
     def end_valid(self) -> None:
-        """End a stream whose transactions are all in parts."""
+        """End the watch of a stream whose transactions are all in parts."""
         if late := self._parts.unjudged:
             more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
             self.end(
@@ -90,7 +90,7 @@ class Ending:
         verdict: Verdict | None = None,
         violation: ConfirmedViolation | None = None,
     ) -> None:
-        """Make the report, and end the chain."""
+        """Make the report, and append the last entry to the chain."""
         self.report = self._report_of(outcome, note=note, verdict=verdict, violation=violation)
         if self._first is not None and self._to_the_end:
             outcome = "invalid"

@@ -1,4 +1,4 @@
-"""The horizon of a stream: the time before which no later transaction begins."""
+"""Tracks the horizon of a stream: the time before which no later transaction begins."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class Horizon:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
 
     Attributes:
-        clock_error: the same.
-        source: the history of the last batch, which says how the log is read; ``None`` before it.
+        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        source: the history of the last batch, which says how the log is read; ``None`` before the
+            first batch.
         timed: whether the stream has real time.
-        watermark: later transactions begin at this time or later, except those of ``idle`` clients;
-            ``None`` if the stream has no times.
-        sure: every later transaction begins at this time or later.
-        idle: the clients that are silent for so long that the others no longer wait for them.
+        watermark: the time at or after which all later transactions begin, except those of ``idle``
+            clients; ``None`` if the stream has no times.
+        sure: the time at or after which all later transactions begin, without exception.
+        idle: the clients that have been silent so long that the watermark does not wait for them.
         watermark_note: what the watermark waits for, in words; empty if it waits for nothing.
     """
 
@@ -43,7 +44,7 @@ class Horizon:
         self._slowest = ""
 
     def advance(self, batch: Batch) -> None:
-        """Take over the times of a batch."""
+        """Update the horizon with the times of a batch."""
         self.source = batch.history
         self.timed = batch.watermark is not None or (batch.ended and self.timed)
         self.watermark = batch.watermark
@@ -55,14 +56,14 @@ class Horizon:
             self.watermark_note = f"waits for {batch.holding}, which is behind the others"
 
     def history_of(self, columns: Columns, names: Sequence[str]) -> History:
-        """Return columns as a history that is read as the log is."""
+        """Return columns as a history that is read in the same way as the log."""
         return history_of(columns, names, self.source, clock_error=self.clock_error)
 
     def limits(self, behind: int, *, real_time: bool) -> CutLimits:
-        """Return which transactions a cut may take away.
+        """Return the limits of a cut: which transactions must stay in the window.
 
         Args:
-            behind: without times, a transaction may leave if its number is smaller than this.
+            behind: without times, a transaction may be removed if its number is smaller.
             real_time: whether the level uses ``rt``.
         """
         return CutLimits(
@@ -73,10 +74,10 @@ class Horizon:
         )
 
     def is_past(self, rows: Rows, selected: Sequence[int]) -> bool:
-        """Return whether the selected transactions cannot have read from a later one.
+        """Return whether the selected transactions cannot have read from a later transaction.
 
-        SOUND BECAUSE a later transaction begins at the watermark or later, and each of these ended
-        before it, by more than the clocks may differ.
+        SOUND BECAUSE a later transaction begins at the watermark or later, and each selected
+        transaction ended before the watermark by more than the clocks may differ.
         """
         if not self.timed or self.watermark is None:
             return False
@@ -87,7 +88,7 @@ class Horizon:
         )
 
     def awaited(self) -> str:
-        """Return what must come before :meth:`is_past` holds, in words."""
+        """Return what must happen until :meth:`is_past` holds, in words."""
         if not self.timed or self.watermark is None:
             return "waits for the end of the log, whose order is not known without any :invoke"
         who = self._slowest or "the log"

@@ -1,9 +1,9 @@
-"""The initial state of a stream, S0: as the user states it, or as the reads reveal it.
+"""Determines the initial state of a stream, S0: the user states it, or the reads reveal it.
 
-Reads reveal it by the rule for whole histories (``native/readers/before.hpp``): of the values of a
-key at most one was read and written by no transaction, and it is the first in the version order. In
-a stream it is found while every transaction that accesses the key is still in the window. If a
-transaction writes the same value later, the watch decides nothing.
+Reads reveal it by the rule for whole histories (``native/readers/before.hpp``): for each key, at
+most one value was read although no transaction wrote it, and this value is the first in the version
+order. In a stream the value is found while all transactions that access the key are still in the
+window. If a transaction writes the same value later, the watch ends as *unknown*.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class InitialState:
         unwritten: whether the reads reveal the initial values (``--unwritten-initial``).
 
     Raises:
-        HistoryError: both are requested, or a text is not a value.
+        HistoryError: the caller requests both, or a text is not a value.
 
     Attributes:
-        unwritten: the same.
-        entries: for each key with a known initial value: whether it is a list, and its value or the
-            elements.
-        known: the keys whose initial values are settled: keys of earlier batches.
+        unwritten: whether the reads reveal the initial values.
+        entries: for each key with a known initial value: whether the key holds a list, and the
+            value or the elements.
+        known: the keys whose stated initial values were applied: all keys of earlier batches.
     """
 
     def __init__(self, values: Sequence[str] = (), *, unwritten: bool = False) -> None:
@@ -71,11 +71,11 @@ class InitialState:
 
     @property
     def is_stated(self) -> bool:
-        """The user requested an initial state."""
+        """``True`` if the user requested an initial state."""
         return self.unwritten or bool(self._texts)
 
     def reading(self, clock_error: int) -> HowRead:
-        """Return the entry for the head of a chain.
+        """Return the options for the head of a chain.
 
         Args:
             clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -86,11 +86,11 @@ class InitialState:
 
     @classmethod
     def from_reading(cls, reading: HowRead) -> InitialState:
-        """Return the initial state of the head of a chain: the inverse of :meth:`reading`."""
+        """Return the initial state that :meth:`reading` has written to the head of a chain."""
         return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 
     def summary(self) -> str:
-        """Return the initial state that the verdict assumes, in words; empty for none."""
+        """Return the initial state that the verdict assumes, in words; empty if it assumes none."""
         if self._texts:
             text = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
             came = {name for kind, payload in self.known for name in _names(kind, payload)}
@@ -150,11 +150,11 @@ class InitialState:
         """Return the initial values that the reads of a window reveal.
 
         Args:
-            columns: every transaction that is in no part, as the log has it.
-            touched: the keys of the parts, which reveal nothing more.
+            columns: all transactions that are in no part, as the log has them.
+            touched: the keys that the parts access; reads reveal nothing about these any more.
 
         Raises:
-            HistoryError: only indeterminate transactions reveal a value, and they differ.
+            HistoryError: only indeterminate transactions reveal a value, and their values differ.
         """
         import numpy as np
 
@@ -187,7 +187,7 @@ class InitialState:
         return found
 
     def contradiction(self, columns: Columns) -> tuple[int, Atom] | None:
-        """Return a transaction that writes an initial value which reads revealed, and its key."""
+        """Return a transaction that writes a revealed initial value, and the key; else ``None``."""
         import numpy as np
 
         if not self.unwritten or not self.entries:
@@ -210,14 +210,14 @@ class InitialState:
         """Add initial values.
 
         Raises:
-            HistoryError: a key has two.
+            HistoryError: a key would have two initial values.
         """
         for key, is_list, atoms in entries:
             if self.entries.setdefault(key, (is_list, atoms)) != (is_list, atoms):
                 raise HistoryError(f"{key_name(*key)} held two values before the stream")
 
     def before(self, history: History) -> History:
-        """Return transactions of the log as a history that begins with this initial state."""
+        """Return a history of transactions of the log that begins with this initial state."""
         if not self.is_stated:
             return history
         columns = copy(history.columns)
@@ -236,7 +236,7 @@ class InitialState:
 
 
 def _names(kind: int, payload: Any) -> tuple[str, str]:
-    """Return the names of a key: as messages write it, and without the colon of a keyword."""
+    """Return the name of a key as in messages, and the name without the colon of a keyword."""
     name = key_name(kind, payload)
     return name, name.removeprefix(":")
 

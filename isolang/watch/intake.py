@@ -1,4 +1,4 @@
-"""The intake of a watch: what a batch adds to the window, and what it says of the parts."""
+"""Takes the batches of a watch: adds their transactions to the window and updates the parts."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _NAMED: Final = 3  # values that a note names
 
 
 class Intake:
-    """Takes batches.
+    """Takes the batches of a stream.
 
     Args:
         judge: checks windows.
         stream: the stream.
-        window: receives the transactions.
-        horizon: receives the times.
+        window: the window, to which the transactions are added.
+        horizon: the horizon, which the times of each batch advance.
         initial: the initial state of the stream.
-        parts: the parts, which go back into the window if a late transaction concerns them.
-        most: transactions that a window may have.
+        parts: the parts, which are put back into the window if a late transaction concerns them.
+        most: the largest number of transactions of a window.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Intake:
         """Take a batch.
 
         Returns:
-            How many transactions it adds to the window; and what it contradicts, in words: a
-            transaction writes a value that was taken for an initial one.
+            The number of transactions that the batch adds to the window; and a note if a
+            transaction writes a value that was taken for an initial value, else an empty text.
 
         Raises:
-            HistoryError: the batch has something that cannot be watched.
+            HistoryError: the batch contains something that cannot be watched.
         """
         import numpy as np
 
@@ -90,10 +90,10 @@ class Intake:
         return len(new), ""
 
     def _check_predicates(self, rows: Rows) -> None:
-        """Check that predicate reads can be watched, if there are any.
+        """Check that the predicate reads of a batch can be watched.
 
         Raises:
-            HistoryError: they cannot.
+            HistoryError: they cannot be watched.
         """
         statements = rows.columns.statement_txn
         if not len(statements):
@@ -113,8 +113,9 @@ class Intake:
     def _to_check(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the finished transactions that are new to the window.
 
-        The window has a transaction that it gave up, as an indeterminate one. If its outcome is
-        known now, it replaces that one; if that is too late, its reads are not checked.
+        An abandoned transaction is in the window or in a part as an indeterminate one. If it
+        finishes now, the finished transaction replaces the indeterminate one. If that is too late,
+        the finished transaction is dropped and its reads are not checked.
         """
         import numpy as np
 
@@ -135,7 +136,7 @@ class Intake:
         return np.array(kept, np.int32)
 
     def _contradiction(self, rows: Rows, txn: int, key: Atom) -> str:
-        """Return a note: a transaction writes a value that was taken for an initial one."""
+        """Return a note on a transaction that writes a value which was taken for initial."""
         name, (_, values) = key_name(*key), self._initial.entries[key]
         some = ", ".join(show(*value) for value in values[:_NAMED])
         return (

@@ -1,4 +1,4 @@
-"""The verdict on the window of a watch, and on transactions of the log alone."""
+"""Judges the window of a watch, and single transactions of its log."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from isolang.watch.window import Snapshot
 
 
-#: The work that deciding and explaining a window may take, as :class:`isolang.limits.Work` counts
-#: it: some seconds. All windows but those in the hard region (docs/hard-region.md) take a small
-#: part of it.
+#: The limit of work for deciding and explaining a window, as :class:`isolang.limits.Work` counts
+#: it: some seconds. Only windows in the hard region (docs/hard-region.md) take more than a small
+#: part of this work.
 _WORK: Final = 50_000_000
 _WORK_PER_OPERATION: Final = 1_000
 
@@ -44,9 +44,9 @@ class WindowJudge:
     Args:
         plan: the plan of the level.
         values: the last values of the parts.
-        horizon: how the log is read.
-        log: where the transactions are, for messages.
-        timeout: seconds for one check; ``None``: no limit of time.
+        horizon: the horizon, which knows how the log is read.
+        log: the log, which gives the places of transactions for messages.
+        timeout: the time limit of one check, in seconds; ``None`` for no limit.
     """
 
     def __init__(
@@ -55,17 +55,18 @@ class WindowJudge:
         self.plan = plan
         self._values, self._horizon, self._log, self._timeout = values, horizon, log, timeout
         self._plans: list[Plan] = []
-        self._first = 0  # the plan that the last window satisfied
+        self._first = 0  # the number of the plan that the last window satisfied
 
     def begin(self) -> None:
-        """Choose the stricter levels, once a batch has told whether the stream has real time."""
+        """Choose the stricter levels once a batch shows whether the stream has real time."""
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._horizon.timed))
 
     def check(self, window: Snapshot) -> tuple[Verdict, NDArray[np.int32]]:
         """Return the verdict on a window, and the transactions with a stale read of a list.
 
-        A read of a list is stale if it does not begin with the elements that the parts appended.
+        A read of a list is stale if the list does not begin with the elements that the parts
+        appended.
         """
         self._values.fetch(window.rows.columns)
         window.columns, stale = opened(window.rows, self._values.last, self._log)
@@ -74,16 +75,16 @@ class WindowJudge:
         return verdict, stale
 
     def try_stricter_again(self) -> None:
-        """Begin with the strictest level again, if the last window satisfied none of these."""
+        """Begin with the strictest level again if the last window satisfied no stricter level."""
         if self._first == len(self._plans) - 1:
             self._first = 0
 
     def check_level(self, history: History, *, simplest: bool = True) -> Verdict:
-        """Return the verdict of the level itself on a history."""
+        """Return the verdict on a history by the level itself, without stricter levels."""
         return judge(history, [self.plan], simplest=simplest, timeout=self._timeout)[0]
 
     def simplest(self, verdict: Verdict, window: Snapshot) -> Verdict:
-        """Return the simplest violation of a window that is invalid, else its verdict."""
+        """Return the verdict on a window; if it is invalid, with the simplest violation found."""
         if not isinstance(verdict, Invalid):
             return verdict
         assert window.columns is not None
@@ -99,18 +100,18 @@ class WindowJudge:
 def opened(
     rows: Rows, last: LastValues, log: Log | None = None
 ) -> tuple[Columns, NDArray[np.int32]]:
-    """Return transactions as a history that begins with the last values of the parts.
+    """Return transactions in columns that begin with the last values of the parts.
 
     Args:
         rows: the transactions, as the log has them.
-        last: the last values.
-        log: where the transactions are, for messages.
+        last: the last values of the parts.
+        log: the log, which gives the places of transactions for messages.
 
     Returns:
         The columns, and the transactions that read a list which does not begin with its last value.
 
     Raises:
-        HistoryError: the transactions have something that cannot be watched.
+        HistoryError: the transactions contain something that cannot be watched.
     """
     try:
         return last.open_window(rows.columns)
@@ -125,7 +126,7 @@ def opened(
 
 
 def initial_of(rows: Rows, last: LastValues) -> bytes | None:
-    """Return the writes of the initial transaction, if there is one, in ``LastValues``' format."""
+    """Return the initial transaction's writes in the format of ``LastValues``, if it exists."""
     import numpy as np
 
     first = np.flatnonzero(rows.columns.txn_status == INITIAL)
@@ -169,14 +170,14 @@ def judge(
     simplest: bool = False,
     timeout: float | None = None,
 ) -> tuple[Verdict, int]:
-    """Check a window by the first plan that it satisfies; the last plan is the level itself.
+    """Return the verdict on a window by the first plan that the window satisfies.
 
     Args:
         history: the window.
-        plans: the plans of :func:`isolang.watch.levels.stricter`.
-        first: the plan to begin with: the one that the last window satisfied.
+        plans: the plans of :func:`isolang.watch.levels.stricter`; the last is the level itself.
+        first: the number of the plan to begin with, which the last window satisfied.
         simplest: whether to search for the simplest violation, for human readers.
-        timeout: seconds for each plan.
+        timeout: the time limit for each plan, in seconds; ``None`` for no limit.
 
     Returns:
         The verdict and the number of its plan. The verdict is *valid* by the witness of a stricter
@@ -188,7 +189,7 @@ def judge(
         verdict = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
         if isinstance(verdict, Valid) and satisfies(history, level, verdict.witness):
             return verdict, number
-    # The level's own verdict must be certified: it is reported, or the window is cut along it.
+    # The verdict by the level itself must be certified, because it is reported or used for a cut.
     verdict = _decided(history, level, certify=True, simplest=simplest, timeout=timeout)
     return verdict, len(plans) - 1
 
@@ -196,7 +197,10 @@ def judge(
 def _decided(
     history: History, plan: Plan, *, certify: bool, simplest: bool, timeout: float | None
 ) -> Verdict:
-    """Decide a window with one thread and a limit of work: equal windows get equal verdicts."""
+    """Return the verdict on a window, decided with one thread and a limit of work.
+
+    For this reason equal windows get equal verdicts.
+    """
     options = Options(timeout=timeout, certify=certify, threads=1)
     work = Work(_WORK + _WORK_PER_OPERATION * history.columns.operations())
     with memory_cap(default_memory()):

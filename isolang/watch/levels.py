@@ -1,4 +1,4 @@
-"""The levels that can be watched, and the stricter levels whose witnesses cut windows better."""
+"""Knows which levels can be watched, and which stricter levels have witnesses that cut better."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from isolang.language.load import load_spec
 from isolang.language.meaning.core import Spec
 from isolang.language.vocabulary import DEPENDENCIES, NAMED, TESTS, VOCABULARY, relation_of
 
-#: The edges that never lead back over a cut, and tests of one transaction: of what it accesses, and
-#: of its names. Walks of these, and of parts of them, never lead back over a cut either.
+#: The relations whose edges never lead back over a cut, and the tests on the accesses and the names
+#: of one transaction. Walks of these, and of parts of these relations, never lead back over a cut.
 _FORWARD: Final = frozenset(
     {
         *("so", "rt", *DEPENDENCIES, *TESTS, *NAMED),
@@ -23,13 +23,13 @@ _FORWARD: Final = frozenset(
     }
 )
 
-#: The levels tried before the level itself: later reads confirm the order of their witnesses.
+#: The levels that are tried first. Later reads confirm the order of their witnesses.
 _STRICT: Final = ("sser", "strong-si")
 
 
-#: Under these levels a history still satisfies the level after a read of some version is added, so
-#: that a predicate read says enough without the rows of other parts (docs/routes.md, *Predicates in
-#: a stream*).
+#: A history that satisfies one of these levels still satisfies it after a read of some version is
+#: added. Therefore predicate reads can be judged without the rows of other parts (docs/routes.md,
+#: *Predicates in a stream*).
 _ANY_READ: Final = frozenset(
     {"ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-3"}
 )
@@ -49,11 +49,12 @@ def why_no_predicates(plan: Plan) -> str:
 def watched(spec: Spec | str) -> Plan:
     """Return the plan of a level that can be checked part by part.
 
-    A violation must be a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``: no edge leads
-    back over a cut, so that such a walk stays in one part (docs/routes.md, *Cuts of a stream*).
+    Each violation of the level must be a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``.
+    Such a walk stays in one part, because none of these edges leads back over a cut
+    (docs/routes.md, *Cuts of a stream*).
 
     Raises:
-        SpecError: the level is not of that kind; the message says why.
+        SpecError: the level has other violations; the message says why.
     """
     chosen = route(load_spec(spec) if isinstance(spec, str) else spec)
     if reason := _why_not(chosen):
@@ -81,7 +82,7 @@ def _why_not(chosen: Route) -> str:
 
 
 def stricter(plan: Plan, *, timed: bool) -> Iterator[Plan]:
-    """Yield the levels whose witnesses may cut a window, the level itself last.
+    """Yield the plans of stricter levels whose witnesses may cut a window, then the level itself.
 
     Args:
         plan: the plan of the level.

@@ -1,4 +1,4 @@
-"""The packed form of columns of whole numbers, for the chain."""
+"""Packs columns of whole numbers for the chain, and unpacks them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST: Final = 1 << 31  # bytes of one column
 
 
 def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
-    """Pack columns of numbers and of bytes."""
+    """Return columns of numbers and of bytes as packed bytes."""
     raw = {
         name: column if isinstance(column, bytes) else _numbers(column)
         for name, column in columns.items()
@@ -30,7 +30,7 @@ def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> dict[str, Any]:
-    """Return the columns that :func:`pack` has packed; numbers are int64.
+    """Return the columns that :func:`pack` packed; numbers are int64.
 
     Raises:
         HistoryError: the data are not packed columns.
@@ -50,7 +50,11 @@ def unpack(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _numbers(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
-    """Return the type, whether it is for differences, and the bytes: the narrowest form."""
+    """Return the narrowest form of a column.
+
+    Returns:
+        The type of the numbers, whether they are differences of neighbours, and the bytes.
+    """
     import numpy as np
 
     whole = np.ascontiguousarray(column, np.int64)

@@ -1,4 +1,4 @@
-"""The parts of a watch: the transactions that cuts took away, and the values that they left."""
+"""Manages the parts of a watch: the transactions of its cuts, and the values that they left."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
     from isolang.watch.stream import Batch, Stream
     from isolang.watch.window import Window
 
-_RECENT: Final = 16  # parts whose transactions stay in memory, to be put back,
-_RECENT_OPERATIONS: Final = 500_000  # if they have no more operations than these
+_RECENT: Final = 16  # how many parts stay in memory, from which they can be put back
+_RECENT_OPERATIONS: Final = 500_000  # the largest number of operations of these parts
 _NAMED: Final = 3  # transactions whose places a report names
-_SAVE_EACH: Final = 200_000  # transactions, or
-_SAVE_AFTER: Final = 10.0  # seconds, after which the state is saved
+_SAVE_EACH: Final = 200_000  # the state is saved after so many transactions
+_SAVE_AFTER: Final = 10.0  # or after so many seconds
 
 
 class Parts:
-    """The chain of parts, the last values that they left, and the way back into the window.
+    """The chain of parts and the last values that they left; puts parts back into the window.
 
     Args:
-        folder: keeps the chain, and what the memory does not hold.
-        head: what is watched: the first entry of the chain.
-        memory: bytes that the last values may take.
-        stream: the stream; its log is read again.
+        folder: the folder of the chain and of the values that do not fit into memory.
+        head: the first entry of the chain, which says what is watched.
+        memory: the memory that the last values may take, in bytes.
+        stream: the stream; transactions are read again from its log.
         initial: the initial state of the stream.
-        window: receives the transactions that are put back.
+        window: the window, to which transactions are put back.
 
     Raises:
-        HistoryError: the chain belongs to another watch, or to one that has ended.
+        HistoryError: the chain belongs to another watch, or to a watch that has ended.
 
     Attributes:
         chain: the chain.
         values: the last value of each key that the parts wrote.
-        observed: whether a session read, or missed, what another one wrote.
+        observed: whether a session read or missed a write of another session.
         abandoned_at: the places of the first indeterminate transactions that the watch gave up.
         unjudged: the places of transactions that ended after they had been given up, too late to
             check their reads.
-        read_bytes: bytes of the log that were read.
+        read_bytes: the number of bytes of the log that were read.
     """
 
     def __init__(
@@ -69,7 +69,8 @@ class Parts:
         self.unjudged: list[str] = []
         self.read_bytes = 0
         self._stream, self._log, self._initial, self._window = stream, stream.log, initial, window
-        self._keys: set[Atom] = set()  # that the parts access; with --unwritten-initial alone
+        # The keys that the parts access; filled only with --unwritten-initial.
+        self._keys: set[Atom] = set()
         self._spans: list[tuple[int, int, int, str]] = []
         self._recent: deque[tuple[Rows, Rows]] = deque(maxlen=_RECENT)
         self._saved_at, self._saved_seen = time.monotonic(), 0
@@ -88,7 +89,7 @@ class Parts:
         """Restore the window and the values of a watch that was killed."""
         self.values.restore(last)
         self._window.seen = self._saved_seen = last.seen
-        self.observed = bool(last.parts)  # the saved state does not say: assume so
+        self.observed = bool(last.parts)  # the saved state does not say, so assume that it is true
         try:
             self._window.kept = restored(last.rows)
             self._window.abandoned, self._window.since = set(last.abandoned), dict(last.since)
@@ -102,19 +103,22 @@ class Parts:
     # --- the log and the initial state ---
 
     def read(self, batch: Batch) -> None:
-        """Record the bytes of a batch, for the entry of the next part."""
+        """Record the bytes that a batch read, for the entry of the next part."""
         for span in batch.spans:
             digest = self._log.bytes_hash(span.file, span.start, span.end)
             self._spans.append((span.file, span.start, span.end, digest))
             self.read_bytes += span.end - span.start
 
     def begin_with(self, entries: Sequence[InitialValue]) -> None:
-        """Set initial values of keys."""
+        """Set the initial values of some keys."""
         if entries:
             self.values.last.replace(as_last_values(entries))
 
     def learn_initial(self) -> None:
-        """Take initial values from reads of keys that no part has, with --unwritten-initial."""
+        """Set the initial values that reads reveal, with --unwritten-initial.
+
+        Only keys that no part accesses can be set.
+        """
         if not self._initial.unwritten:
             return
         columns = self._window.snapshot().rows.columns
@@ -130,8 +134,8 @@ class Parts:
 
         Args:
             members: the transactions of the part, as the log has them.
-            aside: transactions that took no effect, or are given up.
-            part: the members behind the values of the parts before.
+            aside: transactions that took no effect or are given up.
+            part: the members in columns that begin with the values of earlier parts.
             witness: a witness that the part satisfies the level.
         """
         import numpy as np
@@ -158,7 +162,7 @@ class Parts:
                     members=members.at,
                     aside=aside.at,
                     source=witness.source.astype(np.int64),
-                    # The rows that a cut left and that no member accesses have no order here.
+                    # Keys that no member accesses follow the others and have no version order here.
                     order_start=witness.order_start[: members.columns.n_keys() + 1],
                     order_txn=witness.order_txn.astype(np.int64),
                     before=before,
@@ -171,12 +175,12 @@ class Parts:
             self._recent.popleft()
 
     def observe(self, part: History, witness: Witness) -> None:
-        """Record whether the next part shows that sessions read, or missed, what others wrote."""
+        """Record whether the next part shows that a session read or missed another's write."""
         self.observed = bool(
             self.observed
             or part.columns.implicit
             or observed(part, witness)
-            # An earlier part wrote what a later one reads from the state before it.
+            # What a later part reads from its initial state, an earlier part wrote.
             or (self.chain.parts and (witness.source == part.t0).any())
         )
 
@@ -197,14 +201,14 @@ class Parts:
             self.learn_initial()
 
     def put_back_overlapping(self, end: int, clock_error: int) -> None:
-        """Put back the parts that began after the end of a transaction that comes only now."""
+        """Put back the parts with a begin after the end of a transaction that comes only now."""
         while (begin := self.chain.begin) is not None and end < begin + 2 * clock_error:
             self.put_back(1)
 
     def recall(self, file: int, offset: int, *, most: int) -> bool:
-        """Remove a transaction that the watch gave up, from the window or from the parts.
+        """Remove a transaction that the watch gave up, and return whether it was found.
 
-        Parts are put back until one has it; returns whether it was found before the window had
+        Parts are put back into the window until the transaction is found, or until the window has
         more than ``most`` transactions.
         """
         while not self._window.remove(file, offset):
@@ -216,7 +220,7 @@ class Parts:
     # --- the saved state ---
 
     def save(self) -> None:
-        """Save from time to time where the watch is, for a watch that resumes it."""
+        """Save the state from which the watch can resume, if enough is new since the last time."""
         if not self._stream.can_resume:
             self.values.make_room()
             return

@@ -1,8 +1,8 @@
 """The state machine of one round of a watch.
 
-A round begins in ``check`` and ends in ``cut``, ``postpone``, ``wait`` or ``stop``. The states
-between are about a window that violates the level, perhaps only because a cut before it was a wrong
-guess.
+A round begins in ``check`` and ends in ``cut``, ``postpone``, ``wait`` or ``stop``. The other
+states handle a window that violates the level, perhaps only because an earlier cut guessed a wrong
+order.
 
 =============  ====================  =============  ===============================================
 state          event                 next state     when
@@ -27,9 +27,9 @@ cannot grow    undecided             postpone       the check took more work tha
 cannot grow    explainable           wait           a later transaction may explain the violation
 =============  ====================  =============  ===============================================
 
-``cut`` takes the part that nothing later can change; ``postpone`` checks the window again when it
-has doubled; ``wait`` leaves the window as it is, *suspected*, until the next round; after ``stop``
-there is a report. At the end of the stream ``cut`` and ``postpone`` make the report.
+``cut`` removes the part that no later transaction can change. ``postpone`` checks the window again
+when it has doubled. ``wait`` keeps the window, with the outcome *suspected*, until the next round.
+After ``stop`` there is a report. At the end of the stream, ``cut`` and ``postpone`` make a report.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from isolang.watch.parts import Parts
     from isolang.watch.window import Snapshot, Window
 
-_SMALL: Final = 64 << 20  # bytes of a log that a round searches before it puts a cut back
-_PUT_BACK_FIRST: Final = 8  # cuts that a round puts back before it searches a larger log
-_YOUNG: Final = 1  # rounds in which later reads may reveal the order of two writers
-_TRIM_EACH: Final = 64  # rounds, after which free memory goes back to the system
+_SMALL: Final = 64 << 20  # a log of at most so many bytes is searched before a cut is put back
+_PUT_BACK_FIRST: Final = 8  # so many cuts are put back before a larger log is searched
+_YOUNG: Final = 1  # for so many rounds later reads may reveal the order of two writers
+_TRIM_EACH: Final = 64  # after so many rounds, free memory is returned to the system
 
 State: TypeAlias = Literal[
     "check", "accuse", "put back", "cannot grow", "cut", "postpone", "wait", "stop"
@@ -85,7 +85,7 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     ("cannot grow", "explainable"): "wait",
 }
 
-#: What a round says of the stream so far, by the state in which it ends; a report overrules it.
+#: The outcome of the stream so far, by the state in which a round ends. A report overrules it.
 OUTCOMES: Final[dict[State, Outcome]] = {
     "cut": "valid",
     "postpone": "unknown",
@@ -100,13 +100,14 @@ class Attempt:
 
     Attributes:
         ended: whether the stream has ended.
-        window: the transactions that it checks.
-        verdict: the verdict on them; ``None`` before the first check, and for an empty window.
-        stale: those with a stale read of a list.
-        step: cuts that it puts back next.
-        put_back: cuts that it has put back.
-        searched: whether it has searched the log for this violation.
-        full: whether no cut can be put back: there is none, or no room.
+        window: the transactions that the round checks.
+        verdict: the verdict on the window; ``None`` before the first check, and for an empty
+            window.
+        stale: the transactions with a stale read of a list.
+        step: the number of cuts to put back next.
+        put_back: the number of cuts that the round has put back.
+        searched: whether the log was searched for this violation.
+        full: whether no cut can be put back, because there is none or the window has no room.
     """
 
     ended: bool
@@ -125,16 +126,16 @@ class Rounds:
     Args:
         judge: checks windows.
         window: the transactions in memory.
-        horizon: what may still come.
-        parts: what the cuts took away.
+        horizon: the time before which no later transaction begins.
+        parts: the parts that the cuts removed from the window.
         conviction: confirms violations.
         ending: makes the report.
-        size: transactions of a round.
-        most: transactions that a window may have.
+        size: the number of transactions of a round.
+        most: the largest number of transactions of a window.
 
     Attributes:
-        undecided: the transactions of the last window if it was not decided, else 0; the next round
-            begins when so many new ones have come.
+        undecided: the number of transactions in the last window if it was not decided, else 0. The
+            next round begins when so many new transactions have come.
     """
 
     def __init__(
@@ -186,7 +187,7 @@ class Rounds:
         return self.last(state, attempt, cut=gone)
 
     def last(self, state: State, attempt: Attempt | None = None, *, cut: int = 0) -> Round:
-        """Return the record of a round that ends in a state."""
+        """Return the record of the last round, which ended in a state."""
         if self._number % _TRIM_EACH == 0:
             trim_heap()
         report, outcome = self._ending.report, OUTCOMES[state]
@@ -218,7 +219,7 @@ class Rounds:
     # --- states ---
 
     def _check(self, attempt: Attempt) -> Event:
-        """Check the window."""
+        """Check the window by the level."""
         attempt.window = window = self._window.snapshot()
         if not len(window):
             return "empty"
@@ -236,11 +237,11 @@ class Rounds:
         return "suspicious" if attempt.full or (may_search and not attempt.searched) else "invalid"
 
     def _accuse(self, attempt: Attempt) -> Event:
-        """Confirm the violation by the log alone."""
+        """Search the log for transactions that prove the violation by themselves."""
         attempt.searched = True
         found = self._confirm(attempt)
         if found is None and attempt.ended and attempt.full and len(self._parts.chain):
-            # A simpler violation may convict, where the first one found did not.
+            # A simpler violation may be confirmed although the first violation was not.
             assert attempt.verdict is not None
             attempt.verdict = self._judge.simplest(attempt.verdict, attempt.window)
             found = self._confirm(attempt)
@@ -261,7 +262,7 @@ class Rounds:
         )
 
     def _convict(self, attempt: Attempt, found: ConfirmedViolation) -> Event:
-        """Report a violation; the watch goes on or stops."""
+        """Report a violation, and return whether the watch continues or stops."""
         self._ending.convict(found)
         attempt.searched = False
         return "confirmed" if self._ending.report is None else "reported"
@@ -274,16 +275,16 @@ class Rounds:
         return "put back"
 
     def _cannot_grow(self, attempt: Attempt) -> Event:
-        """Report a violation of all transactions, or that the window has no room for them."""
+        """Report a violation by all transactions, or that the window has no room for them."""
         verdict, window, ended = attempt.verdict, attempt.window, attempt.ended
         assert verdict is not None
         whole = not len(self._parts.chain)
         if isinstance(verdict, Invalid) and not verdict.certified:
-            # Its certificate was not checked in the time allowed: it convicts no transaction.
+            # The certificate was not checked in time, so the violation is not confirmed.
             if ended:
                 self._ending.end("unknown", note=verdict.certified_reason, verdict=verdict)
         elif whole and (ended or self._horizon.is_past(window.rows, range(len(window)))):
-            # Nothing was cut: these are all transactions, as the log has them.
+            # Nothing was cut, so the window has all transactions of the log.
             found = self._conviction.confirm_whole(window, ended=ended)
             if isinstance(found, ConfirmedViolation):
                 return self._convict(attempt, found)
@@ -302,7 +303,10 @@ class Rounds:
         return "undecided" if isinstance(verdict, Unknown) else "explainable"
 
     def _postpone(self, attempt: Attempt) -> None:
-        """Check an undecided window again later, unless the stream has ended or it is full."""
+        """End the watch with an undecided window if the stream has ended or the window is full.
+
+        Otherwise the window is checked again later.
+        """
         verdict = attempt.verdict
         assert isinstance(verdict, Unknown)
         if attempt.ended or len(attempt.window) > self._most:
@@ -311,7 +315,7 @@ class Rounds:
             self._ending.end("unknown", note=note, verdict=verdict)
 
     def _cut(self, attempt: Attempt) -> int:
-        """Cut a part off the window; returns how many transactions it has."""
+        """Cut a part off the window, and return the number of its transactions."""
         if attempt.verdict is None:
             if attempt.ended:
                 self._ending.end_empty()
@@ -336,7 +340,7 @@ class Rounds:
             columns, _ = opened(members, self._parts.values.last)
             own = witness_of(window.columns, witness, going, columns)
             part = self._horizon.history_of(columns, members.names)
-            # The part must hold by itself; if it does not, nothing is lost but memory.
+            # The part must satisfy the level by itself. If it does not, the window only stays long.
             if not self._judge.holds(part, own):
                 if attempt.ended:
                     raise HistoryError(

@@ -1,4 +1,4 @@
-"""An index of the rows on disk, by the columns that predicate reads compare."""
+"""Indexes the rows on disk by the columns that predicate reads compare."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from isolang import _native
 if TYPE_CHECKING:
     from isolang._native import Columns, LastValues
 
-#: The file in the folder of a watch. It is computed from the state when a predicate read needs it,
-#: and deleted when the watch ends.
+#: The name of the index file in the folder of a watch. The file is computed from the state when a
+#: predicate read needs it, and deleted when the watch ends.
 NAME: Final = "rows.sqlite"
 
 _AT_ONCE: Final = 2000
@@ -22,9 +22,9 @@ _AT_ONCE: Final = 2000
 #: A key and its entry, in the format of ``LastValues``.
 Record: TypeAlias = tuple[bytes, bytes]
 
-#: The condition for each kind of range of ``ranges_of``. In the index numbers come before all
-#: bytes, bytes are texts behind ``=``, and the empty ones are values that cannot be compared: every
-#: condition selects these.
+#: The SQL condition for each kind of range of ``ranges_of``. In the index, numbers come before all
+#: bytes. Bytes are texts after ``=``. Empty bytes are values that cannot be compared, which every
+#: condition selects.
 _TEXT: Final = "cell.value IN (x'', ?)"
 _NUMBERS: Final = "(cell.value BETWEEN ? AND ? OR cell.value = x'')"
 _NUMBERS_AND_TEXTS: Final = "(cell.value BETWEEN ? AND ? OR cell.value >= x'')"
@@ -34,9 +34,9 @@ class RowsOnDisk:
     """An index of each column that a predicate read compares, for the table ``value``.
 
     Args:
-        data: the database of that table.
-        folder: keeps the index.
-        unsealed: returns the entry of a row of that table.
+        data: the database of the table ``value``.
+        folder: the folder in which the index is kept.
+        unsealed: returns the entry of a row of the table.
 
     Raises:
         sqlite3.Error: the index cannot be read or written; every method raises it.
@@ -56,7 +56,7 @@ class RowsOnDisk:
         data.execute("PRAGMA asked.cache_size = -16000")
 
     def close(self) -> None:
-        """Remove the file."""
+        """Remove the index file."""
         self._path.unlink(missing_ok=True)
 
     def update(self, records: Sequence[Record]) -> None:
@@ -81,7 +81,7 @@ class RowsOnDisk:
                     last.take_matching(entries, [predicate])
 
     def _made(self, table: str, column: str) -> int:
-        """Return the number of an index; creates the index if there is none."""
+        """Return the number of the index of a column, and create the index if it does not exist."""
         names = table, column
         if names in self._places:
             return self._places[names]

@@ -1,4 +1,4 @@
-"""The state of a watch: the last values of the keys, in memory or on disk, and where to resume."""
+"""Keeps the state of a watch: the last values of keys in memory or on disk, and where to resume."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from isolang.watch.rows_on_disk import Record, RowsOnDisk
 if TYPE_CHECKING:
     from isolang._native import Columns
 
-#: The file in the folder of a watch.
+#: The name of the state file in the folder of a watch.
 NAME: Final = "state.sqlite"
 
-#: The version of its content. A state of another version is not read: the watch checks the log from
-#: its beginning again, and goes on with its chain.
+#: The version of the state file. A state of another version is not read. The watch then checks the
+#: log again from its beginning, and continues its chain.
 FORMAT: Final = 3
 
 _AT_ONCE: Final = 500  # keys of one query
 _WRITTEN_AT_ONCE: Final = 10_000  # keys
-# A file that was changed; its messages may then be no text.
+# The errors of reading a file that was changed, whose messages may not be text.
 _BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
 _SEAL: Final = 8  # bytes of the hash behind the entry of each key
 
@@ -45,7 +45,7 @@ class Saved(Struct, frozen=True, kw_only=True):
         chain: the size of the chain, in bytes.
         parts: the parts of the chain that were not void.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
-        seen: how many finished transactions had come.
+        seen: the number of finished transactions that the watch had seen.
         abandoned: :attr:`isolang.watch.window.Window.abandoned`.
         since: :attr:`isolang.watch.window.Window.since`.
         unjudged: :attr:`isolang.watch.parts.Parts.unjudged`.
@@ -74,8 +74,8 @@ class Values:
     """The last value of each key that the parts wrote.
 
     Args:
-        folder: keeps the values that the memory does not hold.
-        memory: bytes of memory; all values go to disk if they take more.
+        folder: the folder for values that do not fit into memory.
+        memory: the memory for the values, in bytes; if they take more, all are written to disk.
 
     Attributes:
         last: the values in memory.
@@ -90,12 +90,12 @@ class Values:
         self._rows: RowsOnDisk | None = None
 
     def __len__(self) -> int:
-        """Return how many keys have a value in memory."""
+        """Return the number of keys with a value in memory."""
         return len(self.last)
 
     @property
     def full(self) -> bool:
-        """The values take more memory than they may."""
+        """``True`` if the values take more memory than they may."""
         return self.last.memory() > self._memory
 
     def close(self) -> None:
@@ -133,7 +133,7 @@ class Values:
             raise self._failed("read", error) from None
 
     def save(self, saved: Saved) -> None:
-        """Write where to resume; if memory is short, also the values, and clear them from memory.
+        """Write the place to resume; if the values take too much memory, move them to disk.
 
         Raises:
             HistoryError: the file cannot be written.
@@ -141,7 +141,7 @@ class Values:
         self._write(saved)
 
     def make_room(self) -> None:
-        """If memory is short, write the values, and clear them from memory.
+        """Move the values to disk if they take too much memory.
 
         Raises:
             HistoryError: the file cannot be written.
@@ -184,7 +184,7 @@ class Values:
             yield self.last.records(first, _WRITTEN_AT_ONCE)
 
     def _write_memory(self, open_: sqlite3.Connection, *, nothing: bool) -> str:
-        """Write the values in memory for the resumed watch, or none; returns their hash."""
+        """Write the values in memory for a resumed watch, or no values, and return their hash."""
         digest = hashlib.sha256()
         open_.execute("DELETE FROM held")
         if nothing:
@@ -198,8 +198,8 @@ class Values:
     def restore(self, saved: Saved) -> None:
         """Restore the values of a watch that is resumed.
 
-        It reads all values on disk: only a later read of a key would notice that the name of the
-        key was changed.
+        All values on disk are read, because a changed name of a key would otherwise be noticed only
+        by a later read of that key.
 
         Raises:
             HistoryError: the file cannot be read, or was changed.
@@ -224,7 +224,11 @@ class Values:
         self._path.unlink(missing_ok=True)
 
     def _unsealed(self, name: bytes, record: bytes) -> bytes:
-        """Return the entry of a key, which begins with its name, without its hash."""
+        """Return the entry of a key without its hash; the entry begins with the name of the key.
+
+        Raises:
+            HistoryError: the entry was changed.
+        """
         if _seal(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
             raise HistoryError(f"{self._path}: was changed")
         return record[:-_SEAL]
@@ -267,10 +271,10 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def saved_in(folder: Path) -> Saved | None:
-    """Return where the watch of a folder resumes; ``None``: at the beginning of the log.
+    """Return the state from which the watch of a folder resumes.
 
-    It begins there if no state was saved, if another release wrote the state, and if the chain is
-    shorter than it was then, since its end is lost.
+    Return ``None`` if the watch begins at the beginning of the log. It does if no state was saved,
+    if another release wrote the state, or if the chain has lost its end since then.
 
     Raises:
         HistoryError: the file cannot be read, or was changed.
@@ -299,13 +303,13 @@ def saved_in(folder: Path) -> Saved | None:
 
 
 def position_in(folder: Path) -> bytes | None:
-    """Return the position for ``resume`` of a ``Stream``; ``None``: at its beginning.
+    """Return the position for ``resume`` of a ``Stream``; ``None`` for its beginning.
 
     Args:
-        folder: the folder of a watch; it need not exist.
+        folder: the folder of a watch, which need not exist.
 
     Raises:
-        HistoryError: it cannot be read, or was changed.
+        HistoryError: the state cannot be read, or was changed.
     """
     saved = saved_in(folder)
     return None if saved is None else saved.position

@@ -1,4 +1,4 @@
-"""The check of a watch's chain, part by part, with the independent checkers."""
+"""Checks the chain of a watch part by part with the independent checkers."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from isolang.watch.by_definition import ByDefinition
     from isolang.watch.stream import Log
 
-_AHEAD: Final = 8  # parts that an executor has at a time
+_AHEAD: Final = 8  # the number of parts that an executor has at a time
 
-#: The name of a session of one transaction, as the reader writes it.
+#: The name that the reader gives to a session of one transaction.
 _LONE_SESSION: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)
 
 
@@ -65,8 +65,8 @@ class CheckedChain(Struct, frozen=True, kw_only=True):
 
     Attributes:
         spec: the level, from the texts in the chain.
-        transactions: how many transactions the parts have.
-        read_as: how the log was read: names and values.
+        transactions: the number of transactions in all parts.
+        read_as: names and values that say how the log was read.
     """
 
     spec: Spec
@@ -82,7 +82,7 @@ def verify_chain(
     executor: Executor | None = None,
     memory: int = 256 << 20,
 ) -> int:
-    """Return how many transactions satisfy the level; see :func:`check_chain`."""
+    """Return the number of transactions that satisfy the level; see :func:`check_chain`."""
     return check_chain(
         folder, stream, by_definition=by_definition, executor=executor, memory=memory
     ).transactions
@@ -105,11 +105,13 @@ def check_chain(
     Args:
         folder: the folder of the chain.
         stream: the same input from its beginning, not followed.
-        by_definition: whether the checker by definition must accept each part as well, and the
-            values that it leaves; it takes parts of up to 2,000 transactions, and much longer.
-        executor: checks several parts at a time: an executor of :mod:`concurrent.futures`, or an
-            object with its interface; ``None``: one part after the other, in this thread.
-        memory: bytes that the last values of the keys may take; the rest is kept on disk.
+        by_definition: whether the checker by definition must also accept each part and the values
+            that the part leaves. It takes parts of up to 2,000 transactions, and much more time.
+        executor: an executor of :mod:`concurrent.futures`, or an object with its interface, which
+            checks several parts at a time; ``None`` to check one part after the other in this
+            thread.
+        memory: the memory that the last values of keys may take, in bytes; other values are kept
+            on disk.
 
     Returns:
         The claim that the chain proves, and how the log was read, which may change its meaning.
@@ -164,7 +166,7 @@ def check_chain(
 def _read_as(
     source: History | None, clock_error: int, initial: InitialState, stream: Stream
 ) -> Iterator[tuple[str, str]]:
-    """Yield how the log was read, and what of it was ignored."""
+    """Yield names and values that say how the log was read and what was ignored."""
     if source is not None:
         yield "files", ", ".join(source.files)
         yield "read as", source.format
@@ -184,7 +186,7 @@ def _read_as(
 
 
 def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
-    """Check all parts; returns the history of the last batch, which says how the log is read."""
+    """Check all parts, and return the last batch's history, which says how the log is read."""
     pool = _Pool()
     source = None
     parts = deque(enumerate(live.starts, 1))
@@ -231,12 +233,12 @@ class _Pool:
         self._taken: set[tuple[int, int]] = set()
 
     def add(self, batch: Batch) -> Rows:
-        """Take a batch; returns its rows."""
+        """Add the transactions of a batch, and return the rows of the batch."""
         import numpy as np
 
         rows = rows_of(batch, 0)
         status = rows.columns.txn_status
-        # A part may have a transaction that was in flight; then it is in no other part.
+        # A part may contain a transaction that was in flight; no other part may contain it again.
         taken = [(f, o) in self._taken for f, o in rows.at[:, 1:3].tolist()] if self._taken else []
         again = np.array(taken or np.zeros(len(rows)), bool) & (status != c.COMMITTED)
         effective = ~again & ((status == c.COMMITTED) | (status == c.INDETERMINATE))
@@ -257,12 +259,12 @@ class _Pool:
             self._place[places[i][0], places[i][1], -1, -1] = i
 
     def find(self, members: NDArray[np.int64]) -> list[int] | None:
-        """Return the rows of the members of a part, if all are here, and each is there once."""
+        """Return the rows of the members of a part; ``None`` if one is missing or occurs twice."""
         found = [self._place.get(tuple(at), -1) for at in members[:, 1:].tolist()]
         return None if -1 in found or len(set(found)) < len(found) else found
 
     def take(self, rows: list[int]) -> Rows:
-        """Remove rows, and return them in this order."""
+        """Remove some rows from the pool, and return them in this order."""
         import numpy as np
 
         own = len(self._rows)
@@ -296,10 +298,10 @@ class _Pool:
             self._index()
 
     def check_rest(self) -> None:
-        """Check that no committed transaction is left.
+        """Check that the pool has no committed transaction.
 
         Raises:
-            ChainRejected: one is.
+            ChainRejected: a committed transaction is in no part.
         """
         import numpy as np
 
@@ -313,7 +315,7 @@ class _Pool:
 
 
 class _Checker:
-    """Checks parts, one after the other: each begins with the last values of those before."""
+    """Checks parts one after the other; each begins with the last values of the parts before it."""
 
     def __init__(
         self,
@@ -336,7 +338,7 @@ class _Checker:
         self._pending: deque[tuple[str, Future[str]]] = deque()
 
     def begin(self, rows: Rows, source: History) -> None:
-        """Take the initial values of a batch.
+        """Set the initial values that a batch has or declares.
 
         Raises:
             ChainRejected: a transaction contradicts the initial values of the chain.
@@ -367,7 +369,8 @@ class _Checker:
         """Check the next part.
 
         Raises:
-            ChainRejected: it does not satisfy the level, or an edge leads back from it.
+            ChainRejected: the part does not satisfy the level, or an edge leads back from it to an
+                earlier part.
         """
         self._order.add(members, where)
         self._values.fetch(members.columns)
@@ -406,17 +409,17 @@ class _Checker:
         _raise(where, result.result())
 
     def finish(self) -> None:
-        """Wait for the executor.
+        """Wait for all parts that the executor checks.
 
         Raises:
-            ChainRejected: a part does not hold.
+            ChainRejected: a part does not satisfy the level.
         """
         while self._pending:
             self._await_first()
 
 
 def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
-    """Return why the native checker rejects a part; empty if it accepts it."""
+    """Return why the native checker rejects a part; empty if it accepts the part."""
     history = History(columns=columns, name="a part", format="memory")
     try:
         check_natively(history, spec, witness)
@@ -431,7 +434,7 @@ def _raise(where: str, reason: str) -> None:
 
 
 def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:
-    """Return the witness of a part; the keys that no member accesses follow, without an order."""
+    """Return the witness of a part; keys that no member accesses get an empty version order."""
     import numpy as np
 
     for column in (part.source, part.order_txn):
@@ -455,7 +458,7 @@ def _check_bytes(spans: Sequence[tuple[int, int, int, str]], log: Log) -> None:
 
 
 class _Order:
-    """Checks that ``so`` and ``rt`` lead forward, from each part to later ones."""
+    """Checks that ``so`` and ``rt`` lead only from each part to later parts."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -13,7 +13,7 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.watch.report import WatchReport
 
-#: The file of the violation in the folder of the watch.
+#: The name of the file of the violation in the folder of a watch.
 NAME = "violation.edn"
 
 
@@ -21,7 +21,8 @@ def save_violation(report: WatchReport, folder: Path) -> tuple[Path, Path] | Non
     """Save the transactions that prove the violation, and their certificate.
 
     Returns:
-        The two files; ``None`` without a violation, or if the saved file does not prove it again.
+        The paths of the two files; ``None`` without a violation, or if a check of the saved
+        file does not find the violation again.
 
     Raises:
         HistoryError: the transactions cannot be written in the format.

@@ -1,12 +1,12 @@
-"""A watch of a stream: it takes batches, and checks its window round by round.
+"""Watches a stream: takes batches, and checks a window of transactions round by round.
 
-The idea, and why the parts prove the whole, is in docs/routes.md, *Cuts of a stream*. The work is
-done by the parts of a watch:
+docs/routes.md, *Cuts of a stream*, explains the method and why the parts prove the whole. These
+modules do the work:
 
-* :mod:`isolang.watch.intake` takes what comes: new transactions, and those in flight;
-* :mod:`isolang.watch.window` holds the transactions, and gives up those that never end;
+* :mod:`isolang.watch.intake` takes new transactions and transactions in flight;
+* :mod:`isolang.watch.window` keeps transactions, and gives up those that never end;
 * :mod:`isolang.watch.rounds` checks the window, by a table of states;
-* :mod:`isolang.watch.parts` keeps what the cuts took away, and puts it back;
+* :mod:`isolang.watch.parts` keeps the parts that cuts removed, and puts them back;
 * :mod:`isolang.watch.conviction` confirms violations by the log alone;
 * :mod:`isolang.watch.ending` makes the report.
 """
@@ -41,26 +41,29 @@ class Watch:
         spec: the level.
         stream: the stream whose batches :meth:`feed` takes. If the folder has a chain, the stream
             must resume at its position (:func:`isolang.watch.position_in`).
-        folder: keeps the chain of parts. A watch that was killed goes on with its chain.
+        folder: the folder of the chain. A watch that was killed continues its chain.
         sources: the names of the logs, for the chain.
-        round: transactions of a round; if the window is long, an eighth of the window is a round.
-        pace: seconds after which a round checks fewer transactions; ``None``: never.
+        round: the number of new transactions that begin a round; if the window is long, an eighth
+            of the window.
+        pace: the seconds after which a round begins with fewer transactions; ``None`` for never.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        most: transactions that a window may have; if more would have to be put back, a violation
-            is only suspected.
-        grace: rounds after which the watch gives up an indeterminate transaction from which no
-            transaction has read.
-        grace_seconds: and seconds since it came.
+        most: the largest number of transactions of a window; if more would have to be put back, a
+            violation is only suspected.
+        grace: the number of rounds after which the watch gives up an indeterminate transaction from
+            which no transaction has read.
+        grace_seconds: the seconds that must also have passed since that transaction came.
         initial_value: the initial value of all keys (``V``), or of one (``KEY=V``).
         unwritten_initial: whether a value that was read and that no transaction wrote is the
             initial value of its key: at most one value of each key.
-        memory: bytes that the last values of the keys may take; the rest is kept on disk.
-        to_the_end: whether to go on after a violation, without what its transactions read.
-        timeout: seconds that the check of one window may take.
+        memory: the memory that the last values of keys may take, in bytes; other values are kept
+            on disk.
+        to_the_end: whether to continue after a violation, without the values that its transactions
+            read.
+        timeout: the time limit for the check of one window, in seconds; ``None`` for no limit.
 
     Raises:
         SpecError: the level cannot be watched.
-        HistoryError: the chain belongs to another watch, or to one that has ended.
+        HistoryError: the chain belongs to another watch, or to a watch that has ended.
 
     Attributes:
         plan: the plan of the level.
@@ -122,12 +125,12 @@ class Watch:
 
     @property
     def report(self) -> WatchReport | None:
-        """The result; ``None`` while the watch goes on."""
+        """The report; ``None`` until the watch ends."""
         return self._ending.report
 
     @property
     def seen(self) -> int:
-        """Transactions seen so far, also before the watch was resumed."""
+        """The number of transactions seen so far, including those before the watch was resumed."""
         return self._window.seen
 
     @property
@@ -141,10 +144,10 @@ class Watch:
         return self._parts.values
 
     def feed(self, batch: Batch) -> Iterator[Round]:
-        """Take a batch, and check the window if enough has come.
+        """Take a batch, and check the window if enough transactions have come.
 
         Raises:
-            HistoryError: the batch has something that cannot be watched.
+            HistoryError: the batch contains something that cannot be watched.
         """
         if self.report is not None:
             return
@@ -160,7 +163,7 @@ class Watch:
             yield self._run_round(ended=batch.ended)
 
     def judge_now(self) -> Round:
-        """Check what has come, though it makes no round; the watch goes on."""
+        """Check the window now, even if too few transactions for a round have come."""
         return self._run_round(ended=False)
 
     def close(self) -> None:

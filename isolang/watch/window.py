@@ -1,4 +1,4 @@
-"""The window of a watch: transactions kept, transactions in flight, and those given up."""
+"""Manages the window of a watch: its kept transactions, those in flight, and those given up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.watch.horizon import Horizon
 
-_LONG: Final = 4  # rounds; something holds a window that is longer
+_LONG: Final = 4  # a window of more rounds than this is long: some transaction keeps others in it
 
 
 class Snapshot:
@@ -24,8 +24,9 @@ class Snapshot:
 
     Attributes:
         rows: the transactions, as the log has them.
-        in_flight: bool, for each: whether it is in flight.
-        columns: the transactions behind the values of the parts; ``None`` before they are opened.
+        in_flight: bool: for each transaction, whether it is in flight.
+        columns: the transactions in columns that begin with the last values of the parts; ``None``
+            before the check.
     """
 
     def __init__(self, kept: Rows, in_flight: Rows) -> None:
@@ -44,20 +45,20 @@ class Snapshot:
 class Window:
     """The transactions in memory, and the places of those that the watch no longer waits for.
 
-    A transaction in flight is given up after ``grace`` rounds and ``grace_seconds``. From then on
-    it is kept as an indeterminate one, until it ends.
+    The watch gives up a transaction in flight after ``grace`` rounds and ``grace_seconds``. From
+    then on the transaction is kept as an indeterminate one until it ends.
 
     Args:
-        round: transactions of a round.
-        grace: rounds after which the window gives up an indeterminate transaction.
-        grace_seconds: and seconds since it came.
+        round: the number of transactions of a round.
+        grace: the number of rounds after which the window gives up an indeterminate transaction.
+        grace_seconds: the seconds that must also have passed since the transaction came.
 
     Attributes:
-        kept: finished transactions that no cut has taken away.
-        in_flight: transactions whose completion is still to come.
-        seen: how many finished transactions have come.
-        abandoned: file and offset of transactions that were in flight for too long.
-        since: of each transaction in flight, how many had been seen when it came.
+        kept: the finished transactions that no cut has removed.
+        in_flight: the transactions whose completion has not come yet.
+        seen: the number of finished transactions that have come.
+        abandoned: file and offset of each transaction that was in flight for too long.
+        since: for each transaction in flight, the number of transactions seen when it came.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Window:
         self._began = time.monotonic()
 
     def snapshot(self) -> Snapshot:
-        """Return what a round checks."""
+        """Return the transactions that a round checks."""
         return Snapshot(self.kept, self.in_flight)
 
     @property
@@ -94,7 +95,8 @@ class Window:
     def advance(self, rows: Rows, in_flight: NDArray[np.bool_]) -> None:
         """Count the finished transactions of a batch, and replace those in flight.
 
-        One that has been in flight for too long is given up: it is kept as an indeterminate one.
+        A transaction that has been in flight for too long is given up: from now on it is kept as an
+        indeterminate transaction.
         """
         import numpy as np
 
@@ -121,7 +123,7 @@ class Window:
             self._arrived.append((time.monotonic(), self.seen))
 
     def remove(self, file: int, offset: int) -> bool:
-        """Remove the transaction at a place; returns whether it was kept here."""
+        """Remove the kept transaction at a place, and return whether there was one."""
         import numpy as np
 
         at = self.kept.at
@@ -132,7 +134,7 @@ class Window:
         return True
 
     def put_back(self, rows: Rows) -> None:
-        """Insert transactions of parts; the numbers of a session ascend in its order."""
+        """Insert transactions of parts by their numbers, which ascend in session order."""
         import numpy as np
 
         rows.extend(self.kept)
@@ -154,7 +156,7 @@ class Window:
         return self.seen <= self._grace * self._round
 
     def holder(self, horizon: Horizon) -> str:
-        """Return what keeps the window long, in words; empty for a short window."""
+        """Return which transactions keep the window long, in words; empty for a short window."""
         size = len(self.kept)
         if size < _LONG * self._round:
             return ""

@@ -1,7 +1,8 @@
-"""The input of a watch: files that grow, folders of them, pipes, read piece by piece.
+"""Reads the input of a watch piece by piece: growing files, folders of such files, and pipes.
 
-A :class:`Stream` yields :class:`Batch` records. What it has yielded is always what a prefix of the
-input says, up to the watermark; its :class:`Log` reads the same input again, at a place.
+A :class:`Stream` yields :class:`Batch` records. The batches so far always have the transactions of
+a prefix of the input, up to the watermark. The :class:`Log` of a stream reads places of the same
+input again.
 
 >>> import io
 >>> from isolang.watch.stream import Stream

@@ -19,11 +19,11 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
     """The place of a transaction in the log.
 
     Attributes:
-        file: the file of the invocation, or else of the completion: an index
-            into :attr:`Log.segments`.
+        file: the file of the invocation, or of the completion if there was none before it, as an
+            index into :attr:`Log.segments`.
         offset: the byte where that line begins, in the file without compression.
-        done_file: the file of the completion; -1 if it was not read yet, or there is none.
-        done: the byte where the completion begins, or -1. Without an invocation it is ``offset``.
+        done_file: the file of the completion; -1 if the completion was not read yet or is missing.
+        done: the byte where the completion begins, or -1; ``offset`` without an invocation.
     """
 
     file: int
@@ -88,11 +88,11 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
         places: the place of each transaction.
         sessions: int64: for each session of the columns, its number in the stream.
         in_flight: bool: for each transaction, whether its completion is still to come.
-        late: bool: for each transaction, whether it contradicts the watermark of an earlier batch:
-            it began before that watermark and was not in flight then, or ended before it.
-        watermark: later transactions begin at this time or later, and those in flight end at it or
-            later; except those of the clients in ``idle``, and completions without an invocation,
-            whose begin is unknown. ``None`` before the first invocation.
+        late: bool: for each transaction, whether it contradicts the watermark of an earlier batch,
+            because it ended before that watermark, or began before it and was not in flight then.
+        watermark: the time at or after which all later transactions begin and all transactions in
+            flight end, except those of the clients in ``idle``, and except completions without an
+            invocation, whose begin is unknown. ``None`` before the first invocation.
         sure: no later transaction begins before this time, whatever the order of lines is, not even
             one of a client in ``idle``, or one written after the stream was stopped. It is the
             greatest number at the end of complete logs, and the least one if the lines are in the

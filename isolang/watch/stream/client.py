@@ -1,4 +1,4 @@
-"""One log of a stream: its lines, its transactions, and those that the watermark holds back."""
+"""Reads one log of a stream, and keeps the transactions that the watermark holds back."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Waiting(Struct, kw_only=True, eq=False):
 
     Attributes:
         block: the block.
-        pending: bool: its finished transactions that were not yielded.
-        ready: for each transaction, when it and all before it in its session were completed.
-        before: the state before the block, from which a resumed watch reads it again.
+        pending: bool: for each transaction, whether it is finished and was not yielded.
+        ready: for each transaction, the time by which it and all earlier transactions of its
+            session were completed.
+        before: the state before the block, from which a resumed watch reads the block again.
     """
 
     block: Block
@@ -60,11 +61,11 @@ class LogClient:
         waiting: blocks with transactions that were not yielded.
         last: the last block.
         spans: the bytes read for the next batch.
-        heard: when it last had something new.
-        over: whether it has ended.
-        stopped: whether it has ended only because the watch was stopped.
-        torn: bytes of a torn last line, which was dropped at the end.
-        format: the format; empty before the first line.
+        heard: the time when the log last had something new.
+        over: whether the log has ended.
+        stopped: whether the log has ended only because the watch was stopped.
+        torn: the number of bytes of a torn last line, which was dropped at the end.
+        format: the format of the log; empty before the first line.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class LogClient:
 
     @property
     def last_time(self) -> int | None:
-        """The latest time in the log, even if an earlier one is missing; ``None``: none yet."""
+        """The latest time in the log, even if earlier times are missing; ``None`` without times."""
         state = self.follower.state
         return max(state.front or 0, state.ahead[-1]) if state.ahead else state.front
 
@@ -124,15 +125,16 @@ class LogClient:
 
     @property
     def is_from_its_beginning(self) -> bool:
-        """The log begins with event 0, so that no transaction was in flight before it."""
+        """``True`` if the log begins with event 0, before which no transaction was in flight."""
         return self._first_number == 0
 
     @property
     def _first_number(self) -> int | None:
-        """The :index of the first event, if no number is missing from there on, else ``None``.
+        """The :index of the first event if no later number is missing, else ``None``.
 
-        It is also ``None`` for a complete log: a program that had only these lines may have
-        numbered them. Why the numbers tell what may still come: docs/routes.md, *Numbered events*.
+        It is also ``None`` for a complete log, because a program that had only these lines may have
+        numbered them. docs/routes.md, *Numbered events*, explains why the numbers tell what may
+        still come.
         """
         state = self.follower.state
         if not self._follow or not state.timed:
@@ -213,7 +215,10 @@ class LogClient:
     # --- behind the watermark ---
 
     def hold(self, block: Block, before: bytes) -> None:
-        """Keep a block until the watermark passes it, except what an earlier watch has yielded."""
+        """Keep a block until the watermark passes it.
+
+        Transactions that an earlier watch has yielded are left out.
+        """
         import numpy as np
 
         pending = ~block.in_flight
@@ -228,7 +233,7 @@ class LogClient:
         self.waiting.append(Waiting(block=block, pending=pending, ready=ready, before=before))
 
     def _ready(self, block: Block) -> NDArray[np.int64]:
-        """Return when each transaction and all before it in its session were completed.
+        """Return the time by which each transaction and all earlier ones of its session completed.
 
         If the times of a session go back, the later transaction waits for the earlier one.
         """

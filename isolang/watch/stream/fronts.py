@@ -1,4 +1,4 @@
-"""The watermark of a stream: the time that its clients have reached, and who holds it."""
+"""Computes the watermark of a stream, which is the time that its clients have reached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Fronts(Struct, frozen=True, kw_only=True):
     """Computes the watermark of several clients.
 
     Attributes:
-        grace: seconds of silence after which a client no longer holds it; ``None``: never.
+        grace: the seconds of silence after which a client no longer holds the watermark; ``None``
+            for never.
         clock_error: nanoseconds by which the clocks of two clients may differ.
     """
 
@@ -50,7 +51,7 @@ class Fronts(Struct, frozen=True, kw_only=True):
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
     def holding(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
-        """Return the clients that may hold the watermark: neither over nor idle."""
+        """Return the clients that may hold the watermark: they have not ended and are not idle."""
         return [one for one in clients if not one.over and not self.is_idle(one, now)]
 
     def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:
@@ -63,5 +64,5 @@ class Fronts(Struct, frozen=True, kw_only=True):
 
 
 def front(client: LogClient) -> int:
-    """Return the time that a client has reached; a client without transactions is the first."""
+    """Return the time that a client has reached; the least number if it has no transactions."""
     return c.UNKNOWN_BEGIN if client.front is None else client.front

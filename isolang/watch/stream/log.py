@@ -1,4 +1,4 @@
-"""Reads a log again: transactions at their places, the writers of a value, the hash of bytes."""
+"""Reads a log again: transactions at places, the writers of values, and hashes of bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LINE = 1 << 12
 
 
 class Log:
-    """Reads again what a stream has read.
+    """Reads the input of a stream again.
 
     Args:
         segments: the files, in the numbering of the stream.
@@ -227,7 +227,7 @@ class Log:
         text = b""
         for data in self._bytes(file, offset, _LINE, files):
             if text.rstrip()[-1:] == b"}" and data[:1] in (b"{", b"#"):
-                break  # a file that ends without an end of the line
+                break  # the file ended without an end of the line
             text += data
             if b"\n" in data:
                 return text[: text.index(b"\n") + 1]
@@ -292,7 +292,7 @@ class _Again(Tail):
         return True
 
     def _check_growth(self) -> None:
-        """Do nothing: the log ends where the stream has read it, however long it is now."""
+        """Do nothing, because the log is read only up to where the stream has read it."""
 
 
 def _writes(block: Block, pairs: Sequence[tuple[_Atom, _Atom | None]]) -> Iterator[tuple[int, int]]:

@@ -1,9 +1,9 @@
 """Reads Jepsen's operation maps block by block, and joins invocations with later completions.
 
-The native reader reads each block by itself. The maps of invocations that are still open are put in
-front of the block again, so that a completion finds its invocation, however long ago it was. The
-rest of what a block must know of the past is here: the session of each process, and the number of
-transactions.
+The native reader reads each block by itself. The maps of open invocations are put in front of the
+block again, and so a completion finds its invocation even if that is long ago. This module keeps
+the other things that a block must know about earlier blocks: the session of each process, and the
+number of transactions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNDECIDED: Final = 1 << 20  # bytes without an :ok; only an :ok shows whether t
 _MARK: Final = b"\xef\xbb\xbf"
 
 
-#: The clocks that order events in another way than the lines.
+#: The clocks whose order of events may differ from the order of lines.
 ORDERED: Final = ("time", "index")
 
 
@@ -63,9 +63,9 @@ class FollowState(Struct, kw_only=True):
 
     Attributes:
         reached: how far the log was read.
-        lines: lines of the segment before that place.
-        begun: transactions so far.
-        numbered: sessions so far.
+        lines: the number of lines of the segment before that place.
+        begun: the number of transactions so far.
+        numbered: the number of sessions so far.
         open: the open invocations, in the order of the log.
         sessions: for each process, the number of its session in the stream, and which session of
             the process it is, from 1; the number is -1 if the next transaction begins another one.
@@ -73,20 +73,20 @@ class FollowState(Struct, kw_only=True):
             the first began.
         has_process: 1 if maps have a :process, 0 if none has, -1 if it is not known.
         syntax: ``json`` or ``edn``; empty before the first map.
-        timed: whether there were invocations.
+        timed: whether the log had invocations so far.
         clock: ``bytes``, ``time`` or ``index``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
-        contiguous: whether there were no gaps in it.
+        contiguous: whether the :index had no gaps so far.
         first_index: the :index of the first map.
         last_index: the :index of the last map.
-        front: the latest :time, or moment.
-        behind: by how much a :time was earlier than one before it, at most.
+        front: the latest :time or moment.
+        behind: the largest difference by which a :time was earlier than a :time before it.
         unannounced: completions without an invocation of processes that had an earlier transaction
             in the log: their transactions cannot have been in flight where the log begins.
         counts: how many maps and values were ignored, by kind.
         next_index: if :index is the clock, the least :index that was not read yet.
-        ahead: the :index values beyond it that were read.
-        latest: for each process, its last :index.
+        ahead: the :index values after ``next_index`` that were read.
+        latest: the last :index of each process.
     """
 
     reached: Reached = Reached()
@@ -121,10 +121,11 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         sessions: for each session of the columns, its number in the stream.
         names: for each session of the columns, its name.
         file: for each transaction, the file of its invocation, or else of its completion.
-        offset: the byte of that line.
-        done_file: the file of its completion; -1 if that is still to come.
-        done: the byte of that line, or -1.
-        when: when it was completed; the greatest number if that is still to come.
+        offset: for each transaction, the byte where that line begins.
+        done_file: for each transaction, the file of its completion; -1 if it is still in flight.
+        done: for each transaction, the byte where the completion begins, or -1.
+        when: for each transaction, the time of its completion; the greatest number if it is still
+            in flight.
         size: the size of the block, in bytes.
     """
 
@@ -186,7 +187,7 @@ class Follower:
         """
         if not piece.offset and piece.data.startswith(_MARK):
             piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
-        self._pieces.append(piece)  # also if it cannot be read
+        self._pieces.append(piece)  # even if the piece cannot be read
         if self._recorded is None:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
             self._decided = self._decided or bool(self._recorded)
@@ -198,9 +199,9 @@ class Follower:
             self._decided = answered > 0 or self.pending_bytes >= _UNDECIDED
 
     def take(self, *, last: bool = False) -> Block | None:
-        """Return the block of the next lines that were offered; ``None`` if it has to wait.
+        """Return the block of the next lines that were offered; ``None`` if the lines must wait.
 
-        Before the first :ok it is not known whether operations have times, so that all lines wait.
+        All lines wait for the first :ok, because only an :ok shows whether operations have times.
 
         Args:
             last: whether no more will be offered.
@@ -231,7 +232,7 @@ class Follower:
         return self._accept(nothing, self._read(nothing, clock), clock)
 
     def drop(self) -> int:
-        """Drop the piece that was offered last; returns its size."""
+        """Drop the piece that was offered last, and return its size."""
         return self._pieces.pop().size
 
     def _number(self) -> int:

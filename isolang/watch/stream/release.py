@@ -1,8 +1,8 @@
 """Releases the transactions before a watermark from the logs of several clients, as one batch.
 
-A batch has what one log of all clients, in the order of their times, has up to the watermark:
-transactions that ended before it; and, in flight, those that began before it and end later, even if
-their completion has been read already.
+A batch has the same transactions as one log of all clients, in the order of their times, has up to
+the watermark. Transactions that ended before the watermark are finished. Transactions that began
+before the watermark and end later are in flight, even if their completion has already been read.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Releases:
         self.handed: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
-        """Return the transactions that ended before a time, and those in flight that began before.
+        """Return the transactions that ended before a time, and those in flight at that time.
 
         Args:
             clients: the clients with their waiting blocks, which lose what ended before the time.

@@ -24,10 +24,10 @@ class Rows:
     """Transactions as the log has them.
 
     Attributes:
-        columns: their operations.
-        names: the names of the sessions of the columns, which are those of the whole stream.
-        at: int64[transactions, 5]: the number of each in the stream, from 0, and its place: file
-            and offset of the invocation, file and offset of the completion.
+        columns: the transactions and their operations.
+        names: the names that the sessions of the columns have in the whole stream.
+        at: int64[transactions, 5]: the number of each transaction in the stream, from 0, and its
+            place: file and offset of the invocation, file and offset of the completion.
     """
 
     columns: Columns
@@ -36,7 +36,7 @@ class Rows:
 
     @classmethod
     def none(cls) -> Rows:
-        """Return no transactions."""
+        """Return rows without transactions."""
         import numpy as np
 
         return cls(columns=_native.Columns(), names=[], at=np.zeros((0, WIDTH), np.int64))
@@ -66,7 +66,7 @@ class Rows:
 
         Args:
             other: the other transactions.
-            rows: which of them; ``None``: all.
+            rows: the row numbers to append; ``None`` for all.
         """
         import numpy as np
 
@@ -110,7 +110,7 @@ def append(
 
 
 def rows_of(batch: Batch, first: int) -> Rows:
-    """Return the rows of a batch: finished ones have numbers from ``first`` on, then open ones."""
+    """Return the rows of a batch; finished transactions are numbered first, from ``first`` on."""
     import numpy as np
 
     columns, places = batch.history.columns, batch.places

@@ -1,4 +1,4 @@
-"""The files of a log: one that grows, and its rotated ones.
+"""Finds and opens the files of a log: the file that grows, and its rotated files.
 
 A rotated file is called ``name.1``, an older one ``name.2``, perhaps compressed. Together they are
 one log; the *moment* of a byte is its number in the whole log.
@@ -61,10 +61,10 @@ def compression(head: bytes) -> str:
 
 
 def open_bytes(path: Path) -> tuple[IO[bytes], str]:
-    """Open a file for its bytes without compression; returns the name of the compression too.
+    """Open a file for its bytes without compression, and return the name of the compression too.
 
     Raises:
-        HistoryError: it cannot be read.
+        HistoryError: the file cannot be read.
     """
     try:
         file = path.open("rb", buffering=0)
@@ -90,7 +90,7 @@ def read_some(file: IO[bytes], size: int, path: str) -> bytes:
 
 
 def seek(file: IO[bytes], offset: int, path: str) -> None:
-    """Move to a byte; a compressed file is read up to it.
+    """Move to a byte of a file; a file that cannot seek is read up to that byte.
 
     Raises:
         HistoryError: the file is shorter, or damaged.

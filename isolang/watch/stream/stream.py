@@ -1,4 +1,4 @@
-"""A stream: one log or several, read as they grow, and yielded batch by batch."""
+"""Reads one or several growing logs as a stream of batches."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 Clock: TypeAlias = Literal["auto", "bytes", "time", "index"]
 
-_PAUSE: Final = 0.05  # seconds between looks at files that have nothing new
-_RESCAN: Final = 1.0  # seconds between looks for new clients
-_PIECE: Final = 1 << 20  # bytes of a block, if there are several clients
-_AHEAD: Final = 16 << 20  # bytes that a client may be read ahead of the watermark
+_PAUSE: Final = 0.05  # seconds to wait before files that have nothing new are read again
+_RESCAN: Final = 1.0  # seconds between searches for new clients
+_PIECE: Final = 1 << 20  # the largest number of bytes of a block if there are several clients
+_AHEAD: Final = 16 << 20  # the bytes by which a client may be read ahead of the watermark
 
 _REAL_TIME: Final = {
     "bytes": "the order of lines, from :invoke to :ok or :fail",
@@ -58,20 +58,21 @@ class Stream:
     Args:
         sources: files, folders with one file for each client, ``-`` for the standard input, or
             binary streams. Each source is a client.
-        format: as ``--from`` takes it, or ``auto``: detected from content. A stream refuses formats
-            that cannot be followed.
-        follow: whether to wait for more at the end of the logs.
-        until_idle: seconds without anything new after which the stream has ended; ``None``: never.
-        grace: seconds of silence after which a client no longer holds the watermark; ``None``:
-            never.
-        clock: ``bytes``: real time is the order of the log; ``time``: it is :time, by which the
-            logs of several clients are merged; ``index``: it is the order of :index, without gaps
-            from 0; ``auto``: ``time`` for several clients and for operations with times, ``index``
-            for the log of a :class:`isolang.Recorder`, whose lines are in no order.
-        clock_error: nanoseconds by which the clocks of two clients may differ: the watermark stays
-            so far behind. If the times of one log go back, it also stays as far behind as they
-            ever went.
-        batch: bytes to read for a batch, at most.
+        format: the format, as ``--from`` takes it; ``auto`` detects it from the content. A stream
+            rejects formats that cannot be followed.
+        follow: whether to wait for more data at the end of the logs.
+        until_idle: the seconds without new data after which the stream ends; ``None`` for never.
+        grace: the seconds of silence after which a client no longer holds the watermark; ``None``
+            for never.
+        clock: the real time of the stream. With ``bytes`` it is the order of the log. With ``time``
+            it is :time, by which the logs of several clients are merged. With ``index`` it is the
+            order of :index, which has no gaps from 0. ``auto`` selects ``index`` for the log of a
+            :class:`isolang.Recorder`, whose lines are in no order, and ``time`` for several
+            clients and for operations with times.
+        clock_error: nanoseconds by which the clocks of two clients may differ. The watermark stays
+            behind by so much. If the times of one log go back, the watermark also stays behind by
+            as much as they ever went back.
+        batch: the largest number of bytes to read for a batch.
         spool: the file to which a pipe is copied, so that :attr:`log` can read it again.
         resume: the bytes that :meth:`position` returned.
 
@@ -124,12 +125,12 @@ class Stream:
 
     @property
     def merged(self) -> bool:
-        """The stream has several clients, whose logs are merged by their times."""
+        """``True`` if the stream has several clients, whose logs are merged by their times."""
         return self._several
 
     @property
     def can_resume(self) -> bool:
-        """The stream can be read again from a position: it has no pipe."""
+        """``True`` if the stream has no pipe, and so can be read again from a position."""
         return not any(segment.pipe for segment in self._segments)
 
     @property
@@ -155,13 +156,13 @@ class Stream:
 
     @property
     def is_from_its_beginning(self) -> bool:
-        """Every log begins with event 0, so that no transaction was in flight before it."""
+        """``True`` if every log begins with event 0, before which no transaction was in flight."""
         clients = self._clients.values()
         return bool(clients) and all(client.is_from_its_beginning for client in clients)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of things that were ignored, by the names of the native reader's remarks."""
+        """The numbers of ignored maps and values, by the names of the native reader's remarks."""
         found: dict[str, int] = {}
         for client in self._clients.values():
             for kind, count in client.follower.state.counts.items():
@@ -196,9 +197,9 @@ class Stream:
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep; if a pipe is the only client, until something comes through it.
+        """Sleep; if the only client is a pipe, wake up as soon as the pipe has data.
 
-        With several clients a pipe that has more may have to wait for the others.
+        With several clients, a pipe that has data may have to wait for the other clients.
         """
         clients = list(self._clients.values())
         pipe = clients[0].tail.pipe if len(clients) == 1 else None
@@ -208,7 +209,7 @@ class Stream:
             time.sleep(seconds)
 
     def stop(self) -> None:
-        """End the stream with what can be read now."""
+        """End the stream after the data that can be read now."""
         self._stopped = True
 
     def position(self) -> bytes:
@@ -249,7 +250,7 @@ class Stream:
             client.resume(state, read, position.watermark)
 
     def _scan(self, now: float, *, at_once: bool = False) -> bool:
-        """Find the clients; returns whether there are new ones."""
+        """Search for new clients, and return whether there are any."""
         if now - self._scanned < _RESCAN and not at_once:
             return False
         self._scanned, known = now, len(self._clients)
@@ -376,7 +377,7 @@ class Stream:
         return block, before, moved
 
     def _release(self, now: float, *, read: bool) -> Batch | None:
-        """Return what the watermark releases; ``None`` if it has not moved."""
+        """Return the batch that the watermark releases; ``None`` if nothing is new."""
         clients = list(self._clients.values())
         if all(client.over for client in clients) and (not self._follow or not self._folders()):
             self.ended = True
@@ -402,7 +403,7 @@ class Stream:
     # --- batches ---
 
     def _quiet(self) -> Batch:
-        """Return a batch without new transactions: those in flight."""
+        """Return a batch that has only the transactions in flight."""
         clients = list(self._clients.values())
         if self._several or any(client.follower.state.clock in ORDERED for client in clients):
             watermark = self._watermark(time.monotonic())

@@ -27,7 +27,7 @@ from isolang.watch.stream.segments import (
 )
 
 _PIPE: Final = 1 << 20  # bytes that a pipe may hold, so that its writer seldom waits
-_LONGEST: Final = 64 << 20  # bytes of a line
+_LONGEST: Final = 64 << 20  # the largest number of bytes of a line
 _SEEN: Final = 64  # bytes before the current place; if they change, the file was replaced
 
 
@@ -35,12 +35,12 @@ class Piece(Struct, frozen=True, kw_only=True):
     """Complete lines of a log.
 
     Attributes:
-        file: the segment where they begin.
-        offset: the byte in that segment.
+        file: the segment where the lines begin.
+        offset: the byte of that segment where the lines begin.
         moment: the moment of that byte.
-        data: the lines. A line that goes on in the next segment is a piece by itself.
-        size: how many bytes of the log they are.
-        last: whether the log has ended here, so that the line may be torn.
+        data: the lines. A line that continues in the next segment is a piece by itself.
+        size: the number of bytes of the log that the lines take.
+        last: whether the log has ended here, in which case the line may be torn.
     """
 
     file: int
@@ -71,14 +71,14 @@ class Tail:
     Args:
         source: a path, ``-``, or a binary stream.
         client: the name of the log.
-        segments: the files of all logs; this one adds its own.
+        segments: the files of all logs, to which this log adds its own.
         spool: the file to which a pipe is copied.
         follow: whether the log may grow.
 
     Attributes:
         client: the name of the log.
-        reached: how far it was read.
-        ended: whether it has ended.
+        reached: how far the log was read.
+        ended: whether the log has ended.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class Tail:
         self._number = -1
         self._compressed = self._pipe = False
         self._position = 0  # the next byte of the segment
-        self._rest = b""  # read, but in no piece: the beginning of a line
-        self._searched = 0  # bytes of it without the end of a line
-        self._border = -1  # where the next segment begins in it; -1: nowhere
+        self._rest = b""  # the bytes that were read and are in no piece: the beginning of a line
+        self._searched = 0  # the number of bytes of ``_rest`` known to have no end of a line
+        self._border = -1  # where the next segment begins in ``_rest``; -1 if it does not
         self._seen = b""
 
     @property
@@ -124,7 +124,7 @@ class Tail:
 
     @property
     def behind(self) -> int:
-        """The number of bytes of the file that were not read; 0 if it is not known."""
+        """The number of bytes of the file that were not read; 0 if the number is not known."""
         if self._file is None or self._pipe or self._compressed or self._file.closed:
             return 0
         return max(0, os.fstat(self._file.fileno()).st_size - self._position)
@@ -178,7 +178,7 @@ class Tail:
     # --- lines ---
 
     def _cut(self) -> Piece | None:
-        """Return the complete lines of what was read, if there are any."""
+        """Return the complete lines among the bytes that were read, if there are any."""
         rest, border = self._rest, self._border
         if border < 0:
             end = rest.rfind(b"\n", self._searched) + 1
@@ -259,7 +259,7 @@ class Tail:
         """Check that a file which is followed has only grown.
 
         Raises:
-            HistoryError: it is shorter than what was read of it, or has other bytes there.
+            HistoryError: the file is shorter than what was read of it, or has other bytes there.
         """
         assert self._file is not None
         size = os.fstat(self._file.fileno()).st_size
@@ -280,7 +280,7 @@ class Tail:
     # --- segments ---
 
     def _first(self) -> bool:
-        """Open the oldest segment; returns whether there is one."""
+        """Open the oldest segment, and return whether there is one."""
         source = self._source
         if isinstance(source, Path) and str(source) == "-":
             self._enter(sys.stdin.buffer, pipe=True)
@@ -353,7 +353,7 @@ class Tail:
             self.reached = replace(self.reached, file=number, offset=0)
 
     def _next(self) -> bool:
-        """Go on with the next segment, if this one was read to its end; returns whether it does."""
+        """Continue with the next segment if this one was read to its end; return whether so."""
         assert isinstance(self._source, Path)
         following = self._following()
         waits = following == self._source and not self._compressed and self._follow
@@ -403,7 +403,7 @@ class Tail:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Let a pipe hold more, if the system supports and allows that."""
+    """Increase the capacity of a pipe if the system supports and allows that."""
     with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl
 
