@@ -1,4 +1,4 @@
-"""Tells whether a database gives the isolation it promises.
+"""Checks whether a database gives the isolation level that it promises.
 
 Examples:
     >>> import isolang
@@ -10,7 +10,7 @@ Examples:
     >>> isolang.check(history, spec).outcome
     'invalid'
 
-Names are imported when they are first used, so that the command line starts fast.
+Names are imported when they are first used, because the command line must start fast.
 """
 
 from __future__ import annotations

@@ -43,33 +43,37 @@ def load_history(
     """Read a history.
 
     Args:
-        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream; gzip,
-            xz, bzip2 and zstd are read as they are.
+        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream; files
+            compressed with gzip, xz, bzip2 or zstd are read without unpacking them first.
         format: ``auto`` (by content) or a name of docs/formats.md.
-        timestamps: Cobra logs have timestamps (the logs themselves do not say so).
-        initial: the number of the transaction that is the initial one.
-        initial_value: what the keys held before the history begins, instead of nil: one value for
-            all of them, or a mapping from keys to values. A list is for keys that hold lists.
-        unwritten_initial: what was read and nobody wrote was there before: at most one value of a
-            key, the first in its version order. Not together with ``initial_value``.
-        per_key: sessions order operations on the same key only; each transaction then has one key.
-        failed_cas: of a log of single operations, what a compare-and-set that failed says:
-            ``compared``, that it saw another value; ``nothing``; ``auto``, as docs/formats.md has
-            it.
-        ignore_versions: judge values alone, whatever versions operations state to have read or
-            written.
-        clock_error: how much two clocks may differ (``2ms``), or each session's be off
-            (``a=2ms,b=1ms``); times that are nearer than that order nothing.
-        timeout: seconds after which reading stops.
+        timestamps: whether Cobra logs have timestamps, which the logs themselves do not say.
+        initial: the number of the transaction that is the initial transaction.
+        initial_value: the value of the keys before the history begins, if it is not nil: one value
+            for all keys, or a mapping from keys to values. For keys that hold lists, the value is a
+            list.
+        unwritten_initial: whether a value that was read and that no transaction wrote is the
+            initial value of its key. A key can have at most one such value, the first in its
+            version order. This cannot be combined with ``initial_value``.
+        per_key: whether a session orders only operations on the same key. If so, each transaction
+            must have a single key.
+        failed_cas: for a log of single operations, what a failed compare-and-set means:
+            ``compared`` if it saw another value, ``nothing``, or ``auto`` for the rule in
+            docs/formats.md.
+        ignore_versions: whether to judge by values only, and ignore the versions that operations
+            state.
+        clock_error: by how much two clocks may differ (``2ms``), or by how much the clock of each
+            session may be wrong (``a=2ms,b=1ms``). Times that are closer to each other order
+            nothing.
+        timeout: the number of seconds after which reading stops with an error.
 
     Returns:
         The history; its attributes say how the input was understood.
 
     Raises:
-        HistoryError: it cannot be read; the message names file and place.
-        UnsupportedError: it is well-formed, but of a kind that cannot be judged.
-        OptionError: an option is out of bounds.
-        TimeoutError: the time is up.
+        HistoryError: if the history cannot be read. The message names the file and the place.
+        UnsupportedError: if the history is well-formed, but of a kind that isolang cannot judge.
+        OptionError: if an option is out of bounds.
+        TimeoutError: if the time is over.
 
     >>> import io
     >>> history = load_history(io.BytesIO(b'{:type :ok, :process 0, :value [[:w :x 1]]}'), "edn")
@@ -94,7 +98,7 @@ def load_history(
 def read(
     path: str | Path | IO[bytes], options: ReadOptions, *, timeout: float | None = None
 ) -> History:
-    """Read a history; see :func:`load_history`."""
+    """Read a history with these options; see :func:`load_history`."""
     history = _load_history(
         path,
         format=options.format,
@@ -133,33 +137,34 @@ def check(
     """Decide whether a history satisfies a specification.
 
     Args:
-        history: of ``load_history`` or ``History.from_transactions``.
-        spec: of ``load_spec``, or what that takes: a level's name, a file, the text itself; or a
-            route (``isolang.language.classify.route``), to choose one once for many histories.
-        timeout: seconds for all phases together; when they are over, the verdict is unknown.
-        memory: megabytes that the check may allocate; beyond, the verdict is unknown (Linux; other
-            platforms have no such limit). By default a share of what there is.
-        certify: have an independent checker accept the witness or the refutation. What it refuses
-            becomes unknown.
-        seed: breaks ties in the search; equal seeds give equal runs.
-        solver: which back end decides, of docs/encodings.md; ``sat:glucose4`` names one of
-            python-sat's. Only specs of the kind *event graph* have a choice.
-        encoding: how the problem is put to it.
-        prune: what is concluded before: ``none``, ``known`` or ``fixpoint``.
-        threads: how many may work on the history; by default as many as there are processors, up to
-            eight. The verdict and its proof do not depend on it.
-        simplest: look for the simplest violation; where nobody reads it, the first one is there
-            sooner.
-        progress: called with the name of each phase as it begins.
+        history: a result of ``load_history`` or ``History.from_transactions``.
+        spec: a result of ``load_spec``, or an argument of it: the name of a level, a file, or the
+            text itself. It may also be a route (``isolang.language.classify.route``), so the route
+            is chosen only once for many histories.
+        timeout: the number of seconds for all phases together, after which the verdict is unknown.
+        memory: the number of megabytes that the check may allocate, beyond which the verdict is
+            unknown. The default is a share of the available memory. Only Linux has this limit.
+        certify: whether an independent checker must accept the witness or the refutation. If the
+            checker rejects it, the verdict is unknown.
+        seed: the number that breaks ties in the search. Equal seeds give equal runs.
+        solver: the back end that decides, one of docs/encodings.md. For example, ``sat:glucose4``
+            is a solver of python-sat. Only specs of the kind *event graph* have a choice.
+        encoding: the encoding of the problem for this solver.
+        prune: how much is concluded before the search: ``none``, ``known`` or ``fixpoint``.
+        threads: the number of threads that work on the history. The default is the number of
+            processors, but at most eight. The verdict and its proof do not depend on this number.
+        simplest: whether to search for the simplest violation. If nobody reads the violation, the
+            first one found is faster.
+        progress: a function that is called with the name of each phase when the phase begins.
 
     Returns:
         ``Valid``, ``Invalid`` or ``Unknown``; see :mod:`isolang.verdict`.
 
     Raises:
-        SpecError: the spec is outside what is supported; the message says why.
-        HistoryError: the spec uses real time and the history has none.
-        SolverError: there is no such pair, or it is not installed.
-        OptionError: an option is out of bounds.
+        SpecError: if the spec is not supported. The message says why.
+        HistoryError: if the spec uses real time and the history has no times.
+        SolverError: if there is no such pair of encoding and solver, or if it is not installed.
+        OptionError: if an option is out of bounds.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([

@@ -1,4 +1,4 @@
-"""Remarks that change what a verdict means, and that every form of output has."""
+"""Remarks that change the meaning of a verdict, and that every form of output prints."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 
 class Caveat(str):
-    """A remark without which a verdict would claim too much.
+    """A remark without which the reader would conclude too much from a verdict.
 
-    The part before the first colon is its summary.
+    The text before the first colon is a summary of the remark.
     """
 
     __slots__ = ()
 
     @property
     def brief(self) -> str:
-        """The part before the first colon.
+        """The summary: the text before the first colon, in lower case if it is all in capitals.
 
         >>> Caveat("torn after line 4: line 5 has no end").brief
         'torn after line 4'
@@ -27,5 +27,5 @@ class Caveat(str):
 
 
 def caveats_in(remarks: Iterable[str]) -> tuple[str, ...]:
-    """Return the caveats among some remarks, each once."""
+    """Return the caveats among the remarks, each only once."""
     return tuple(dict.fromkeys(str(one) for one in remarks if isinstance(one, Caveat)))

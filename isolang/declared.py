@@ -1,8 +1,9 @@
-"""Declares the options of commands, each once: its name, type, default, bounds, and meaning.
+"""Declares the options of commands: the name, type, default, bounds and meaning of each.
 
-A field of a record with an :class:`About` is an option of each command that takes the record, and
-a key of ``pyproject.toml``; :func:`command_line` writes the values of a record as a user would type
-them. Python code creates a record by field names and passes it on as a whole.
+A field of a record that has an :class:`About` is an option of each command that takes the record,
+and a key of ``pyproject.toml``. The function :func:`command_line` writes the values of a record as
+a user would type them. Python code creates a record by the names of its fields and passes on the
+whole record.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from msgspec.structs import fields
 from isolang.errors import OptionError
 
 COUNT: Final = (1, (1 << 31) - 1)
-"""The bounds of a count of at least one."""
+"""The bounds of a count that must be at least one."""
 NUMBER: Final = (0, (1 << 31) - 1)
-"""The bounds of a count."""
+"""The bounds of a count that may be zero."""
 SHARE: Final = (0.0, 1.0)
-"""The bounds of a share."""
+"""The bounds of a share, from 0 to 1."""
 SEED: Final = (0, (1 << 63) - 1)
 """The bounds of a seed."""
 
@@ -30,17 +31,17 @@ Record = TypeVar("Record", bound=Struct)
 
 
 class About(Struct, frozen=True):
-    """The description of an option: its meaning, and its values.
+    """The description of an option: what it means, and which values it may have.
 
     Attributes:
-        text: its help, a sentence.
-        metavar: the name of its value in the help.
+        text: the help text of the option, which is one sentence.
+        metavar: the name of the option's value in the help.
         panel: the panel of the help that lists it.
-        flag: its flag; empty for ``--`` and the name of the field.
-        short: its flag of one letter, with the dash.
-        bounds: the least and the greatest number.
-        above: whether the least number is itself out of bounds.
-        hint: the hint for a number that is too large.
+        flag: the flag of the option, or empty if it is ``--`` and the name of the field.
+        short: the flag of one letter, with the dash.
+        bounds: the least and the greatest number that are allowed.
+        above: whether the least number itself is not allowed.
+        hint: the hint in the error message for a number that is too large.
     """
 
     text: str
@@ -54,15 +55,16 @@ class About(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True, kw_only=True):
-    """An option of a record.
+    """An option that a field of a record declares.
 
     Attributes:
         name: the name of the field.
-        about: its description.
-        kind: ``bool``, ``int``, ``float`` or ``str``: the type of its value, or of each of several.
-        several: whether it may be repeated.
-        words: the only values that it can have; empty for any value.
-        default: its default; ``NODEFAULT`` for a required argument.
+        about: the description of the option.
+        kind: the type of the value, or of each of several values: ``bool``, ``int``, ``float`` or
+            ``str``.
+        several: whether the option may be repeated.
+        words: the only values that the option can have, or empty if any value is allowed.
+        default: the default value, or ``NODEFAULT`` for a required argument.
     """
 
     name: str
@@ -74,23 +76,24 @@ class Option(Struct, frozen=True, kw_only=True):
 
     @property
     def flag(self) -> str:
-        """The flag on the command line."""
+        """The flag of the option on the command line."""
         return self.about.flag or f"--{self.name.replace('_', '-')}"
 
     @property
     def key(self) -> str:
-        """The key in a configuration file."""
+        """The key of the option in a configuration file."""
         return self.flag.lstrip("-")
 
     def check(self, value: Any, called: str = "") -> None:
-        """Check a value.
+        """Check that the option can have a value.
 
         Args:
-            value: the value.
-            called: the user's name for the option; by default, its name in Python.
+            value: the value to check.
+            called: the name of the option in the error message, which is by default its name in
+                Python.
 
         Raises:
-            OptionError: the option cannot have this value.
+            OptionError: if the option cannot have this value.
         """
         called = called or self.name
         if value is None and self.default is None:
@@ -109,7 +112,7 @@ class Option(Struct, frozen=True, kw_only=True):
             expected = f"{', '.join(first)} or {last}"
             raise OptionError(f"{called}: expected {expected} (got {value!r})")
         abstract, expected = _KINDS[self.kind]
-        is_one = isinstance(value, abstract)  # in Python, a truth value is a number
+        is_one = isinstance(value, abstract)  # in Python, a bool is also a number
         if not is_one or (isinstance(value, bool) and self.kind is not bool):
             raise OptionError(f"{called}: expected {expected} (got {value!r})")
         if self.about.bounds is None:
@@ -131,7 +134,7 @@ _KINDS: Final[Mapping[type, tuple[type, str]]] = {
 
 
 def options_of(record: type[Struct]) -> Mapping[str, Option]:
-    """Return the options of a record and of the records in it, by name."""
+    """Return the options of a record, and of the records inside it, by name."""
     if record not in _FOUND:
         _FOUND[record] = dict(_found(record))
     return _FOUND[record]
@@ -178,10 +181,12 @@ def _inner(hint: Any) -> type[Struct] | None:
 
 
 def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
-    """Return a record, with the records in it, from values by name; ``None`` means the default.
+    """Return a record with the given values, where ``None`` stands for the default.
+
+    Records inside the record are also filled from these values.
 
     Raises:
-        OptionError: a value is out of bounds.
+        OptionError: if a value is out of bounds.
     """
     hints = get_type_hints(record)
     own: dict[str, Any] = {}
@@ -194,7 +199,7 @@ def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
 
 
 def command_line(record: Struct) -> list[str]:
-    """Return the arguments that a user would type for a record, without defaults."""
+    """Return the command-line arguments for the values of a record that are not the defaults."""
     arguments, words = [], []
     for option, value in _values(record):
         if option.default is NODEFAULT:
@@ -220,7 +225,7 @@ def _values(record: Struct) -> Iterator[tuple[Option, Any]]:
 
 
 class CheckedOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A record that raises an error for values that its options cannot have."""
+    """A record that raises an error if one of its options cannot have its value."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():

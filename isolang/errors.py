@@ -1,4 +1,4 @@
-"""One tree of errors. Every message reads ``where: what (got X, expected Y); hint``."""
+"""The errors of this package. Each message reads ``where: what (got X, expected Y); hint``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def none_of(name: str, names: Collection[str]) -> str:
-    """Return the end of a message about an unknown name: the expected names and the nearest one.
+    """Return the end of a message about an unknown name: the expected names and the nearest name.
 
     >>> none_of("paris", ["pairs", "bank"])
     "(got 'paris', expected one of pairs, bank); did you mean 'pairs'?"
@@ -23,15 +23,16 @@ class IsolangError(Exception):
 
 
 class SpecError(IsolangError):
-    """A ``.iso`` specification that cannot be read, is ill-sorted, or is outside what is supported.
+    """The error for a ``.iso`` specification that is unreadable, ill-sorted or not supported.
 
-    ``str()`` is the whole message, with the source line and a caret where there is one.
+    ``str()`` of the error is the whole message, with the source line and a caret if the error has a
+    place.
 
     Attributes:
         file: the file (or ``<text>``); empty if the error is not in a file.
         line: the line, from 1; 0 if the error has no place.
         column: the column, from 1; 0 if the error has no place.
-        hint: how to mend it; also part of the message.
+        hint: a way to correct the mistake, which the message also includes.
     """
 
     def __init__(
@@ -45,35 +46,35 @@ class SpecError(IsolangError):
 
 
 class HistoryError(IsolangError):
-    """A history that cannot be read; the message names the place and what was expected."""
+    """The error for a history that cannot be read; the message says where and what was expected."""
 
 
 class UnsupportedError(IsolangError):
-    """A well-formed input that this version cannot decide: *unknown*, never a pass."""
+    """The error for a well-formed input that this version cannot decide, which is *unknown*."""
 
 
 class SolverError(IsolangError):
-    """A solver or an encoding that does not exist, is not installed, or does not fit the other."""
+    """The error for a solver or encoding that is missing, or for two that do not fit each other."""
 
 
 class WorkerError(IsolangError):
-    """A worker of ``check_many`` that ended, or failed, before it had checked a history."""
+    """The error of a ``check_many`` worker that ended or failed before it had checked a history."""
 
 
 class TargetError(IsolangError):
-    """A database that cannot be tested as asked: no driver, no server, no rights, no such level."""
+    """The error for a database that cannot be tested: no driver, server, rights or such level."""
 
 
 class NoDriverError(TargetError):
-    """The package that a database is spoken to with is not installed: waiting does not help."""
+    """The error for a missing Python package that connects to a database; waiting does not help."""
 
 
 class OptionError(IsolangError, ValueError):
-    """An option whose value is out of bounds."""
+    """The error for an option whose value is out of bounds."""
 
 
 def internal_error(error: Exception) -> str:
-    """Return the message of an unexpected exception, with what to put into a bug report."""
+    """Return the message of an unexpected exception, with the facts that a bug report needs."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all: if the disk is full, the old file remains."""
+"""Writes files completely or not at all: if the disk is full, the old file remains."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import IO
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` when the body ends without an error.
 
-    It keeps the permissions of the replaced file. A pipe or a terminal is written directly.
+    The new file has the permissions of the replaced file. A pipe or a terminal is written directly.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: if the file cannot be written.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -38,10 +38,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file whole or not at all.
+    """Write a text file completely or not at all.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: if the file cannot be written.
     """
     with replacing(path) as stream:
         stream.write(text.encode())

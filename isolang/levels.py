@@ -1,4 +1,4 @@
-"""All levels of the library, for one history: the public name of :mod:`isolang.pipeline.levels`."""
+"""All levels of the library on one history: the public name of :mod:`isolang.pipeline.levels`."""
 
 from isolang.pipeline.levels import Levels, least_clock_error, levels_of
 from isolang.pipeline.levels import LevelStanding as Level

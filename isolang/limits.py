@@ -1,4 +1,4 @@
-"""Time, work and memory: what a check has spent, by phase, and what it may still spend."""
+"""Limits of time, work and memory: what a check has spent by phase, and what it may still spend."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Phase: TypeAlias = Literal["read", "prepare", "solve", "certify"]
 
 
 class Seconds(Struct, frozen=True, kw_only=True):
-    """Wall-clock seconds by phase.
+    """The wall-clock seconds that a check spent, by phase.
 
     Attributes:
-        read: reading the history (0 for one that the caller has in memory).
+        read: reading the history; 0 if the caller already had the history in memory.
         prepare: the pre-pass and the neutral problem.
-        solve: the engine, and explaining its answer.
-        certify: the independent checker.
-        total: all of it.
+        solve: running the engine, and explaining its answer.
+        certify: running the independent checker.
+        total: all phases together.
     """
 
     read: float = 0.0
@@ -36,7 +36,7 @@ class Seconds(Struct, frozen=True, kw_only=True):
 
 
 class Deadline:
-    """The clock of one verdict; all phases share one deadline."""
+    """The clock of one verdict, whose phases share one deadline."""
 
     def __init__(
         self, timeout: float | None = None, already: dict[str, float] | None = None
@@ -44,8 +44,9 @@ class Deadline:
         """Start the clock.
 
         Args:
-            timeout: seconds for all phases together.
-            already: what was spent before, by phase (reading the history); it counts.
+            timeout: the seconds for all phases together, or ``None`` for no limit.
+            already: the seconds that were already spent, by phase, such as for reading the history.
+                They count for the timeout.
         """
         self._spent = dict(already or {})
         self._start = time.perf_counter() - sum(self._spent.values())
@@ -54,14 +55,14 @@ class Deadline:
 
     @contextmanager
     def during(self, phase: Phase, *, to_the_end: bool = False) -> Iterator[None]:
-        """Count the time of the body.
+        """Measure the time of the body and add it to a phase.
 
         Args:
-            phase: the phase that the time counts for.
-            to_the_end: let the body finish even if the deadline passes meanwhile.
+            phase: the phase to which the time is added.
+            to_the_end: whether the body may finish even if the deadline passes before its end.
 
         Raises:
-            TimeoutError: the deadline has passed when the body begins or ends.
+            TimeoutError: if the deadline has passed when the body begins or ends.
         """
         self.phase = phase
         if not to_the_end:
@@ -75,10 +76,10 @@ class Deadline:
             self.remaining()
 
     def remaining(self) -> float | None:
-        """Return the seconds until the deadline; ``None`` if there is none.
+        """Return the seconds until the deadline, or ``None`` if there is no deadline.
 
         Raises:
-            TimeoutError: it has passed.
+            TimeoutError: if the deadline has passed.
         """
         if self._timeout is None:
             return None
@@ -93,11 +94,11 @@ class Deadline:
 
 
 class Work:
-    """A budget of work, which is counted and not timed: equal input ends after equal work.
+    """A budget of work, which is counted and not timed, so equal input ends after equal work.
 
-    It is for built-in limits, whose effect must not depend on how busy the machine is. A unit is
-    one poll of the native engine, which polls some millions of times per second; other long work
-    counts as an equivalent number.
+    Built-in limits use it, because their effect must not depend on how busy the machine is. One
+    unit is one poll of the native engine, which polls some millions of times per second. Other long
+    work counts as an equivalent number of units.
 
     Attributes:
         left: the remaining units.
@@ -108,14 +109,14 @@ class Work:
         self.left = amount
 
     def spend(self, amount: int) -> None:
-        """Subtract work that was done."""
+        """Subtract an amount of work that was done."""
         self.left = max(0, self.left - amount)
 
     def take(self) -> int:
-        """Take all remaining units; the caller returns the unused ones with :meth:`give_back`.
+        """Take all remaining units; the caller returns unused ones with :meth:`give_back`.
 
         Raises:
-            TimeoutError: none remain.
+            TimeoutError: if no units remain.
         """
         if not self.left:
             raise TimeoutError
@@ -123,12 +124,12 @@ class Work:
         return taken
 
     def give_back(self, amount: int) -> None:
-        """Return units that were taken and not used."""
+        """Return units to the budget that were taken and not used."""
         self.left = max(0, amount)
 
     @contextmanager
     def part(self, share: float) -> Iterator[Work]:
-        """Let the body use a share of the budget."""
+        """Let the body use only a share of the budget."""
         own = Work(int(self.left * share))
         allowed = own.left
         try:
@@ -142,10 +143,10 @@ SHARE: Final = 0.75
 
 
 def default_memory(parallel: int = 1) -> float | None:
-    """Return the default memory limit of a check in megabytes; ``None`` if it is not known.
+    """Return the default memory limit of a check in megabytes, or ``None`` if it is unknown.
 
     Args:
-        parallel: how many checks share the memory.
+        parallel: the number of checks that share the memory.
     """
     found = memory()
     if "ISOLANG_SANITIZED" in os.environ:
@@ -154,7 +155,7 @@ def default_memory(parallel: int = 1) -> float | None:
 
 
 def about_default_memory(parallel: int = 1) -> str:
-    """Return what a verdict that ran out of memory says about the default limit."""
+    """Return a remark on the default limit, for a verdict that ran out of memory."""
     found, megabytes = memory(), default_memory(parallel)
     if found is None or megabytes is None:
         return ""
@@ -166,16 +167,17 @@ def about_default_memory(parallel: int = 1) -> str:
 
 
 def out_of_memory(error: MemoryError, phase: str) -> str:
-    """Return the message of a ``MemoryError``: its own text, or one that names the phase.
+    """Return the text of a ``MemoryError``, or a text that names the phase if the error has none.
 
-    A search that exceeds its own limit has a text; a failed allocation has none, or that of C++.
+    The error of a search that exceeds its own limit has a text. The error of a failed allocation
+    has no text, or only the text of C++.
     """
     text = str(error)
     return f"the memory ran out in phase {phase}" if not text or "bad_alloc" in text else text
 
 
 class _Cap:
-    """The memory limit of the process, which all running checks share, and the limit to restore."""
+    """The memory limit of the process for all running checks, and the earlier limit to restore."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -218,16 +220,16 @@ _cap: Final = _Cap()
 
 @contextmanager
 def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator[None]:
-    """Make allocations of the body beyond a limit fail with ``MemoryError``.
+    """Make allocations in the body fail with ``MemoryError`` if they exceed a limit.
 
     The limit is on private writable memory (``RLIMIT_DATA``); a limit on address space would also
-    count thread stacks and mapped files. On a platform without such a limit the body runs without.
-    Bodies that run at the same time share the sum of their limits.
+    count thread stacks and mapped files. On a platform that has no such limit, the body runs
+    without a limit. Bodies that run at the same time share the sum of their limits.
 
     Args:
-        megabytes: the limit; ``None`` for none.
-        of_process: limit the memory of the whole process; otherwise only the memory that the body
-            allocates in addition.
+        megabytes: the limit, or ``None`` for no limit.
+        of_process: whether to limit the memory of the whole process. Otherwise only the memory that
+            the body allocates in addition is limited.
     """
     allocated = _allocated_bytes()
     if megabytes is None or allocated is None:
@@ -243,10 +245,10 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
 @contextmanager
 def interrupted_after(seconds: float | None) -> Iterator[None]:
-    """Interrupt Python code of the body with ``TimeoutError`` after a time.
+    """Interrupt the Python code of the body with ``TimeoutError`` after some seconds.
 
-    This is for code that does not poll a deadline itself. It works only in the main thread of a
-    platform with alarms; elsewhere the body runs without a limit.
+    This is for code that does not check a deadline itself. It works only in the main thread and on
+    a platform with alarms. Otherwise the body runs without a limit.
     """
     usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not usable:
@@ -266,7 +268,7 @@ def interrupted_after(seconds: float | None) -> Iterator[None]:
 
 
 def _allocated_bytes() -> int | None:
-    """Return the private writable memory of this process in bytes; ``None`` if it is not known."""
+    """Return the bytes of private writable memory of this process, or ``None`` if unknown."""
     try:
         import resource  # noqa: F401 - not there on every platform
 

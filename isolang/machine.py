@@ -1,4 +1,4 @@
-"""Returns the processors and the memory that a process may use, also in a container."""
+"""Finds the processors and the memory that a process may use, also inside a container."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
-_MOST_THREADS: Final = 8  # more threads would wait for memory, and for the sequential parts
+_MOST_THREADS: Final = 8  # more threads would wait for memory and for the sequential parts
 _ROOT: Final = Path("/")
 
 
 def processors() -> int:
-    """Return the useful number of threads: one per processor of this process, up to eight."""
+    """Return the useful number of threads: one for each processor of this process, up to eight."""
     try:
         usable = len(os.sched_getaffinity(0))
-    except AttributeError:  # not every platform has it
+    except AttributeError:  # some platforms do not have this function
         usable = os.cpu_count() or 1
     quota = cpu_quota()
     return min(usable, _MOST_THREADS, usable if quota is None else max(1, ceil(quota)))
@@ -27,15 +27,15 @@ def processors() -> int:
 def cpu_quota(root: Path = _ROOT) -> float | None:
     """Return how many processors the control groups allow this process to keep busy (Linux).
 
-    A container sees all processors of its host, but the kernel stops it for the rest of each period
-    once its share is used up, so more threads than that only wait.
+    A container sees all processors of its host, but the kernel stops the container for the rest of
+    each period when its share is used up. Any further threads would only wait.
 
     Args:
-        root: the folder of ``proc`` and ``sys``.
+        root: the folder that contains ``proc`` and ``sys``.
 
     Returns:
-        The least quota of its group and the groups around it; ``None`` if there is no quota, or
-        none is known.
+        The least quota of the control group of this process and of the groups around it, or
+        ``None`` if there is no quota or it is unknown.
     """
     quotas = [q for group in _groups(root, "cpu") if (q := _quota_of(group)) is not None]
     return min(quotas, default=None)
@@ -46,11 +46,12 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
     """Return how many megabytes this process may use, and what sets the limit (Linux).
 
     Args:
-        root: the folder of ``proc`` and ``sys``.
+        root: the folder that contains ``proc`` and ``sys``.
 
     Returns:
         The memory of the ``machine``, or the limit of the ``container`` or of the ``process``
-        (``ulimit -v`` and ``-d``) if that is less; ``None`` if it is not known.
+        (``ulimit -v`` and ``-d``) if this limit is lower. The result is ``None`` if nothing is
+        known.
     """
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
@@ -65,20 +66,20 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
 
 
 def _own_limit() -> float:
-    """Return the limit of this process in megabytes; infinite without one.
+    """Return the limit of this process in megabytes, which is infinite if there is no limit.
 
-    For data this is the hard limit, since checks set the soft one themselves.
+    For data, the result is the hard limit, because checks themselves set the soft limit.
     """
     try:
         import resource
-    except ImportError:  # not every platform has it
+    except ImportError:  # some platforms do not have this module
         return inf
     limits = resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_DATA)[1]
     return min((one / 1e6 for one in limits if one != resource.RLIM_INFINITY), default=inf)
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process, of versions 2 and 1."""
+    """Yield the folders of the control groups of this process, for versions 2 and 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except (OSError, UnicodeError):
@@ -91,8 +92,8 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
             if controller not in controllers.split(","):
                 continue
             mounted /= controller
-        # Inside a container the path may be one of the host that does not exist here; then its
-        # group is the topmost folder.
+        # Inside a container, the path may be a path of the host that does not exist in the
+        # container. In that case, the group is the topmost folder.
         inner = Path(path.lstrip("/"))
         yield from (mounted / group for group in (inner, *inner.parents))
 
@@ -111,7 +112,7 @@ def _quota_of(group: Path) -> float | None:
 
 
 def _memory_of(group: Path) -> float | None:
-    """Return the limit in megabytes; version 1 writes *no limit* as a huge number."""
+    """Return the limit in megabytes; version 1 stands for *no limit* with a huge number."""
     for name in ("memory.max", "memory.limit_in_bytes"):
         try:
             text = (group / name).read_text().strip()

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 AnyHistory: TypeAlias = History | str | os.PathLike[str]
 
-# How many histories the executor has at a time: enough for a large cluster, and few to check again
-# if a worker breaks the executor.
+# The number of histories that the executor has at a time. It is enough for a large cluster, and
+# small enough to check these histories again if a worker breaks the executor.
 _AHEAD = 256
 
-# Submitting a history costs an executor up to several milliseconds, so quick ones are submitted
-# together: as many as take this many seconds, and at most this number.
+# An executor needs up to several milliseconds to take a task, so histories that are quick to check
+# are submitted together: as many as take this many seconds, and at most this number.
 _TOGETHER = 0.05, 16
 
 
@@ -40,10 +40,10 @@ class Checked(Struct, frozen=True, kw_only=True):
     """The result for one of many histories.
 
     Attributes:
-        number: its position in the iterable, from 0.
+        number: the position of the history in the iterable, from 0.
         history: the path, or the history itself, as passed to :func:`check_many`.
-        error: why there is no verdict: the history cannot be read or checked, or each worker that
-            checked it ended; ``None`` if there is a verdict.
+        error: the reason why there is no verdict, or ``None`` if there is a verdict. The history
+            may be impossible to read or check, or each worker that checked it may have ended.
     """
 
     number: int
@@ -53,15 +53,15 @@ class Checked(Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown", "error"]:
-        """The verdict as a word; ``error`` without a verdict."""
+        """The verdict as a word, or ``error`` if there is no verdict."""
         return "error" if self.found is None else self.found.outcome
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict; a loop that one bad file should not end uses :attr:`outcome` instead.
+        """The verdict; a loop that one bad file must not end can use :attr:`outcome` instead.
 
         Raises:
-            IsolangError: there is no verdict.
+            IsolangError: if there is no verdict.
         """
         if self.found is None:
             assert self.error is not None
@@ -82,27 +82,27 @@ def check_many(
 ) -> Iterator[Checked]:
     """Check many histories, and yield each result as soon as it is known.
 
-    Histories are taken from the iterable as workers become free, and the worker opens the paths. If
-    an executor breaks, because one of its processes ended, isolang checks the histories that it had
-    in its own processes; an executor that repairs itself (dask's) needs no help.
+    Histories are taken from the iterable as workers become free, and the worker opens each path. If
+    an executor breaks because one of its processes ended, isolang checks the executor's histories
+    in processes of its own. An executor that repairs itself, such as that of dask, needs no help.
 
     Args:
         histories: results of ``load_history`` or ``History.from_transactions``, or paths.
-        spec: a specification as for ``check``; it is routed once.
-        executor: where to check: a pool of processes or threads, dask's ``client.get_executor()``,
-            or any other; by default a pool of one process per processor, which lives as long as the
-            iteration.
-        timeout: seconds for each history.
-        memory: megabytes for each history; by default a share of the memory of the worker's
+        spec: a specification as for ``check``, which is routed only once.
+        executor: the executor that runs the checks: a pool of processes or threads, dask's
+            ``client.get_executor()``, or any other. By default, it is a pool of one process per
+            processor, which exists as long as the iteration.
+        timeout: the seconds for each history.
+        memory: the megabytes for each history. The default is a share of the memory of the worker's
             machine.
-        certify: have an independent checker verify each witness or refutation.
+        certify: whether an independent checker verifies each witness or refutation.
         seed: the seed of the search; equal seeds give equal runs.
-        threads: threads for each history.
+        threads: the number of threads for each history.
 
     Raises:
-        HistoryError: the argument is one history instead of several.
-        SpecError: the spec is outside what is supported.
-        OptionError: an option is out of bounds.
+        HistoryError: if the argument is one history instead of several.
+        SpecError: if the spec is not supported.
+        OptionError: if an option is out of bounds.
 
     >>> from isolang import History, Transaction
     >>> def history(seen):
@@ -134,7 +134,7 @@ def check_many(
 
 
 _Judged: TypeAlias = tuple[list["Verdict | IsolangError"], float]
-"""The answer of a worker: a result for each history, and the seconds that they took."""
+"""The answer of a worker: a result for each history, and the seconds that all of them took."""
 
 
 class _Waiting(Struct, frozen=True):
@@ -159,7 +159,7 @@ def _results(
         lost = []
         with _pool(processors()) as pool:
             yield from _with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
-        for one in lost:  # each alone, so that the culprit ends no other check
+        for one in lost:  # each alone: one that ends its worker ends no other check
             again: list[_Waiting] = []
             with _pool(1) as pool:
                 yield from _with(pool, iter([one]), own, again, ahead=1)
@@ -169,7 +169,7 @@ def _results(
 
 
 def _pool(workers: int) -> Executor:
-    """Return a pool of fresh processes; a fork could inherit locks that other threads hold."""
+    """Return a pool of new processes, since a fork could inherit locks that threads hold."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -184,9 +184,9 @@ def _with(
     *,
     ahead: int,
 ) -> Iterator[Checked]:
-    """Yield the results of an executor until all are done or it breaks; fills ``lost`` then."""
+    """Yield the results of an executor until it is done or breaks; ``lost`` gets what is left."""
     there: dict[Future[_Judged], list[_Waiting]] = {}
-    alone: list[_Waiting] = []  # failed together with others, any of which may be the culprit
+    alone: list[_Waiting] = []  # failed together, so each may be the cause
     broken = False
     size = 1
     try:
@@ -213,7 +213,7 @@ def _with(
                     broken = True
                     lost += some
                     continue
-                except Exception as error:  # an error of the executor: its transport, its scheduler
+                except Exception as error:  # an error of the executor, such as of its transport
                     if len(some) > 1:
                         alone += some
                         continue
@@ -254,13 +254,13 @@ def _task(task: bytes) -> tuple[Route, Options]:
 
 
 def _judge_all(task: bytes, histories: list[AnyHistory]) -> _Judged:
-    """Check some histories; return their results, and how long they took."""
+    """Check some histories, and return their results and the seconds that they took."""
     start = time.perf_counter()
     return [_judge(task, one) for one in histories], time.perf_counter() - start
 
 
 def _judge(task: bytes, history: AnyHistory) -> Verdict | IsolangError:
-    """Check one history; return an error as a value, so that the others are not lost."""
+    """Check one history, and return an error as a value because others must not be lost."""
     from isolang.api import check, load_history
 
     route, options = _task(task)

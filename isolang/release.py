@@ -1,10 +1,10 @@
-"""Returns the version of the package, which only `pyproject.toml` states."""
+"""Finds the version of the package, which is stated only in `pyproject.toml`."""
 
 from __future__ import annotations
 
 
 def version() -> str:
-    """Return the version of the installed package; empty if it is not installed."""
+    """Return the version of the installed package, or an empty text if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -14,5 +14,5 @@ def version() -> str:
 
 
 def signature(program: str) -> str:
-    """Return the program and its version, ``isocheck 1.2.3``, for pages and certificates."""
+    """Return the program with its version, ``isocheck 1.2.3``, for pages and certificates."""
     return f"{program} {version()}".rstrip()

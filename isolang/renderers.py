@@ -1,7 +1,7 @@
-"""The functions that turn a verdict into text or into a page.
+"""The functions that turn a verdict into a text or into a page.
 
-Verdicts do not import them, since reports are built on verdicts. The package's root registers them,
-so that ``str(verdict)`` and ``verdict.to_html()`` always work.
+The module of verdicts does not import them, because reports depend on verdicts. Instead the root of
+the package registers them, and so ``str(verdict)`` and ``verdict.to_html()`` always work.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ from typing import Any, Final, Literal, TypeAlias
 Form: TypeAlias = Literal["text", "page"]
 
 RENDERERS: Final[dict[Form, Callable[[Any], str]]] = {}
-"""The function that renders a verdict, for each form."""
+"""The function that renders a verdict, for each form of output."""

@@ -1,7 +1,8 @@
-"""Relations and sets as rows of bits.
+"""Represents relations and sets as rows of bits.
 
-A relation is a dictionary from elements to the set of elements they are related to, a set of
-elements being the bits of an integer; a set is the relation's single row, number 0.
+A relation is a dictionary that maps each element to the set of elements that it is related to. Such
+a set of elements is an integer with one bit for each element. A set on its own is a dictionary with
+the single row 0.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ Rows = dict[int, int]
 
 
 def bits(row: int) -> Iterator[int]:
-    """Return the elements of a set, in ascending order."""
+    """Return the numbers of the bits that are set, in ascending order."""
     if row.bit_count() * _SPARSE > row.bit_length():
         digits = format(row, "b").encode().translate(_FLAGS)
         return compress(count(), reversed(digits))
@@ -21,7 +22,7 @@ def bits(row: int) -> Iterator[int]:
 
 
 _SPARSE = 16
-"""In a set with fewer members than one number in 16, a search finds each next one."""
+"""In a set with fewer members than one number in 16, a search finds each next member."""
 _FLAGS = bytes.maketrans(b"01", b"\0\1")
 
 
@@ -33,12 +34,12 @@ def _few_bits(row: int) -> Iterator[int]:
 
 
 def members_of(s: Rows) -> int:
-    """Return the elements of a set as bits."""
+    """Return the elements of a set as the bits of an integer."""
     return s.get(0, 0)
 
 
 def transposed(rows: Rows) -> Rows:
-    """Return ``a^-1``."""
+    """Return the relation with all pairs reversed, ``a^-1``."""
     found: Rows = {}
     for i, row in rows.items():
         bit = 1 << i
@@ -48,7 +49,7 @@ def transposed(rows: Rows) -> Rows:
 
 
 def bits_of(elements: Iterable[int]) -> int:
-    """Return the set of some elements."""
+    """Return the integer whose set bits are the elements."""
     found = 0
     for i in elements:
         found |= 1 << i
@@ -56,7 +57,7 @@ def bits_of(elements: Iterable[int]) -> int:
 
 
 def union(parts: Iterable[Rows]) -> Rows:
-    """Return ``a | b | …``."""
+    """Return the union of relations, ``a | b | …``."""
     found: Rows = {}
     for part in parts:
         for i, row in part.items():
@@ -65,14 +66,14 @@ def union(parts: Iterable[Rows]) -> Rows:
 
 
 def closed(rows: Rows) -> Rows:
-    """Return the transitive closure.
+    """Return the transitive closure of a relation.
 
-    In an acyclic relation, the elements reached from an element are its successors and those
-    reached from them; successors that another one reaches are skipped. The algorithm for other
-    relations is that of S. Warshall, JACM 1962.
+    In an acyclic relation, an element reaches its successors and all elements that they reach. A
+    successor that another successor reaches is skipped. For relations with cycles, the algorithm is
+    that of S. Warshall, JACM 1962.
     """
     reach: Rows = {}
-    open_rows: dict[int, int] = {}  # the successors still to visit, for each element of the path
+    open_rows: dict[int, int] = {}  # the successors to visit, for each element of the path
     for start in rows:
         path = [start] if start not in reach else []
         while path:

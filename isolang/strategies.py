@@ -1,6 +1,6 @@
-"""Hypothesis strategies: transactions, histories, and interleavings to run on a database.
+"""Hypothesis strategies for transactions, histories, and interleavings to run on a database.
 
-Import this module by its name; it needs ``isolang[hypothesis]``.
+Import this module explicitly. It needs the extra ``isolang[hypothesis]``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
     lists: bool = False,
     statuses: Sequence[StatusName] = ("committed",),
 ) -> list[Transaction]:
-    """Generate transactions of a history, whether a level allows it or not.
+    """Generate the transactions of a history, which any given level may allow or forbid.
 
     No value is written twice; a read returns a value that some transaction writes to its key, or
     the initial state. Fewer transactions, and reads of the initial state, are simpler.
@@ -39,8 +39,8 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
         sessions: the greatest number of sessions.
         max_transactions: the greatest number of transactions.
         max_operations: the greatest number of operations in a transaction.
-        lists: append to lists, and read them, instead of writing values.
-        statuses: the statuses of transactions, the simplest one first.
+        lists: whether transactions append to lists and read lists, instead of writing values.
+        statuses: the statuses that transactions may have, the simplest one first.
 
     Returns:
         A strategy for the argument of ``History.from_transactions``.
@@ -89,7 +89,7 @@ def _lists_of(values: list[int]) -> st.SearchStrategy[Any]:
 
 
 def histories(**options: Any) -> st.SearchStrategy[History]:
-    """Generate histories of :func:`transactions`, with the same arguments."""
+    """Generate histories from :func:`transactions`, with the same arguments."""
     return transactions(**options).map(History.from_transactions)
 
 
@@ -101,7 +101,7 @@ def programs(  # noqa: D417
     max_transactions: int = 3,
     max_operations: int = 3,
 ) -> tuple[tuple[Operation, ...], ...]:
-    """Generate two or more small transactions of reads and writes, to run on a database.
+    """Generate two or more small transactions with reads and writes, to run on a database.
 
     Args:
         keys: the keys of the rows.
@@ -137,7 +137,7 @@ def interleavings(  # noqa: D417
     max_operations: int = 3,
     of: st.SearchStrategy[tuple[tuple[Operation, ...], ...]] | None = None,
 ) -> Interleaving:
-    """Generate small transactions and an order of their steps; the serial order is the simplest.
+    """Generate small transactions and an order of their steps, of which serial orders are simplest.
 
     Args:
         keys: the keys of the rows.

@@ -24,15 +24,15 @@ NOTHING_OBSERVED: Final = Caveat(
     "NOTHING WAS OBSERVED: no session read, or missed, what another session wrote, so that this "
     "verdict says next to nothing about the database"
 )
-"""The note of a valid verdict that is no evidence."""
+"""The note of a valid verdict that says nothing about the database."""
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):
     """The number of occurrences of an intrinsic anomaly, with the first examples.
 
     Attributes:
-        name: its name in the table of ``docs/anomalies.md``.
-        count: how many reads of included transactions show it.
+        name: the name of the anomaly in the table of ``docs/anomalies.md``.
+        count: how many reads of included transactions show the anomaly.
         examples: the first occurrences, in words.
     """
 
@@ -42,23 +42,23 @@ class AnomalyCount(Struct, frozen=True, kw_only=True):
 
 
 class _BaseVerdict(Struct, frozen=True, kw_only=True):
-    """The fields of every verdict.
+    """The fields that every verdict has.
 
     Attributes:
-        history: the history.
-        spec: the specification.
+        history: the history that was checked.
+        spec: the specification that it was checked against.
         certified: whether an independent checker accepted the witness or the refutation.
         certified_reason: which checker accepted it, or why none did.
-        seconds: the time of each phase.
+        seconds: the seconds of each phase.
         statistics: statistics of the engine or the solver, by name.
-        solver: the back end that decided it; empty if none was needed.
-        encoding: the encoding for the solver; empty if none was needed.
-        prune: the stage of pruning before that; empty if none was needed.
-        choice: why these were chosen, if the user chose none.
-        anomalies: the intrinsic anomalies, also those that the spec does not forbid.
-        ignored: what the pre-pass left out, one phrase each.
-        notes: remarks on how the verdict was found, one sentence each, and a line for each ``show``
-            of the specification.
+        solver: the back end that decided, or empty if no back end was needed.
+        encoding: the encoding for the solver, or empty if no solver was needed.
+        prune: the stage of pruning before the search, or empty if no search was needed.
+        choice: why this solver, encoding and pruning were chosen, if the user chose none.
+        anomalies: the intrinsic anomalies, including those that the spec does not forbid.
+        ignored: one phrase for each kind of record that the pre-pass left out.
+        notes: one sentence for each remark on how the verdict was found, and a line for each
+            ``show`` of the specification.
     """
 
     history: History
@@ -77,15 +77,15 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """``True`` if this is valid without evidence: no session observed another one's writes."""
+        """Whether the verdict is valid only because no session observed writes of another one."""
         return NOTHING_OBSERVED in self.notes
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """The remarks that change the meaning of this verdict, such as that nothing was observed.
 
-        A sentence each, whose part before the first colon is a summary. Every form of output has
-        them.
+        Each remark is a sentence, and the text before its first colon is a summary. Every form of
+        output prints these remarks.
         """
         remarks = (*caveats_in(self.notes), *self.history.caveats)
         if isinstance(self, Unknown) or self.certified:
@@ -94,7 +94,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         return (*remarks, f"not certified{why}")
 
     def __bool__(self) -> NoReturn:
-        """Raise ``TypeError``: ``assert check(…)`` would pass on an invalid history."""
+        """Raise ``TypeError``, because ``assert check(…)`` would pass on an invalid history."""
         msg = (
             "a verdict has no truth value; look at verdict.outcome, match it with Valid, Invalid "
             "and Unknown, or call isolang.assert_level(history, spec)"
@@ -102,7 +102,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         raise TypeError(msg)
 
     def __str__(self) -> str:
-        """Return the report that ``isocheck`` prints, 100 columns wide, without colours."""
+        """Return the report that ``isocheck`` prints, 100 columns wide and without colours."""
         return RENDERERS["text"](self)
 
     def __repr__(self) -> str:
@@ -117,22 +117,22 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {result}>"
 
     def _repr_html_(self) -> str:
-        """Return the page of the verdict, in a frame, for notebooks."""
+        """Return the page of the verdict inside a frame, for notebooks."""
         from html import escape
 
         frame = 'style="width: 100%; height: 40em; border: 1px solid" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def to_html(self) -> str:
-        """Return the verdict as a page: one HTML file that needs no other (docs/report.md)."""
+        """Return the verdict as a page: one HTML file that loads no other file (docs/report.md)."""
         return RENDERERS["page"](self)
 
 
 class Valid(_BaseVerdict, frozen=True, kw_only=True):
-    """The history satisfies the spec.
+    """The verdict that the history satisfies the spec.
 
     Attributes:
-        witness: a source for each read and an order of the versions of each key; or all relations
+        witness: a source for each read and an order of the versions of each key, or all relations
             that the specification requires.
     """
 
@@ -141,18 +141,18 @@ class Valid(_BaseVerdict, frozen=True, kw_only=True):
     witness: Witness | Relations
 
     def certificate(self) -> Certificate:
-        """Return the proof as a certificate, to save."""
+        """Return the proof as a certificate, which the caller can save."""
         from isolang.certify.certificate import Certificate
 
         return Certificate.of(self.history, self.spec, self.witness)
 
 
 class Invalid(_BaseVerdict, frozen=True, kw_only=True):
-    """The history violates the spec.
+    """The verdict that the history violates the spec.
 
     Attributes:
-        violation: the explanation, for people.
-        refutation: the proof, for checkers.
+        violation: the explanation of the violation, for people.
+        refutation: the proof of the violation, for checkers.
     """
 
     outcome: ClassVar[Literal["invalid"]] = "invalid"
@@ -161,21 +161,21 @@ class Invalid(_BaseVerdict, frozen=True, kw_only=True):
     refutation: Refutation | Exhaustion
 
     def certificate(self) -> Certificate:
-        """Return the proof as a certificate, to save."""
+        """Return the proof as a certificate, which the caller can save."""
         from isolang.certify.certificate import Certificate
 
         return Certificate.of(self.history, self.spec, self.refutation)
 
 
 class Unknown(_BaseVerdict, frozen=True, kw_only=True):
-    """It is unknown whether the history satisfies the spec.
+    """The verdict that it is unknown whether the history satisfies the spec.
 
     Attributes:
-        reason: the reason, in words.
+        reason: why the verdict is unknown, in words.
         cause: the kind of reason.
-        spent: the time spent (the same as ``seconds``).
+        spent: the time that the check spent, which equals ``seconds``.
         phase: the phase in which the decision ended.
-        evidence: the rejected proof, if the checker rejected one.
+        evidence: the proof that the checker rejected, if there was one.
     """
 
     outcome: ClassVar[Literal["unknown"]] = "unknown"
@@ -187,7 +187,7 @@ class Unknown(_BaseVerdict, frozen=True, kw_only=True):
 
     @property
     def spent(self) -> Seconds:
-        """The time spent."""
+        """The time that the check spent."""
         return self.seconds
 
 

@@ -31,10 +31,10 @@ from isolang.options import DECIDING, OUTPUT
 
 
 class Mistake(typer.TyperException):
-    """A mistake on the command line.
+    """An error for a mistake on the command line.
 
     Attributes:
-        hint: how to mend it; empty to refer to the help.
+        hint: a way to correct the mistake, or empty to refer to the help.
     """
 
     exit_code = 2
@@ -129,7 +129,7 @@ Output: TypeAlias = Annotated[
 
 
 class _Converted:
-    """Converts the typed value of one option or argument to the value of its parameter.
+    """Converts the text of an option or argument to the value of its parameter.
 
     Typer itself builds a pydantic adapter for each option, and importing pydantic is slow. The
     options of these commands have parsers, or are texts or flags.
@@ -141,11 +141,11 @@ class _Converted:
         self._convert = parser or (_flag if one is bool else str)
 
     def __call__(self) -> Self:
-        """Return itself, since Typer calls this to get the converter of an option."""
+        """Return the object itself, because Typer calls this to get the converter of an option."""
         return self
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
-        """Return the value of a parameter; a list if the parameter may be repeated."""
+        """Return the value of a parameter, which is a list if the parameter may be repeated."""
         several = param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
@@ -156,10 +156,10 @@ class WithoutPydantic:
     """A Typer command or group that converts the values of its options without pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, and the option ``--help``."""
+        """Return the parameters of the command, with the option ``--help``."""
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
-            how = getattr(param, "type_descriptor", None)  # before 0.29, Typer converts without it
+            how = getattr(param, "type_descriptor", None)  # Typer before 0.29 needs no change
             if how is not None and not isinstance(param.get_runtime_param, _Converted):
                 param.get_runtime_param = _Converted(how.annotation, how.parameter_info.parser)
         return found
@@ -170,14 +170,14 @@ class Command(WithoutPydantic, TyperCommand):
 
 
 def _flag(value: object) -> bool:
-    """Return a flag that a configuration file sets."""
+    """Return a flag that a configuration file sets, which must be true or false."""
     if not isinstance(value, bool):
         raise typer.BadParameter(f"expected true or false (got {value!r})")
     return value
 
 
 class Only:
-    """The options of a record that a command takes, and what differs for this command."""
+    """The options of a record that a command takes, with what differs for this command."""
 
     def __init__(
         self,
@@ -186,20 +186,20 @@ class Only:
         about: Mapping[str, About] | None = None,
         **defaults: Any,
     ) -> None:
-        """Name the options.
+        """Select the options of a record by name.
 
         Args:
-            names: the options that are as the record declares them.
-            forms: the forms of ``--output``.
-            about: options with another help.
-            defaults: options with another default.
+            names: the options that the command takes as the record declares them.
+            forms: the forms that ``--output`` may have.
+            about: the options with another help text.
+            defaults: the options with another default value.
         """
         self.about = about or {}
         self.names = (*names, *self.about, *defaults, *(["form"] if forms else []))
         self._forms, self._defaults = forms, defaults
 
     def adapted(self, option: Option) -> Option:
-        """Return an option as this command has it."""
+        """Return an option with the default, help and forms that this command gives it."""
         return replace(
             option,
             default=self._defaults.get(option.name, option.default),
@@ -209,9 +209,10 @@ class Only:
 
 
 def as_command(function: Callable[..., int]) -> Callable[..., int]:
-    """Return a function that takes an option for each field of the records of ``function``.
+    """Turn ``function`` into a command, with one option for each field of its record parameters.
 
-    A value that a record refuses is a mistake on the command line.
+    A record is a ``Struct``, and a parameter of another type stays unchanged. A value that the
+    record rejects is reported as a command-line mistake.
     """
     hints = get_type_hints(function, include_extras=True)
     records = records_of(function)
@@ -249,7 +250,7 @@ def _check(option: Option, value: object) -> None:
 
 
 def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], list[Option]]]:
-    """Return the records of a command and the options that it takes, by the parameter's name."""
+    """Return, for each record parameter of a command, its type and the options that it becomes."""
     found = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         record, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -262,7 +263,7 @@ def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], li
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """Return the Typer parameter of an option."""
+    """Return the parameter by which Typer shows and reads an option."""
     about, more, default = option.about, dict[str, Any](), option.default
     if option.name in choices.OF_OPTION:
         more = named(choices.OF_OPTION[option.name], about.metavar)

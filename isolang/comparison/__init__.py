@@ -1,4 +1,4 @@
-"""Compares specifications: which one is stronger, by a proof or a history that separates them.
+"""Compares specifications: which one is stronger, shown by a proof or by a separating history.
 
 `normal` writes a specification over dependencies where a theorem allows it; `walks` has the
 language of the cycles that it then forbids, and `inclusion` proves that one language includes

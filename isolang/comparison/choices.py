@@ -1,4 +1,4 @@
-"""Encodes, on a symbolic history, that choices satisfy a specification or violate it."""
+"""Encodes, for a symbolic history, that some choices satisfy or violate a specification."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from isolang.language.vocabulary import BEGIN_WITH_T0
 
 Pairs: TypeAlias = frozenset[tuple[int, int]]
 Instance: TypeAlias = tuple[str, int | None]
-"""A chosen relation, and the key of a keyed one."""
+"""The name of a chosen relation, and its key if the relation is keyed."""
 Chosen: TypeAlias = Mapping[Instance, Pairs]
 """The pairs of each chosen relation; those of an order are on all elements that it may have."""
 
@@ -26,19 +26,20 @@ class Choices:
     """A value for each chosen relation of a specification, and the checks on these values.
 
     Attributes:
-        met: literals that are all true iff the values are as declared and meet the checks; if
-            values and closures are variables, iff some of their values do.
+        met: literals that are all true iff the values are as declared and meet the checks. If the
+            values and closures are variables, the literals can all be true iff some values do so.
     """
 
     def __init__(
         self, level: Normal, on: SymbolicInterpretation, chosen: Chosen | None = None
     ) -> None:
-        """Evaluate a specification.
+        """Evaluate the checks of a specification on all histories of a scope.
 
         Args:
             level: the specification.
-            on: the history.
-            chosen: the values; ``None`` for variables, whose values ``read`` returns.
+            on: the symbolic history.
+            chosen: the values of the chosen relations, or ``None`` to make them variables, whose
+                values ``read`` returns.
 
         Raises:
             SpecError: the specification uses a relation that small histories lack.
@@ -68,7 +69,7 @@ class Choices:
         }
 
     def value(self, name: str) -> Relation:
-        """Return the value of a name."""
+        """Return the value of a relation or set with this name."""
         return self._evaluator.named(name, None)
 
     # --- chosen relations ---
@@ -117,7 +118,7 @@ class Choices:
 
     def _relation(self, place: Instance, carrier: Relation, least: Relation) -> Relation:
         if self._chosen is not None:
-            # The declared content depends on the history, so it is always added.
+            # The values must contain the declared pairs, which depend on the history.
             pairs = self._chosen[place]
             some = relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in pairs)
             return self._algebra.union([some, least])
@@ -145,7 +146,7 @@ class Choices:
     # --- checks ---
 
     def _check(self, check: Check) -> Iterator[int]:
-        """Yield literals that are all true iff a check is met."""
+        """Yield literals that are all true iff the check is met."""
         side = Side.EXACT if check.negated else self._side
         expr = plain(check.expr)
         found = self._evaluator.value(Plus(expr) if check.kind == "acyclic" else expr, side)
@@ -163,7 +164,7 @@ class Choices:
 
 
 def numbered(level: Normal, on: SymbolicInterpretation) -> Choices | None:
-    """Return the choices with version orders by transaction number; ``None`` if they may not do.
+    """Return the choices with version orders by transaction number, or ``None`` if not possible.
 
     SOUND BECAUSE the names of transactions mean nothing: if some relations are within one order,
     the transactions can be numbered along it, and the relations go from lower to higher numbers.

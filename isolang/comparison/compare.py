@@ -1,4 +1,4 @@
-"""Compares two specifications: each implies the other by a proof, or not by a history."""
+"""Compares two specifications; in each direction, a proof or a history decides the implication."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Progress: TypeAlias = Callable[[str], object]
 
 
 class DisagreementError(IsolangError):
-    """The engine does not confirm the result of the search: a bug in isolang."""
+    """The error if the engine does not confirm the result of the search: a bug in isolang."""
 
 
 class SeparatingHistory(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
 
     @property
     def history(self) -> History:
-        """The history that the engine checked."""
+        """The history as the engine checked it."""
         return self.violation.history
 
     def edn(self) -> str:
@@ -73,9 +73,10 @@ class Implication(Struct, frozen=True, kw_only=True):
     """The answer to whether one specification implies another.
 
     Attributes:
-        proof: a proof that it does.
-        witness: a history that shows that it does not.
-        searched: without either, no history of up to this many transactions shows that it does not.
+        proof: a proof that the implication holds, or ``None``.
+        witness: a history that shows that the implication does not hold, or ``None``.
+        searched: if there is neither a proof nor a history, the number of transactions up to which
+            no history contradicts the implication.
         lacking: relations that the searched histories have in part only: their times are those of
             whole transactions, and each of their statements is one operation.
         one_at_a_time: whether the result requires that sessions do one thing at a time.
@@ -211,7 +212,7 @@ def decide_implication(
 
 
 def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> SeparatingHistory:
-    """Return a history with the engine's verdicts by both specifications.
+    """Return a history with the verdicts that the engine gives by both specifications.
 
     Raises:
         DisagreementError: the engine does not allow, or does not forbid, the history.

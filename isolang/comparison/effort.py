@@ -1,4 +1,4 @@
-"""The effort that a comparison may spend, counted so that equal questions get equal answers."""
+"""The effort that a comparison may spend, which is counted so equal questions get equal answers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from isolang._native import AcyclicSolver
 
-# The effort of one question in conflicts of the solver, unless the user gives seconds. The lattice
-# asks thousands of questions, and each may spend less.
+# The effort of one question in conflicts of the solver, if the user gives no seconds. The lattice
+# asks thousands of questions and may give less effort to each.
 CONFLICTS: Final = 200_000
 OF_MANY: Final = 20_000
-# Building this many literals counts as one conflict, and each call of the solver as some.
+# Building this many literals counts as one conflict, and each call of the solver counts as some
+# conflicts.
 _LITERALS, _CALL = 200, 5
 
 
 class Effort:
     """The effort that one question may still spend.
 
-    If the user gives seconds, these are the limit, and conflicts do not count.
+    If the user gives seconds, only the seconds are limited, and conflicts do not count.
     """
 
     def __init__(self, conflicts: int = CONFLICTS, *, seconds: float | None = None) -> None:
-        """Allow a number of conflicts, or seconds from now on."""
+        """Allow a number of conflicts, or some seconds from now on."""
         self._all = self._remaining = conflicts
         self._until = None if seconds is None else time.perf_counter() + seconds
 
@@ -42,7 +43,7 @@ class Effort:
         return other
 
     def solve(self, solver: AcyclicSolver, assumptions: Sequence[int], *, built: int) -> bool:
-        """Return whether there is a model.
+        """Return whether the solver finds a model within the effort.
 
         Args:
             solver: the solver, with all clauses.

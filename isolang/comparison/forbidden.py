@@ -1,4 +1,4 @@
-"""The smallest history that one check of a specification forbids, and no other check does."""
+"""Finds the smallest history that one check of a specification forbids and no other check does."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def smallest_forbidden(spec: Spec, check: Check) -> Implication:
         check: one of its checks.
 
     Returns:
-        The history; or a proof that the other checks imply this one; or the size up to which there
-        is no such history.
+        The history, or a proof that the other checks imply this check, or the size up to which
+        there is no such history.
 
     Raises:
         SpecError: the specification uses a relation that small histories lack.

@@ -1,8 +1,8 @@
-"""Proofs that one language includes another: the claim, its evidence, and the check of both.
+"""Proofs that one language includes another, and a check of such proofs.
 
-The evidence is a set of pairs of states, closed under the steps of both automata, in which the left
-one never accepts alone (R. Milner's simulation, of a deterministic right side). Checking it needs
-none of the code that made the automata or found the pairs.
+The evidence is a set of pairs of states, that is closed under the steps of both automata. In no
+pair, the left automaton alone accepts (R. Milner's simulation, with a deterministic right side).
+Checking it needs none of the code that made the automata or found the pairs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 from isolang.language.classify.regular import Dfa
 
 STUCK = -1
-"""Stands for the state of a right automaton that has rejected."""
+"""The number that stands for the state of a right automaton that has rejected the word."""
 
 
 class Inclusion(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Inclusion(Struct, frozen=True, kw_only=True):
 
 
 def prove(left: Dfa, right: Dfa) -> Inclusion | None:
-    """Return the inclusion with its evidence; ``None`` if some word is in ``left`` alone."""
+    """Return the inclusion with its evidence, or ``None`` if some word is only in ``left``."""
     todo, seen = [(0, 0)], {(0, 0)}
     while todo:
         p, q = todo.pop()
@@ -46,7 +46,7 @@ def prove(left: Dfa, right: Dfa) -> Inclusion | None:
 
 
 def holds(claim: Inclusion) -> bool:
-    """Return whether the evidence proves the claim."""
+    """Return whether the evidence proves that the left language is included in the right one."""
     left, right, pairs = claim.left, claim.right, claim.pairs
     if (0, 0) not in pairs:
         return False

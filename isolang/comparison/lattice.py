@@ -1,4 +1,4 @@
-"""Compares many specifications: which imply which, and where another one lies among them."""
+"""Compares many specifications: which ones imply which, and where a new one lies among them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def classes(self) -> tuple[tuple[str, ...], ...]:
-        """The classes of equal levels; in each, the one with the shortest name comes first."""
+        """The classes of equal levels, each with the shortest name first."""
         found: list[list[str]] = []
         for name in sorted(self.levels, key=_plain):
             for same in found:
@@ -130,9 +130,10 @@ def order(
 
 
 def _has_what_is_compared(small: Small, *levels: Normal) -> bool:
-    """Return whether a history has the times, groups and levels that some levels compare.
+    """Return whether a history has the times, groups and levels that the given levels compare.
 
-    If sessions do one thing at a time, a level may imply another one by the times of sessions only.
+    A level may imply another level only because of the times of sessions that do one thing at a
+    time.
     """
     names = frozenset().union(*(level.mentioned() for level in levels))
     return (
@@ -273,7 +274,7 @@ def place(
     apart_above = {n: (stronger[n], converse(one, library[n])) for n in above}
     apart_below = {n: (weaker[n], converse(library[n], one)) for n in below}
     for n, (_, implication) in (*apart_above.items(), *apart_below.items()):
-        if implication.searched:  # one direction by proof, the other one up to a size
+        if implication.searched:  # a proof in one direction, and a size for the other
             bounded[n] = ("equal", implication.searched)
     if any(relation == "equal" for relation, _ in bounded.values()):
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}
@@ -302,12 +303,12 @@ def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, in
 
 
 def _plain(name: str) -> tuple[int, str]:
-    """Return a sort key that puts short names first."""
+    """Return a sort key by which short names come first."""
     return len(name), name
 
 
 class Nearest:
-    """The strongest or weakest of some levels; the shortest name stands for equal levels."""
+    """Finds the strongest and the weakest of some levels; one name stands for each class."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
         """Keep the levels by name, and whether sessions do one thing at a time."""
@@ -315,17 +316,17 @@ class Nearest:
         self._one_at_a_time = one_at_a_time
 
     def strongest(self, names: Iterable[str]) -> list[str]:
-        """Return the levels that no other one implies."""
+        """Return those of the levels that no other one of them implies."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(m, n) for m in some if m != n)]
 
     def weakest(self, names: Iterable[str]) -> list[str]:
-        """Return the levels that imply no other one."""
+        """Return those of the levels that imply no other one of them."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(n, m) for m in some if m != n)]
 
     def alone(self, names: Iterable[str]) -> list[str]:
-        """Return one level of each class of equal ones."""
+        """Return one level of each class of equal levels."""
         found: list[str] = []
         for name in sorted(names, key=_plain):
             if not any(self._implies(name, m) and self._implies(m, name) for m in found):
@@ -338,7 +339,7 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """Return the levels of the library by name, in all styles, without those of PostgreSQL."""
+    """Return the library's levels by name, in all styles, without those of PostgreSQL."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library, list_mixed
     from isolang.language.load import load_spec

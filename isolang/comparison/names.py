@@ -1,4 +1,4 @@
-"""Example names for the patterns of specifications: one for each set of patterns that can match."""
+"""Finds example names for patterns: one for each set of patterns that one name can match."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _State = tuple[frozenset[int], ...]
 
 @lru_cache(maxsize=64)
 def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
-    """Return shortest names for each set of patterns that a name can match.
+    """Return the shortest names for each set of patterns that a name can match together.
 
-    All patterns read a name at once, character by character. Characters that occur in no pattern
-    are alike, so one of them stands for all.
+    The search extends names by one character at a time and tracks all patterns at once. Characters
+    that occur in no pattern are equivalent, so one of them stands for all.
 
     >>> examples(("a/*", "a/b"), 1)
     {frozenset(): ('k',), frozenset({'a/*'}): ('a/',), frozenset({'a/*', 'a/b'}): ('a/b',)}
@@ -52,7 +52,7 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
 
 
 def _onwards(pattern: str, place: int) -> Iterator[int]:
-    """Yield a place of a pattern, and the places behind stars that match the empty text."""
+    """Yield a place in a pattern, and the places after stars that match the empty text."""
     yield place
     while place < len(pattern) and pattern[place] == "*":
         place += 1

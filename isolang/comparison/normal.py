@@ -1,7 +1,7 @@
 """The normal form of a specification: axioms over `so rt wr ww rw`, whatever its route.
 
 Two specifications can be compared choice by choice only if they leave the same choices open. So
-axioms on a total order or on a visibility are rewritten as axioms on version orders, where a
+axioms on a total order or on a visibility relation are rewritten as axioms on version orders if a
 theorem of docs/routes.md allows it.
 """
 
@@ -41,11 +41,11 @@ class Axiom(Struct, frozen=True, kw_only=True):
     """A check, and an expression that implies it.
 
     Attributes:
-        check: the check that decides.
+        check: the check that the axiom states.
         implied_by: an expression whose irreflexivity implies the check; ``None`` if the check
             itself forbids cycles.
-        onwards: whether walks of ``implied_by`` that enter a transaction at a read leave it by a
-            later read.
+        onwards: whether a walk of ``implied_by`` that enters a transaction at a read must leave it
+            by a later read.
     """
 
     check: Check
@@ -70,14 +70,14 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def by_dependencies(self) -> bool:
-        """Return whether a witness chooses only sources and version orders."""
+        """Return whether a witness chooses nothing but sources and version orders."""
         return _by_dependencies(self.exists)
 
     @cached_property
     def ranked(self) -> frozenset[str]:
-        """Relations, with `ww`, whose union is acyclic in each model; empty if none are known.
+        """The relations, with `ww`, whose union is acyclic in each model, or none if unknown.
 
-        One check forbids every cycle of them.
+        A single check forbids every cycle of these relations.
         """
         if not self.by_dependencies:
             return frozenset()
@@ -93,7 +93,7 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The checks of the axioms."""
+        """The checks of all axioms."""
         return tuple(axiom.check for axiom in self.axioms)
 
     @property
@@ -112,7 +112,7 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def normal(spec: Spec) -> Normal:
-    """Return the normal form of a specification: over dependencies, where a theorem allows it.
+    """Return the normal form of a specification, over dependencies if a theorem allows it.
 
     Args:
         spec: the specification.
@@ -133,7 +133,7 @@ def normal(spec: Spec) -> Normal:
             spec=spec, axioms=axioms, exists=theorem.spec.exists, theorem=theorem.sentence
         )
     with suppress(NotAnEventGraph, NotObservedError):
-        classify_return_paths(judged)  # it checks the conditions of the theorem
+        classify_return_paths(judged)  # `rewrite` checks the conditions
         return _observed(spec, judged)
     axioms = tuple(Axiom(check=check) for check in checks)
     return Normal(spec=spec, axioms=axioms, exists=spec.exists)

@@ -1,4 +1,4 @@
-"""Searches all small histories: can a specification be satisfied, and can each check fail?
+"""Searches all small histories for one that satisfies a specification or that fails a check.
 
 Most errors of a specification show in small histories (D. Jackson's small scope hypothesis).
 """
@@ -65,7 +65,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
 
 class _Search:
     def __init__(self, spec: Spec, effort: Effort, settled: Set[str]) -> None:
-        # Without texts, equal expressions of different places are equal.
+        # Without the texts, equal expressions at different places are equal.
         self._spec = replace(spec, texts={})
         self.checks = tuple(check for check in spec.checks if not check.flag)
         self.whole = self._level(self.checks)
@@ -110,8 +110,9 @@ class _Search:
             others = [other for other in self.checks if other is not check]
             found = separator.find(self._level(others), self._effort) if others else None
             if found is None:
-                # Alone, `vis ; vis in vis` is met by a large enough `vis`: it forbids histories
-                # only together with a check that requires a small one. So this comes second.
+                # A large enough `vis` always meets `vis ; vis in vis` alone. This check forbids
+                # histories only together with a check that requires a small `vis`, so this question
+                # comes second.
                 alone = Separator(self._level([check]), scope)
                 found = alone.find(self._free, self._effort)
             if found is not None:

@@ -1,4 +1,4 @@
-"""The smallest history that one specification allows and another one forbids.
+"""Finds the smallest history that one specification allows and another one forbids.
 
 A SAT solver proposes a history with choices that satisfy the first specification. It then searches
 for choices that satisfy the second one on that history. If it finds some, a clause excludes them:
@@ -37,10 +37,11 @@ class Bounds(Struct, frozen=True, kw_only=True):
         transactions: the greatest number of transactions.
         keys: the greatest number of keys.
         reads: the greatest number of reads of one key by one transaction.
-        one_by_one: only histories that a database which runs one step after the other can show, and
-            no predicate reads.
-        overlap: include histories in which a transaction of a session begins before the previous
-            one ended; otherwise sessions do one thing at a time, in proofs, too.
+        one_by_one: whether to search only histories that a database can show which runs one step
+            after the other. These histories have no predicate reads.
+        overlap: whether to include histories in which a transaction begins before the previous
+            transaction of its session ended. Otherwise sessions do one thing at a time, also in
+            proofs.
     """
 
     transactions: int = 4
@@ -50,7 +51,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     overlap: bool = False
 
     def kind(self) -> str:
-        """Return what the histories have in common, as text, without the number of transactions."""
+        """Return what the searched histories have in common, as text."""
         often = "once" if self.reads == 1 else "twice"
         return (
             f"of committed transactions, which read a key at most {often} and write it "
@@ -59,7 +60,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
-    """Return the relations of some levels that small histories have in part only.
+    """Return the relations of some levels that small histories have only in part.
 
     The times of small histories are those of whole transactions, and each of their statements is
     one operation.
@@ -69,7 +70,7 @@ def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
 
 
 def describe_lacking(names: Sequence[str]) -> str:
-    """Return a sentence on the relations that small histories have in part only."""
+    """Return a sentence that names the relations that small histories have only in part."""
     times = ", ".join(f"`{name}`" for name in names if name != _STATEMENT)
     sentences = [
         "these histories have times of transactions, none of operations: of "
@@ -83,7 +84,7 @@ def describe_lacking(names: Sequence[str]) -> str:
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> SmallScope:
-    """Return the scope of the histories in which levels may differ."""
+    """Return the scope of the histories on which the levels may differ."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     named, classes = (
         frozenset().union(*found) for found in zip(*(x.names() for x in levels), strict=True)
@@ -149,7 +150,7 @@ class Separator:
         return None if model is None else self.histories.history(model)
 
     def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """Find a history that a specification allows, forbidden or not; or return ``None``.
+        """Find a history that a level allows, forbidden or not, or return ``None`` if none exists.
 
         The arguments are those of :meth:`find`.
         """
@@ -171,8 +172,8 @@ class Separator:
         """Find such a history with the fewest operations, then keys, then sessions and times.
 
         Returns:
-            The history, and whether it is the smallest one: at the limit of the search, the
-            smallest one found so far.
+            The history, and whether it is the smallest one. If the search reached its limit, the
+            history is the smallest one found so far.
 
         Raises:
             TimeoutError: the search reached its limit before it found any.
@@ -203,7 +204,7 @@ class Separator:
         return on.history(model), True
 
     def _allowed(self, level: Normal) -> int:
-        """Return a literal that, if assumed, requires that a level is satisfied."""
+        """Return a literal that requires, when it is assumed, that a level is satisfied."""
         for one, selector in self._allowing:
             if one is level:
                 return selector

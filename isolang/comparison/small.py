@@ -1,4 +1,4 @@
-"""Small histories: what a search finds, as text for people and as a history for the engine."""
+"""Small histories that a search finds, as text for people and as a history for the engine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 List: TypeAlias = tuple[int, ...]
-"""The transactions that append to a list, in the order of the list."""
+"""The transactions that append to one list, in the order of the list's elements."""
 
 
 class SmallRead(Struct, frozen=True):
-    """A read of a key that returns what ``source`` wrote; 0 is T0."""
+    """A read of a key that returns what transaction ``source`` wrote; 0 stands for T0."""
 
     key: int
     source: int
 
 
 class Miss(Struct, frozen=True):
-    """A predicate read of a key that found no row: it reads T0's version of a register."""
+    """A predicate read of a key that found no row, and so reads the version of T0."""
 
     key: int
 
@@ -37,18 +37,18 @@ Operation: TypeAlias = SmallRead | Miss | SmallWrite
 
 
 class Small(Struct, frozen=True, kw_only=True):
-    """A history of transactions 1 … n, and T0, which is 0.
+    """A history of the transactions 1 … n, with T0 as number 0.
 
     Attributes:
         transactions: the operations of each transaction, in their order.
         sessions: the transactions of each session.
-        lists: per key, the order of its list; ``None`` for a register.
+        lists: for each key, the order of its list, or ``None`` if the key is a register.
         before: the pairs (a, b) such that a ended before b began.
         timed: whether transactions have times.
         groups: the transactions of each group; empty without groups.
         labels: the labels of each transaction; empty without labels.
         levels: the level that each transaction requested, or an empty text.
-        key_names: the name of each key; empty where any name will do.
+        key_names: the name of each key, or empty if any name is possible.
     """
 
     transactions: tuple[tuple[Operation, ...], ...]
@@ -63,12 +63,12 @@ class Small(Struct, frozen=True, kw_only=True):
 
     @property
     def operations(self) -> int:
-        """The number of operations."""
+        """The number of operations in the history."""
         return sum(map(len, self.transactions))
 
     @property
     def keys(self) -> int:
-        """The number of keys that occur."""
+        """The number of keys in the history."""
         return len({op.key for ops in self.transactions for op in ops})
 
     def tidied(self) -> Small:
@@ -98,14 +98,14 @@ class Small(Struct, frozen=True, kw_only=True):
         )
 
     def group(self, t: int) -> str:
-        """Return the name of a transaction's group; empty without groups."""
+        """Return the name of a transaction's group, or an empty text if there are no groups."""
         return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:
-        """Return begin and end of each transaction, such that ``before`` is exactly real time.
+        """Return when each transaction begins and ends, such that real time is exactly ``before``.
 
-        In an interval order the sets of predecessors form a chain, so their sizes can serve as
-        begins (P. Fishburn, 1970).
+        In an interval order the sets of predecessors form a chain, so the sizes of these sets can
+        be the begin times (P. Fishburn, 1970).
         """
         size = len(self.transactions)
         past = [{a for a, b in self.before if b == t} for t in range(1, size + 1)]

@@ -1,11 +1,11 @@
-"""All histories of a few transactions and keys at once: each operation is a variable of a circuit.
+"""Represents all histories of a few transactions and keys, with variables for the operations.
 
 Every value is written once, so a read determines its source; all transactions commit. A transaction
 writes a key at most once, and reads it at most ``SmallScope.reads`` times before. Keys are
-registers, or lists, whose reads show the order of the elements appended before, and none that the
-reader itself appends later. With predicates, a transaction may also read all rows of a register,
-and find none. Times do not contradict session order; without overlap, each transaction of a session
-begins after the previous one ended.
+registers or lists. A read of a list shows the order of the elements that were appended before, and
+no element that its reader appends later. With predicates, a transaction may also read all rows of a
+register, and find none. Times do not contradict session order; without overlap, each transaction of
+a session begins after the previous one ended.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class SmallScope(Struct, frozen=True, kw_only=True):
         groups: whether sessions have groups.
         operations: whether the order of the operations of a transaction matters.
         predicates: whether there are predicate reads.
-        one_by_one: leave out histories whose reads, sessions and times contradict each other, which
-            no database shows that runs one step after the other.
+        one_by_one: whether to leave out histories whose reads, sessions and times contradict each
+            other. A database that runs one step after the other never shows such a history.
         overlap: whether transactions of a session may overlap in time.
-        serial: only serial histories, in the order of the transaction numbers.
+        serial: whether to search only serial histories, in the order of the transaction numbers.
         labels: the patterns of labels that a specification distinguishes.
         levels: the patterns of levels.
         key_patterns: the patterns of key names.
@@ -70,7 +70,7 @@ class SmallScope(Struct, frozen=True, kw_only=True):
 
 
 class SymbolicInterpretation(Interpretation[int]):
-    """The symbolic interpretation: of every history of a scope, by the values of variables.
+    """Interprets the relations on every history of a scope at once, by literals.
 
     Attributes:
         scope: the histories.
@@ -80,7 +80,7 @@ class SymbolicInterpretation(Interpretation[int]):
     """
 
     def __init__(self, scope: SmallScope) -> None:
-        """Create the variables, and constrain them to histories."""
+        """Create the variables and the clauses that restrict them to histories."""
         self.scope = scope
         self.circuit = Circuit()
         self.free: list[int] = []
@@ -177,7 +177,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return {s: self._read[t, x, j, s] for s in (T0, *self._txns) if (t, x, j, s) in self._read}
 
     def _make_sessions(self) -> None:
-        """Constrain session order to total orders on the parts of a partition."""
+        """Require that session order is a total order of the transactions in each session."""
         state = self.circuit.state
         sessions = self.scope.sessions
         so = self._so = {pair: self._new() for pair in permutations(self._txns, 2) if sessions}
@@ -186,12 +186,12 @@ class SymbolicInterpretation(Interpretation[int]):
             for c in self._txns:
                 if c not in (a, b):
                     state((-literal, -so[b, c], so[a, c]))
-                    # Transactions with a common neighbour are in one session.
+                    # Two transactions that share a neighbour in session order are in one session.
                     state((-literal, -so[a, c], so[b, c], so[c, b]))
                     state((-literal, -so[c, b], so[a, c], so[c, a]))
 
     def _make_times(self) -> None:
-        """Constrain real time to an interval order."""
+        """Require that real time is an interval order."""
         state = self.circuit.state
         self._rt: dict[tuple[int, int], int] = {}
         if not self.scope.real_time:
@@ -207,7 +207,7 @@ class SymbolicInterpretation(Interpretation[int]):
             state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
 
     def _make_groups(self) -> None:
-        """Constrain groups to a partition of the sessions."""
+        """Require that the groups are a partition of the sessions."""
         state = self.circuit.state
         pairs = combinations(self._txns, 2) if self.scope.groups else ()
         self._together = {pair: self._new() for pair in pairs}
@@ -226,7 +226,7 @@ class SymbolicInterpretation(Interpretation[int]):
     def _make_names(self) -> None:
         """Give each transaction labels and at most one level, and each key one name.
 
-        A few names stand for all that match the same patterns.
+        A few names represent all names that match the same patterns.
         """
         scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
         labels = examples(scope.labels, 2 if scope.common_labels else 1)
@@ -242,7 +242,7 @@ class SymbolicInterpretation(Interpretation[int]):
             for a, b in combinations(own.values(), 2):
                 state((-a, -b))
             self._bears |= {("level", t, name): literal for name, literal in own.items()}
-        if scope.levels:  # else the history cannot be judged
+        if scope.levels:  # without a level the history cannot be judged
             state(tuple(x for (word, *_), x in self._bears.items() if word == "level"))
         self._matching = {("level", name): matched for name, matched in of_level.items()}
         self._matching |= {
@@ -276,14 +276,15 @@ class SymbolicInterpretation(Interpretation[int]):
                 self.circuit.state((-literal, self.used_keys[x]))
         for t, x in product(self._txns, self.keys) if self.scope.predicates else ():
             self.circuit.state((-self._reads[t, x, self.scope.reads], -self.are_lists[x]))
-        # A list read that shows what its reader appends later is an intrinsic anomaly.
+        # A list read that shows an element that its reader appends later would be an intrinsic
+        # anomaly.
         for (t, x, _, s), read in self._read.items():
             if lists and s != T0:
                 there = (self.are_lists[x], read, self._write[t, x])
                 self.circuit.state((*(-one for one in there), self._shown[x][s, t]))
 
     def _make_one_order(self) -> None:
-        """Require an order of the transactions that contains reads, sessions and times."""
+        """Require that one order of the transactions contains reads, sessions and times."""
         before = self.total_order(self._txns, self.circuit.new)
         for pair, literal in (*self._so.items(), *self._rt.items()):
             self.circuit.state((-literal, before[pair]))
@@ -292,7 +293,7 @@ class SymbolicInterpretation(Interpretation[int]):
                 self.circuit.state((-literal, before[s, t]))
         for (t, x, _, s), literal in self._read.items():
             for a in self._txns if s != T0 and self.scope.lists else ():
-                if a != s:  # elements before it in the list are read, too
+                if a != s:  # the read also returns earlier elements
                     there = (self.are_lists[x], literal, self._write[a, x], self._shown[x][a, s])
                     self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
 
@@ -316,33 +317,33 @@ class SymbolicInterpretation(Interpretation[int]):
     def total_order(
         self, elements: Iterable[int], new: Callable[[], int]
     ) -> dict[tuple[int, int], int]:
-        """Return the literals of ``a`` before ``b`` in a total order of some elements."""
+        """Return literals for ``a`` before ``b`` in a total order of some elements."""
         state = self.circuit.state
         before: dict[tuple[int, int], int] = {}
         for a, b in combinations(elements, 2):
             before[a, b] = new()
             before[b, a] = -before[a, b]
         for a, b, c in permutations({a for a, _ in before}, 3):
-            if a < b and a < c:  # each cycle of three once
+            if a < b and a < c:  # each cycle of three only once
                 state((-before[a, b], -before[b, c], -before[c, a]))
         return before
 
     # --- primitives ---
 
     def in_session(self) -> list[Pair]:
-        """Return the variables of session order."""
+        """Return the pairs of session order with their variables."""
         return [(a, b, literal) for (a, b), literal in self._so.items()]
 
     def finished(self, t: int) -> bool:
-        """Return true: every transaction is committed."""
+        """Return true, because every transaction is committed."""
         return True
 
     def in_group(self, a: int, b: int) -> int:
-        """Return the variable of the partition."""
+        """Return the variable for two transactions in one group."""
         return self._together.get((min(a, b), max(a, b)), FALSE)
 
     def bears(self, of: Named, t: int) -> int:
-        """Return a literal of the names that match."""
+        """Return a literal that is true if the transaction has a matching name."""
         return self.circuit.any_of(
             literal
             for (word, u, name), literal in self._bears.items()
@@ -350,7 +351,7 @@ class SymbolicInterpretation(Interpretation[int]):
         )
 
     def share_label(self, a: int, b: int) -> int:
-        """Return a literal of the labels of both."""
+        """Return a literal that is true if two transactions share a label."""
         both, labels = self.circuit.both, self._bears
         return self.circuit.any_of(
             both(literal, labels[word, b, name])
@@ -359,7 +360,7 @@ class SymbolicInterpretation(Interpretation[int]):
         )
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return a literal of the names that match."""
+        """Return a literal that is true if the name of the key matches."""
         found = self.circuit.any_of(
             self._key_names[key, name]
             for name, matched in self._keys_matching.items()
@@ -368,15 +369,15 @@ class SymbolicInterpretation(Interpretation[int]):
         return -found if within.negated else found
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> int | None:
-        """Return the transaction itself: operations have no times of their own."""
+        """Return the transaction, because single operations have no times."""
         return t if self.scope.real_time else None
 
     def precedes(self, a: int, b: int) -> int:
-        """Return the variable of the interval order."""
+        """Return the variable for ``a`` ending before ``b`` begins."""
         return self._rt.get((a, b), FALSE)
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """Return the variables of the writes."""
+        """Return the writers of a key with the variables of their writes."""
         return [(T0, TRUE), *((t, self._write[t, key]) for t in self._txns)]
 
     def happens(self, read: ReadEvent) -> int:
@@ -384,7 +385,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return self._reads[read.reader, read.key, read.op]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the variables of the read."""
+        """Return the sources of a read with their variables."""
         return list(self._sources(read.reader, read.key, read.op).items())
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
@@ -406,11 +407,11 @@ class SymbolicInterpretation(Interpretation[int]):
         return [(a, b, all_of((x, there[a], there[b]))) for (a, b), x in self._order.items()]
 
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
-        """Return false: each read is a statement of its own."""
+        """Return false, because each read is a statement of its own."""
         return False
 
     def read_event(self, read: ReadEvent) -> int:
-        """Return the event of the slot of a read."""
+        """Return the event number of a read."""
         return self._event_of[read.reader, read.key, read.op]
 
     def write_event(self, key: int, t: int) -> int:
@@ -419,7 +420,7 @@ class SymbolicInterpretation(Interpretation[int]):
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements of the interpretation."""
         return len(self.included) + len(self._events)
 
     def __str__(self) -> str:
@@ -480,17 +481,17 @@ class SymbolicInterpretation(Interpretation[int]):
 
     @cached_property
     def written_twice(self) -> int:
-        """A literal that is true if two transactions write one key."""
+        """A literal that is true if two transactions write the same key."""
         both, pairs = self.circuit.both, list(combinations(self._txns, 2))
         written = [both(self._write[a, x], self._write[b, x]) for x in self.keys for a, b in pairs]
         return self.circuit.named(self.circuit.any_of(written))
 
     @cached_property
     def extras(self) -> list[int]:
-        """The literals that a smallest history makes false where it can, in this order.
+        """The literals that a smallest history makes false where possible, in this order.
 
-        They are those of lists; of reads of what a transaction wrote, which may lie in the future;
-        and of sessions, times and groups.
+        First come the literals of lists, then those of reads of other transactions' writes, which
+        may lie in the future, and then those of sessions, times and groups.
         """
         wrote = (literal for (_, _, _, s), literal in self._read.items() if s != T0)
         return [
@@ -506,7 +507,7 @@ class SymbolicInterpretation(Interpretation[int]):
     # --- solving ---
 
     def solve(self, assumptions: Sequence[int], effort: Effort) -> Sequence[int] | None:
-        """Return the values of the variables in a model of the literals; ``None`` if it has none.
+        """Return a model in which the given literals are true, or ``None`` if there is none.
 
         Raises:
             TimeoutError: the search reached its limit.
@@ -527,7 +528,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return values
 
     def fixed(self, model: Sequence[int]) -> list[int]:
-        """Return literals that are all true only in the history of a model."""
+        """Return literals that are all true only in the history of the given model."""
         return [v if model[v] else -v for v in self.free]
 
     def history(self, model: Sequence[int]) -> Small:
@@ -585,7 +586,7 @@ class SymbolicInterpretation(Interpretation[int]):
             found: list[Operation] = [self._one_read(x, j, s) for x, j, s in sorted(reads)]
             found.sort(
                 key=lambda op: isinstance(op, SmallRead)
-            )  # a phantom is read after it was missed
+            )  # a row is missed before it is read
             return [*found, *map(SmallWrite, writes)]
         done: dict[int, Operation] = {self._event_of[t, x, None]: SmallWrite(x) for x in writes}
         done |= {self._event_of[t, x, j]: self._one_read(x, j, s) for x, j, s in reads}
@@ -600,5 +601,5 @@ class SymbolicInterpretation(Interpretation[int]):
 
 
 def _related_to(t: int, pairs: set[tuple[int, int]]) -> frozenset[int]:
-    """Return a transaction and those that pairs relate to it, in either direction."""
+    """Return a transaction with all transactions that pairs relate to it in either direction."""
     return frozenset((t, *(b for a, b in pairs if a == t), *(a for a, b in pairs if b == t)))

@@ -3,8 +3,8 @@
 A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww`, `rw`. The structure of
 a history limits the pairs that any choice can have: the possible sources of its reads, the keys
 with two writers, the sessions with two transactions. If no closed walk of such pairs spells a word
-of the check, then no choice violates it. Such a walk proves nothing, as its pairs may exclude each
-other.
+of the check, then no choice violates it. If there is such a walk, this proves nothing, because its
+pairs may exclude each other.
 """
 
 from __future__ import annotations
@@ -52,17 +52,18 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 MAX_PAIRS = 200_000
-"""Larger relations are not listed: it counts only whether they have a pair."""
+"""The size above which a relation is not listed, and only counts as having pairs or not."""
 
 _LARGE = 200_000
-"""Operations of a history; of one with more it is not asked whether it could violate a level."""
+"""The number of operations above which a history is not analysed for vacuity."""
 
 WORK = 1_000_000
-"""Pairs and steps of walks that all checks together may visit. Beyond that, a check counts as one
-that the history could violate."""
+"""The pairs and steps of walks that all checks together may visit. After that, each further check
+counts as one that the history could violate.
+"""
 
 Pair: TypeAlias = tuple[int, int, int]
-"""Source, target, and key; the key is -1 for a pair without one."""
+"""The source, the target, and the key of a pair, which is -1 for a pair without a key."""
 
 _NO_PAIRS: Mapping[str, str] = {
     "so": "no session has two transactions",
@@ -79,7 +80,7 @@ _NO_PAIRS: Mapping[str, str] = {
 _BUILTIN = frozenset(word.name for word in BUILTIN_WORDS)
 
 _READS_OF = {part: (which,) for parts in PARTS.values() for which, part in enumerate(parts)}
-"""Relation to the kinds of its reads: 0 for item reads, 1 for predicate reads."""
+"""For each relation, the kinds of its reads: 0 for item reads, 1 for predicate reads."""
 
 
 def possible_violations(history: History, level: Normal) -> list[Possible]:
@@ -107,9 +108,9 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
 
 
 def why_vacuous(history: History, spec: Spec) -> str:
-    """Return why no check of a level could have been violated by a history; empty if one could.
+    """Return why a history could not violate any check of a level, or "" if it could violate one.
 
-    It is empty, too, where the history is large, or the level needs more work than is allowed.
+    The result is also empty if the history is large or the level needs more work than is allowed.
     """
     if history.counts()["operations"] > _LARGE:
         return ""
@@ -165,7 +166,7 @@ def _no_pairs(letter: str) -> str:
 
 
 def _why_unpassed(test: str) -> str:
-    """Return why no transaction passes a test, as text."""
+    """Return as text why no transaction passes a test."""
     match whole_letter(test):
         case "W":
             return f"no transaction writes{_of_keys(test) or ' a key'}"
@@ -194,7 +195,7 @@ def _is_of_one_key(e: Core) -> bool:
 
 
 class _Candidates:
-    """The pairs that a choice can put into a relation, without T0, to which no pair leads.
+    """The pairs that some choice can put into a relation, without T0, to which no pair leads.
 
     Attributes:
         refusal: why the history cannot be analysed; empty if it can.
@@ -203,7 +204,7 @@ class _Candidates:
     def __init__(self, history: History) -> None:
         columns = history.columns
         scans = columns.statement_txn[columns.statement_known > PART]
-        # A transaction with implicit set-reads may have met each write.
+        # A transaction with implicit set-reads may have set-reads of each write.
         self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
         self._scanning: set[int] = set()
         self._work = Work(WORK)
@@ -228,7 +229,7 @@ class _Candidates:
         return self._at_most(relation_of(letter)) if pairs is None else len(pairs)
 
     def _affords(self, steps: int) -> bool:
-        """Return whether the budget allows a number of steps, and spend them."""
+        """Return whether the budget allows this number of steps, and spend the steps if it does."""
         if steps > self._work.left:
             return False
         self._work.spend(steps)
@@ -236,7 +237,10 @@ class _Candidates:
 
     @cached_property
     def _shown(self) -> set[tuple[int, int]]:
-        """The version orders that reads show; empty if too many: then there are only more pairs."""
+        """The version orders that reads show, or none if they are too many to list.
+
+        Leaving them out only adds possible pairs.
+        """
         shown = shown_orders(self._problem)
         return set(map(tuple, shown.tolist())) if self._affords(len(shown)) else set()
 
@@ -262,7 +266,7 @@ class _Candidates:
         return len(present) * (len(present) - 1)
 
     def _steps(self, relation: str) -> int:
-        """Return the number of steps that listing the pairs of a relation takes."""
+        """Return the number of steps that are needed to list the pairs of a relation."""
         most = self._at_most(relation)
         if relation in _BUILTIN and relation != "so":
             writers = np.diff(self._native.key_start).astype(np.int64)
@@ -273,7 +277,7 @@ class _Candidates:
     # --- pairs, where there are few ---
 
     def pairs(self, letter: str) -> list[Pair] | None:
-        """Return all pairs of a letter; ``None`` if listing them is too much work."""
+        """Return all pairs of a letter, or ``None`` if listing them is too much work."""
         if letter not in self._known:
             relation = relation_of(letter)
             few = self._at_most(relation) <= MAX_PAIRS and self._affords(self._steps(relation))
@@ -332,7 +336,7 @@ class _Candidates:
                 yield reader, key, sources[start[i] : start[i + 1]]
 
     def passing(self, test: str) -> set[int]:
-        """Return the transactions that pass a test, without T0, which is on no cycle."""
+        """Return the transactions that pass a test, without T0, which no cycle contains."""
         if test not in self._passing:
             found = passing(self._problem, whole_letter(test), restriction_of(test))
             scanning = self._scanning if whole_letter(test) == "R" else set()
@@ -342,7 +346,7 @@ class _Candidates:
     # --- walks ---
 
     def may_spell(self, words: Dfa, *, of_key: bool) -> bool:
-        """Return whether a closed walk, perhaps within one key, may spell words of a language."""
+        """Return whether a closed walk may spell a word of a language, perhaps within one key."""
         letters: dict[str, dict[int, list[Pair]]] = {}
         for letter in in_order(words.letters):
             pairs = self._pairs_of(letter)
@@ -359,7 +363,7 @@ class _Candidates:
         )
         if not self._affords(steps + len(keys) * len(self._present) * len(words.final)):
             return True
-        # A pair without a key is a step of the walks of every key.
+        # A pair without a key can be a step of a walk of any key.
         return any(
             self._closes(
                 words,
@@ -369,7 +373,7 @@ class _Candidates:
         )
 
     def _pairs_of(self, letter: str) -> list[Pair] | None:
-        """Return the pairs of a letter; those of a test are loops."""
+        """Return the pairs of a letter, which are loops if the letter is a test."""
         if is_test(letter):
             return [(t, t, -1) for t in self.passing(letter)]
         return self.pairs(letter)
@@ -405,7 +409,7 @@ class _Candidates:
 def _orders_of_keys(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
     """Return whether all pairs belong to version orders that cannot close a cycle together.
 
-    SOUND BECAUSE each order is total: a cycle has steps of two keys, which meet in two places.
+    SOUND BECAUSE each order is total: so a cycle has steps of two keys, which meet in two places.
     """
     import networkx as nx
 

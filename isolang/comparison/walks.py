@@ -1,10 +1,10 @@
-"""Proves that one specification implies another: it forbids every cycle that the other one forbids.
+"""Proves that one specification implies another, by comparing the cycles that they forbid.
 
 Take a history and choices (sources, version orders, which indeterminate transactions count) that
 satisfy the stronger specification. They satisfy the weaker one if each closed walk that violates it
 also spells, read from some transaction on, a word that the stronger one forbids. So the inclusion
-of two languages is a proof for histories of all sizes. Its absence proves nothing, as walks forget
-keys.
+of two languages is a proof for histories of all sizes. If the inclusion fails, this proves nothing,
+because walks do not remember keys.
 
 A letter here is a step together with the tests that the transaction it leaves passes: whether it
 writes (`[W]`), and whether it has external reads (`[R]`), if one of the specifications tests that.
@@ -94,7 +94,9 @@ _PARTS["rt"] += ("group-rt",)
 _PARTS_ONE_AT_A_TIME = {
     **_PARTS, "rt": (*_PARTS["rt"], "so"), "group-rt": (*_PARTS.get("group-rt", ()), "so")
 }  # fmt: skip
-"""The same if sessions do one thing at a time: session order is then within `rt` and `group-rt`."""
+"""The same relations if sessions do one thing at a time: session order is then within `rt` and
+`group-rt`.
+"""
 _READS = OF_READS | {"rf"}
 _OF_VERSIONS = OVERWRITING | {"ww"}
 _ENDS: Mapping[str, tuple[str, ...]] = {
@@ -147,7 +149,7 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
         stronger: the name of the stronger specification.
         weaker: the name of the weaker specification.
         theorems: the theorems that give their normal forms.
-        steps: one for each check of the weaker specification.
+        steps: one step for each check of the weaker specification.
         one_at_a_time: whether the proof requires that sessions do one thing at a time.
     """
 
@@ -158,7 +160,7 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
     one_at_a_time: bool = False
 
     def holds(self) -> bool:
-        """Return whether the evidence of each step proves it."""
+        """Return whether the evidence of each step proves the step."""
         return all(step.inclusion is None or holds(step.inclusion) for step in self.steps)
 
     def argument(self) -> Iterator[str]:
@@ -174,13 +176,15 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
 
 
 ONE_AT_A_TIME = "sessions do one thing at a time"
-"""Each transaction of a session begins after the one before it ended (docs/comparison.md)."""
+"""The assumption that each transaction of a session begins after the one before it ended
+(docs/comparison.md).
+"""
 
 
 def prove_implication(
     stronger: Normal, weaker: Normal, *, one_at_a_time: bool = False
 ) -> ImplicationProof | None:
-    """Return a proof that ``stronger`` implies ``weaker``; ``None`` proves nothing.
+    """Return a proof that ``stronger`` implies ``weaker``; a result ``None`` shows nothing.
 
     Args:
         stronger: the stronger specification.
@@ -204,7 +208,7 @@ def _implication(
     stronger: Normal, weaker: Normal, *, one_at_a_time: bool
 ) -> ImplicationProof | None:
     if weaker.uses_reads_from and not stronger.uses_reads_from:
-        return None  # an aborted read violates only the weaker one
+        return None  # only the weaker level forbids aborted reads
     if stronger.exists != weaker.exists:
         return None
     steps = []
@@ -280,9 +284,10 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
 
 
 def _between_transactions(check: Check) -> Core:
-    """Return an expression for the transactions that a violating walk over operations passes.
+    """Return an expression for the transactions on a violating walk over operations.
 
-    An ``rw`` to its own transaction is not an edge; the walk to it is closed without it.
+    An ``rw`` from a transaction to itself is not an edge, and the walk is already closed without
+    it.
     """
 
     def without_operations(e: Core) -> Core:
@@ -336,7 +341,7 @@ def _is_of_one_key(e: ForKey) -> bool:
 
 @lru_cache(maxsize=1024)
 def _of_one_key_in_short(check: Check) -> Core | None:
-    """Return short cycles of one key such that each violation of a check contains one, if known.
+    """Return short cycles of one key, one of which each violation contains, or ``None``.
 
     SOUND BECAUSE `ww[x]` is total: the lemmas in docs/comparison.md. They are about all cycles of
     steps of one key, all without anti-dependencies, or all with one.
@@ -368,7 +373,7 @@ def _equal(one: Dfa, other: Dfa) -> bool:
 
 
 def _walked(e: Core, *, of_key: bool) -> Core:
-    """Return what a check forbids to walks of one key: its expression without the key.
+    """Return the expression without its key, for walks that stay with one key.
 
     SOUND BECAUSE on both sides a test then tests for accesses to that key.
     """
@@ -391,9 +396,9 @@ def _same(one: Check, other: Check) -> bool:
 
 
 def _is_part(one: Check, other: Check) -> bool:
-    """Return whether a check forbids some alternatives, and the other one the same and more.
+    """Return whether a check forbids only a part of the alternatives that another check forbids.
 
-    SOUND BECAUSE what the fewer of them relate, all of them relate, too.
+    SOUND BECAUSE a union of fewer alternatives relates no more pairs than the union of all of them.
     """
     if one.kind != other.kind or one.kind == "require" or one.negated or other.negated:
         return False
@@ -410,7 +415,7 @@ def _is_part(one: Check, other: Check) -> bool:
 
 @lru_cache(maxsize=1024)
 def _forbidden(form: str, e: Core) -> Dfa | None:
-    """Return words whose closed walks violate a check: all such words, or some."""
+    """Return words whose closed walks violate a check: all such words, or some of them."""
     words = None
     if speaks_of_statements(e):
         with suppress(NotRegularError):
@@ -426,7 +431,7 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
 
 
 def _between_commits(words: Dfa) -> Dfa:
-    """Return the words over statements whose walks pass statements only to read.
+    """Return the words over statements that enter a statement only by a read.
 
     A read leads from its source to a statement, and `tx` from there to the reader's COMMIT.
     """
@@ -440,7 +445,7 @@ def _between_commits(words: Dfa) -> Dfa:
 
 @lru_cache(maxsize=1024)
 def violating(form: str, e: Core, *, names: bool = False) -> Dfa | None:
-    """Return words such that each violation spells one; ``None`` if it need not be a closed walk.
+    """Return words of which each violation spells one; ``None`` if a violation may be no cycle.
 
     Args:
         form: ``acyclic`` or ``irreflexive``.
@@ -460,7 +465,7 @@ def _about_cycles(check: Check) -> bool:
 
 
 def _without_names(e: Core) -> Core:
-    """Return a larger relation: of all keys, and of all transactions."""
+    """Return a larger relation, over all keys and all transactions."""
     match e:
         case Lift(arg=Named() | Diff(left=Rel(name="T"), right=Named())):
             return Rel("id", None, e.pos)
@@ -473,7 +478,7 @@ def _without_names(e: Core) -> Core:
 
 
 def _without_keys(e: Core) -> Core:
-    """Return a larger relation: steps of one key may be of several, and nothing is subtracted."""
+    """Return a larger relation, in which steps may be of several keys and nothing is subtracted."""
     match e:
         case Rel():
             return Rel(e.name, None, e.pos)
@@ -489,7 +494,7 @@ def _without_keys(e: Core) -> Core:
 
 @lru_cache(maxsize=1024)
 def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return ``_walks``, or if that is too large, the words of single steps only."""
+    """Return the words of ``_walks``, or only those of single steps if ``_walks`` is too large."""
     steps = tuple(part for part in e.parts if isinstance(part, Rel)) if isinstance(e, Union) else ()
     try:
         return _walks(form, e, tests, one_at_a_time=one_at_a_time)
@@ -503,8 +508,9 @@ def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bo
 def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
     """Return the words of closed walks that violate a check, read from any of their transactions.
 
-    A `so` or `rt` step may stand for several, and a step of any two transactions for one between
-    those that access one key. No pair leads to T0, so `init` is in no closed walk.
+    A `so` or `rt` step may stand for several such steps. A step between any two transactions may
+    stand for a step between transactions that access one key. No pair leads to T0, so `init` is in
+    no closed walk.
     """
     parts = _PARTS_ONE_AT_A_TIME if one_at_a_time else _PARTS
     words = _forbidden(form, e)
@@ -515,7 +521,8 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
     places = [nfa.state() for _ in cyclic.moves]
     nfa.skip(nfa.initial, places[0])
     for q in cyclic.final:
-        # A word that ends in tests also occurs rotated: they test its first transaction.
+        # A word that ends in tests also occurs in rotated form, because the tests apply to its
+        # first transaction.
         nfa.skip(places[q], nfa.final)
     for q, here in enumerate(places):
         for kind in kinds:
@@ -533,11 +540,11 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
 
 @lru_cache(maxsize=1024)
 def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return such words without those of no history, and not read from within steps of one order.
+    """Return the words of walks that are possible, each read from outside any run of one order.
 
     The ends of a step write or read as the step requires; and steps of `so` alone, or of `rt`
-    alone, close no cycle. If sessions do one thing at a time, all of these are within real time,
-    and close no cycle together.
+    alone, close no cycle. If sessions do one thing at a time, `so` is within real time, so steps of
+    `so` and `rt` together close no cycle.
     """
 
     def within_one_order(last: str, step: str) -> bool:
@@ -580,7 +587,7 @@ def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool)
 
 
 def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
-    """Yield the steps from a state, after the tests that a transaction passes."""
+    """Yield the steps that leave a state after the tests that a transaction of this kind passes."""
     passed = [q]
     for p in passed:
         passed += [
@@ -591,12 +598,12 @@ def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
 
 
 def _kinds(tests: frozenset[str]) -> list[str]:
-    """Return the sets of tests that a transaction may pass, as texts."""
+    """Return the sets of tests that a transaction may pass, each as a text."""
     return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]
 
 
 def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
-    """Yield checks of a specification that other checks imply, with these; perhaps not all.
+    """Yield checks that other checks of the specification imply, each with these; maybe not all.
 
     The specification must be written over dependencies: otherwise its normal form has other checks
     than its text. Checks that cannot fail are left out.
@@ -613,13 +620,14 @@ def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
 
 
 def settled_by_version_orders(level: Normal) -> Iterator[Check]:
-    """Yield the checks that version orders along an order of the history always meet.
+    """Yield the checks that hold for version orders along a suitable order of the history.
 
-    This is about histories without lists, whose reads would show version orders.
+    This holds for histories without lists, because reads of lists would show version orders.
 
     SOUND BECAUSE all checks that mention version orders are met together, by version orders within
     a linear extension of relations that are acyclic without them: sessions, real time, or relations
-    whose cycles checks without version orders forbid. No step of a closed walk goes back then.
+    whose cycles checks without version orders forbid. Then no step of a closed walk goes back, and
+    so no walk is closed.
     """
     if not level.by_dependencies or level.theorem:
         return
@@ -637,7 +645,7 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
 
 
 def _goes_along(check: Check, base: set[str]) -> bool:
-    """Return whether each step of a violation of a check is of the base, or of version orders."""
+    """Return whether each step of a violation is of the base relations or of version orders."""
     if not _about_cycles(check):
         return False
     with suppress(NotRegularError, TooLargeError):

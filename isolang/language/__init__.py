@@ -2,6 +2,6 @@
 
 ``load.load_spec`` reads a specification through ``library`` and ``includes``, and
 ``classify.route.route`` chooses its route. In between, ``syntax`` parses a text to a tree and
-``meaning`` lowers the tree to core expressions. This module imports nothing, so that the command
-line starts fast.
+``meaning`` lowers the tree to core expressions. This module imports nothing because the command
+line must start fast.
 """

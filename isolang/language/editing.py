@@ -21,7 +21,7 @@ from isolang.language.syntax.source import Span
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PLACE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 BUILTIN_MEANINGS: Final = {word.name: word.sentence for word in vocabulary.BUILTIN_WORDS}
-"""The names that are defined for every history, with the meaning of each."""
+"""The names that are defined for every history, each with its meaning."""
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def notes(text: str, path: Path) -> list[Note]:
-    """Return the errors of a text, or its warnings if it has no errors."""
+    """Return the errors of a text, or its warnings if there are no errors."""
     found = load_buffer(text, path)
     if found.spec is None:
         return [_note("error", error, path) for error in found.errors]
@@ -50,7 +50,7 @@ def notes(text: str, path: Path) -> list[Note]:
 
     try:
         warnings = [*route(found.spec).warnings, *polarity_warnings(found.spec)]
-    except SpecError:  # a text without checks, to be included
+    except SpecError:  # a text without checks, which other files include
         warnings = [*found.spec.warnings]
     return [_warning(one, path) for one in warnings]
 
@@ -80,13 +80,13 @@ def _warning(text: str, path: Path) -> Note:
 
 
 def _short(message: str) -> str:
-    """Return a message without its place and source line, which the editor shows itself."""
+    """Return a message without its place and source line, because the editor shows both."""
     first, *rest = message.splitlines()
     return "\n".join([_PLACE.sub("", first), *(line.strip() for line in rest if "hint:" in line)])
 
 
 def word_at(text: str, line: int, column: int) -> str:
-    """Return the name at a place; empty if there is none."""
+    """Return the name at a place, or an empty text if there is none."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""
@@ -97,7 +97,7 @@ def word_at(text: str, line: int, column: int) -> str:
 
 
 def hover(text: str, path: Path, line: int, column: int) -> str:
-    """Return the definition, check or builtin that the name at a place refers to, as text."""
+    """Return the text of the definition, check or builtin that the name at a place refers to."""
     name = word_at(text, line, column)
     found = load_buffer(text, path)
     if not name:
@@ -123,7 +123,7 @@ def _about_check(found: Buffer, name: str) -> Iterator[str]:
 
 
 def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int, int] | None:
-    """Return file, line and column of the declaration of the name at a place, or ``None``."""
+    """Return the file, line and column where the name at a place is declared, or ``None``."""
     name = word_at(text, line, column)
     for item in _items(load_buffer(text, path)):
         if name and _declares(item, name):
@@ -132,7 +132,7 @@ def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int,
 
 
 def completions(text: str, path: Path) -> dict[str, str]:
-    """Return the names and words that the text may use, with a description of each."""
+    """Return the names and words that the text may use, each with a description."""
     from isolang.language.library import list_library
     from isolang.language.syntax.parser import keywords
 
@@ -141,13 +141,13 @@ def completions(text: str, path: Path) -> dict[str, str]:
     for item in _items(found):
         if isinstance(item, ast.Let | ast.ExistsItem):
             words[item.name.text] = _source(item.span).splitlines()[0]
-    if found.gathered is None:  # it does not parse yet: offer the names of the text
+    if found.gathered is None:  # the text does not parse yet, so offer the names of its tokens
         words |= {name: "name" for name in _NAME.findall(text) if name not in words}
     return words | {f'"{entry.name}.iso"': entry.title for entry in list_library()}
 
 
 def formatted(text: str, path: Path) -> str | None:
-    """Return the text in the usual layout; ``None`` if it does not follow the grammar."""
+    """Return the text in the usual layout, or ``None`` if it does not follow the grammar."""
     from isolang.language.syntax.layout import format_text
     from isolang.language.syntax.source import SourceText
 

@@ -1,14 +1,15 @@
-"""The implications among levels of the library, for checks of one history by several levels.
+"""The implications among the levels of the library, for checking one history by several levels.
 
-``isocheck spec lattice`` has a proof of each, and tests compare the two.
+``isocheck spec lattice`` proves each implication, and tests compare this table with its proofs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-# With sessions as without: SSER => SER => SI => PSI => CC => RA => RC, and SI => PC => CC
-# (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999).
+# The implications are the same with and without sessions: SSER => SER => SI => PSI => CC => RA =>
+# RC, and SI => PC => CC (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea,
+# OOPSLA 2019; A. Adya, 1999).
 _CHAIN: Mapping[str, tuple[str, ...]] = {
     "sser": ("ser", "strong-si"),
     "strong-si": ("si",),
@@ -32,7 +33,7 @@ def _implications() -> dict[str, tuple[str, ...]]:
     found["ra"] += ("ryw",)
     found["ser-nosession"] += ("pl-3",)
     found["rc-nosession"] += ("pl-2",)
-    # Session guarantees see whole transactions; WFR makes visibility transitive.
+    # A session guarantee applies to whole transactions. WFR also makes visibility transitive.
     found |= dict.fromkeys(("ryw", "mr", "mw"), ("ra-nosession",))
     return found | {"wfr": ("cc-nosession",), "pl-3": ("pl-2",), "pl-2": ("pl-1",), "pl-1": ()}
 
@@ -42,7 +43,7 @@ IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
 
 
 def implied_by(name: str) -> frozenset[str]:
-    """Return all levels that a level implies, except itself.
+    """Return all other levels that a level implies.
 
     >>> sorted(implied_by("pl-3"))
     ['pl-1', 'pl-2']
@@ -58,7 +59,7 @@ def implied_by(name: str) -> frozenset[str]:
 
 
 def among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each of some levels, the others among them that it implies directly.
+    """Return, for each of the given levels, which of the other ones it implies directly.
 
     >>> among(["ser", "si", "pl-3", "pl-1"])
     {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}

@@ -1,4 +1,4 @@
-"""Collects a text and all texts that it includes, each once, in the order of their effect."""
+"""Collects a text and all texts that it includes, each once and in the order of their effect."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from isolang.language.syntax.source import SourceText, Span, error_at
 from isolang.language.trees import parsed
 
 MAX_BYTES = 1 << 20
-"""The greatest size of a specification. A larger file is probably a history, given by mistake."""
+"""The greatest size of a specification in bytes. A larger file is probably a history that the user
+named by mistake.
+"""
 
 
 class Gathered(Struct, frozen=True, kw_only=True):
-    """A main text with all texts that it includes.
+    """A main text, together with all texts that it includes.
 
     Attributes:
         main: the parsed main text.
-        items: all items except includes; those of a file are at the place of its first include.
+        items: all items except includes. The items of an included file are at the place of its
+            first include.
         sources: the texts in the order of reading, the main one first.
         notes: notes on files that come from an unexpected folder.
     """
@@ -39,8 +42,8 @@ class Gathered(Struct, frozen=True, kw_only=True):
 def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path] = ()) -> Gathered:
     """Parse a text and all texts that it includes.
 
-    The search for an include covers the including file's folder, then the folders of
-    ``include_path``, then the library, and reads no other file.
+    The search for an include looks in the folder of the including file, then in the folders of
+    ``include_path``, and then in the library. It reads no other file.
 
     Args:
         source: the main text.
@@ -55,10 +58,10 @@ def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path
 
 
 def gather_carried(sources: Sequence[SourceText]) -> Gathered:
-    """Parse texts that were read before, the main one first, without reading files of users.
+    """Parse texts that were read before, without reading any file of the user.
 
     Args:
-        sources: the ``Gathered.sources`` of that time.
+        sources: the ``Gathered.sources`` of the earlier reading, with the main text first.
 
     Raises:
         SpecError: a syntax error in any text, or an include that is neither among the texts nor in
@@ -68,11 +71,11 @@ def gather_carried(sources: Sequence[SourceText]) -> Gathered:
 
 
 def read_source(path: Path, *, span: Span | None = None) -> SourceText:
-    """Return the text of a file; a file of the library is read once.
+    """Return the text of a file; each file of the library is read only once.
 
     Args:
         path: the file.
-        span: the include that names it, for the error.
+        span: the place of the include that names the file, for the error message.
 
     Raises:
         SpecError: the file cannot be read, is too large, or is not UTF-8.
@@ -93,7 +96,8 @@ def _read(path: Path, span: Span | None) -> SourceText:
         return SpecError(text, file=name, line=line, hint=hint)
 
     try:
-        # A FIFO or a device may never end; the user may name one, a text that includes may not.
+        # Reading a FIFO or a device may never end. The user may name one, but an included file may
+        # not be one.
         if span is not None and path.exists() and not path.is_file():
             raise fail("is not a regular file")
         with path.open("rb") as stream:
@@ -114,7 +118,7 @@ def _read(path: Path, span: Span | None) -> SourceText:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a file or folder has this name; false for a name that no file can have."""
+    """Return whether a file or folder of this name exists; false if no file can have this name."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -122,13 +126,13 @@ def is_there(path: Path) -> bool:
 
 
 def readable(name: str) -> str:
-    """Return a name for messages: control characters escaped, a very long one abbreviated."""
+    """Return a name for messages: control characters are escaped, and a long name is shortened."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
     return text if len(text) <= 200 else f"{text[:100]}…{text[-60:]}"
 
 
 class _Found(Struct, frozen=True):
-    """A text, and its file; ``None`` for a text of the library or without a file."""
+    """A text with its file, or with ``None`` if the text is from the library or has no file."""
 
     source: SourceText
     path: Path | None
@@ -143,12 +147,12 @@ class _Found(Struct, frozen=True):
 
 
 class _Places(Protocol):
-    """A place to search for includes."""
+    """The places in which the search for an include looks."""
 
     notes: list[str]
 
     def find(self, include: ast.Include, place: _Found) -> _Found:
-        """Return the text that an ``include`` of the text ``place`` refers to."""
+        """Return the text that an ``include`` in the text of ``place`` refers to."""
         ...
 
 
@@ -172,7 +176,8 @@ class _Walk:
     def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
         source = found.source
         if not (include is None or found.in_library or begins_like_a_specification(source)):
-            # Do not quote the file: an untrusted specification may include any path.
+            # The message must not quote the file, because an untrusted specification may include
+            # any path.
             what = f"{source.name} is not a specification: it does not begin like one"
             raise error_at(include.span, what)
         self._seen.add(found.identity)
@@ -192,7 +197,7 @@ class _Walk:
 
 
 class _Files:
-    """Files within folders."""
+    """The search for includes among files and folders."""
 
     def __init__(self, include_path: tuple[Path, ...]) -> None:
         self.notes: list[str] = []
@@ -226,7 +231,7 @@ class _Files:
 
 
 class _Carried:
-    """Texts that were read before, under the names that they had then."""
+    """The search for includes among texts that were read before, by their earlier names."""
 
     def __init__(self, sources: tuple[SourceText, ...]) -> None:
         self.notes: list[str] = []

@@ -22,18 +22,20 @@ from isolang.errors import SpecError
 from isolang.language.syntax.source import SourceText
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
-"""The folder of the library's levels, which are read in place, as package data."""
+"""The folder with the levels of the library, which are read as package data without unpacking."""
 
 FRAGMENTS = SPECS / "fragments"
 """Definitions that levels include. A fragment has no header and defines no level."""
 
 DATABASES = SPECS / "databases"
-"""Profiles of databases, and the mechanisms that they consist of. They can be named and included
-like levels; unlike a level, each rests on an assumption about recorded times."""
+"""The profiles of databases, and the mechanisms that profiles consist of. Users can name and
+include them like levels. Unlike a level, each of them rests on an assumption about recorded times.
+"""
 
 MIXED = SPECS / "mixed"
-"""Levels that hold each transaction to the level that it requested itself, which the history must
-state."""
+"""Levels that check each transaction by the level that it requested. The history must state these
+levels.
+"""
 
 NO_SESSION = "-nosession"
 
@@ -42,7 +44,7 @@ Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 _HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
 _INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
 _ASSUMPTION = re.compile(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
-# A comment, a string or a name, as the grammar has them: the parser itself would be imported.
+# A pattern for a comment, a string or a name of the grammar. Importing the parser would be slow.
 _TOKEN = re.compile(r'//[^\n]*|\(\*.*?\*\)|"[^"\r\n]*"|[A-Za-z_]\w*(?:-\w+)*', re.DOTALL | re.ASCII)
 _COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
 _REASON = """\
@@ -59,19 +61,21 @@ _STYLES: dict[str, Style] = {
     "commit-order": "commit order",
     "visibility": "visibility",
 }
-"""Fragment to style: what a witness chooses, besides the sources of the reads."""
+"""For each fragment, the style of the levels that include it: what a witness chooses besides
+sources.
+"""
 
 
 class LibraryEntry(Struct, frozen=True, kw_only=True):
     """One level of the library.
 
     Attributes:
-        name: what ``load_spec`` takes, in lower case.
-        title: one line.
-        alias_of: the level whose checks it shares, or empty.
+        name: the name that ``load_spec`` takes, in lower case.
+        title: the title of the specification, in one line.
+        alias_of: the level that this name is an alias of, or empty.
         style: the school of its axioms: ``dependencies`` (Adya), ``commit order`` (Biswas, Enea) or
             ``visibility`` (Cerone, Burckhardt).
-        text: its specification.
+        text: the text of its specification.
     """
 
     name: str
@@ -85,10 +89,10 @@ class _Alias(Struct, frozen=True):
     """A row of ``aliases.toml``.
 
     Attributes:
-        of: the level that it is another name of.
-        title: of the specification.
-        note: whose name it is.
-        header: the name in the text, if it is not the alias.
+        of: the level that the alias is another name for.
+        title: the title of the specification.
+        note: a remark on who uses this name.
+        header: the name in the header of the text, if that is not the alias.
     """
 
     of: str
@@ -99,7 +103,7 @@ class _Alias(Struct, frozen=True):
 
 @cache
 def list_library() -> tuple[LibraryEntry, ...]:
-    """Return the levels and aliases of the library, by name, without the fragments.
+    """Return the levels and aliases of the library, sorted by name and without the fragments.
 
     >>> [entry.title for entry in list_library() if entry.name == "ser"]
     ['serializability, with session order']
@@ -107,7 +111,7 @@ def list_library() -> tuple[LibraryEntry, ...]:
     entries = []
     for name in _names():
         text = _text(name)
-        if header := _HEADER.search(text):  # a fragment has none
+        if header := _HEADER.search(text):  # a fragment has no title
             entries.append(
                 LibraryEntry(
                     name=name,
@@ -122,13 +126,13 @@ def list_library() -> tuple[LibraryEntry, ...]:
 
 @cache
 def list_profiles() -> tuple[LibraryEntry, ...]:
-    """Return the profiles of databases and their mechanisms, by name."""
+    """Return the profiles of databases and their mechanisms, sorted by name."""
     return _of_folder(DATABASES)
 
 
 @cache
 def list_mixed() -> tuple[LibraryEntry, ...]:
-    """Return the levels for transactions of several levels, by name."""
+    """Return the levels that check each transaction by its own level, sorted by name."""
     return _of_folder(MIXED)
 
 
@@ -147,20 +151,20 @@ def _of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
 
 
 def assumption_of(texts: Iterable[str]) -> str:
-    """Return what a specification assumes about the database, from the headers of its texts."""
+    """Return the assumption about the database that the headers of the texts state."""
     found = [m[1] for text in texts if (m := _ASSUMPTION.search(text))]
     sentences = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
     return " ".join(dict.fromkeys(sentences))
 
 
 def plain_levels() -> list[str]:
-    """Return the levels in their usual form: no alias, no other style, with sessions."""
+    """Return the levels with sessions, without the aliases and the variants in other styles."""
     names = [entry.name for entry in list_library() if not entry.alias_of]
     return [name for name in names if not re.search(r"-(adya|co|vis|nosession)(-|$)", name)]
 
 
 def normalise(name: str) -> str:
-    """Return a library name as users write it in the form of the file names.
+    """Return the file name for a name of the library as users write it.
 
     >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
     ('snapshot-isolation', 'strong-si', 'pl-2-plus')
@@ -169,15 +173,15 @@ def normalise(name: str) -> str:
     """
     plain = name.strip().lower().removesuffix(".iso")
     plain = re.sub(r"[ _-]+|(?<=\d)\.(?=\d)", "-", plain)
-    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # the name of a text begins with a letter
+    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # the name of a text must begin with a letter
     return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 
 @cache
 def library_source(name: str) -> SourceText | None:
-    """Return the library's text of a name (any case, with or without ``.iso``), or ``None``.
+    """Return the library's text for a name in any case, with or without ``.iso``, or ``None``.
 
-    Levels, aliases, fragments and profiles have one.
+    Levels, aliases, fragments and profiles have a text.
 
     Raises:
         SpecError: a file of the library lacks its header.
@@ -190,7 +194,7 @@ def library_source(name: str) -> SourceText | None:
 
 
 def file_of(source: str) -> Path:
-    """Return the file of a source that is named ``library:NAME.iso``."""
+    """Return the path of a source that is named ``library:NAME.iso``."""
     name = source.removeprefix("library:")
     folders = (SPECS, FRAGMENTS, DATABASES, MIXED)
     return next((path for folder in folders if (path := folder / name).is_file()), SPECS / name)
@@ -202,7 +206,7 @@ def names_of_texts() -> list[str]:
 
 
 def near_names(name: str) -> list[str]:
-    """Return the library's names that resemble ``name``, best first."""
+    """Return the names of the library that resemble ``name``, the most similar first."""
     stem, names = normalise(name), names_of_texts()
     close = difflib.get_close_matches(stem, names, 4, 0.6)
     return close or [known for known in names if stem and stem in known][:4]
@@ -217,7 +221,7 @@ def _files() -> dict[str, Path]:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a file of the library; only a fragment may lack a header."""
+    """Return the text of a file of the library, which needs a header unless it is a fragment."""
     text = path.read_text(encoding="utf-8")
     if path.parent != FRAGMENTS and not _HEADER.search(text):
         hint = f'write `spec {path.stem} "title"`; a text without header belongs in {FRAGMENTS}'
@@ -261,7 +265,7 @@ def _text(name: str) -> str:
 
 
 def _style(name: str) -> Style:
-    """Return the style of the fragment that a level includes, itself or through another level."""
+    """Return the style of the fragment that a level includes, directly or through another level."""
     style = _STYLES.get(name.removesuffix(NO_SESSION), "")
     for included in _INCLUDE.findall(_text(name)):
         style = style or _style(included)
@@ -276,7 +280,8 @@ def _has_no_session_form(name: str) -> bool:
     """Return whether a file of the library has a form without sessions.
 
     It has one if it mentions ``so``, itself or through an include, and includes no form without
-    sessions: a session guarantee writes ``so`` where it means sessions, and nowhere else.
+    sessions. A session guarantee includes such a form, and writes ``so`` only where it means
+    sessions.
     """
     if name not in _files():
         return False
@@ -287,16 +292,16 @@ def _has_no_session_form(name: str) -> bool:
 
 
 def _sessions(text: str) -> list[int]:
-    """Return the offsets of ``so`` in a text."""
+    """Return the offset of each ``so`` in a text."""
     return [found.start() for found in _TOKEN.finditer(text) if found[0] == "so"]
 
 
 def _without_sessions(name: str) -> str:
-    """Return the text of a level with ``init`` in place of ``so``, also in its includes.
+    """Return the text of a level with ``init`` in place of ``so``, also in the texts it includes.
 
     SOUND BECAUSE the form without sessions is by definition the level in which sessions say
-    nothing: ``so`` is then the least relation that the language allows it to be, ``init``, which
-    puts the initial transaction first and which every session order contains. The names of the
+    nothing: ``so`` is then the least relation that the language allows, ``init``. This relation
+    puts the initial transaction first, and every session order contains it. The names of the
     level's theorems stay true, as their proofs require of ``so`` only that it is an order that
     contains ``init``. ``mentions.without_sessions`` does the same to a loaded specification; the
     tests compare the two.

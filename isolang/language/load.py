@@ -58,11 +58,11 @@ def load_spec(
             before the library.
 
     Returns:
-        The specification. Show its ``notes`` and ``warnings`` to the user.
+        The specification. The caller should show its ``notes`` and ``warnings`` to the user.
 
     Raises:
-        SpecError: not found, not readable, ill-formed or ill-sorted; ``str()`` is the whole
-        message.
+        SpecError: if the specification is not found, not readable, ill-formed or ill-sorted.
+            ``str()`` of the error is the whole message.
 
     >>> load_spec("SI").checks[0].name
     'SI'
@@ -74,14 +74,14 @@ def load_spec(
     for folder in folders:
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (given as a place for includes)")
-    if source.name.startswith("library:"):  # its includes are the library's, whatever the folders
+    if source.name.startswith("library:"):  # the includes are those of the library
         return _of_library(source, tuple(notes))
     return _lowered(gather(source, path=path, include_path=folders), notes)
 
 
 @lru_cache(maxsize=256)
 def _of_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
-    """Load a level of the library, once: its route is cached by identity."""
+    """Load a level of the library only once, because its route is cached by identity."""
     return _lowered(gather(source, path=None), notes)
 
 
@@ -89,10 +89,10 @@ def load_texts(texts: Mapping[str, str]) -> Spec:
     """Load a specification from ``Spec.texts``, without reading files of users.
 
     Args:
-        texts: name to text, the main one first.
+        texts: the texts by name, with the main text first.
 
     Raises:
-        SpecError: the mapping is empty, or an error of ``load_spec``.
+        SpecError: if the mapping is empty, or for the same reasons as :func:`load_spec`.
     """
     sources = [SourceText(name, text) for name, text in texts.items()]
     if not sources:
@@ -131,9 +131,9 @@ def find_errors(
     *,
     include_path: Sequence[str | os.PathLike[str]] = (),
 ) -> list[SpecError]:
-    """Return every error that ``load_spec`` would raise if the earlier ones were mended.
+    """Return every error of a specification, also those after the first one.
 
-    For a text that does not follow the grammar, this is the first error only.
+    If the text does not follow the grammar, the result has only the first error.
 
     Args:
         name_or_path_or_text: the argument of ``load_spec``.
@@ -168,7 +168,7 @@ class Buffer(Struct, frozen=True, kw_only=True):
 
 
 def load_buffer(text: str, path: Path) -> Buffer:
-    """Load the content of a file in an editor, saved or not.
+    """Load the text of a file that is open in an editor, whether it is saved or not.
 
     Args:
         text: the content.
@@ -185,7 +185,7 @@ def load_buffer(text: str, path: Path) -> Buffer:
 
 
 def _digest(sources: Sequence[SourceText]) -> str:
-    """Return the digest of the texts with their lengths, in the order of reading."""
+    """Return the digest of the texts and their lengths, in the order of reading."""
     digest = hashlib.sha256()
     for source in sources:
         data = source.text.encode("utf-8")
@@ -195,7 +195,7 @@ def _digest(sources: Sequence[SourceText]) -> str:
 
 
 def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, list[str]]:
-    """Return the main text, its file, and notes."""
+    """Return the main text that the argument refers to, its file, and notes for the user."""
     if isinstance(argument, str):
         if "\n" in argument or _TEXT.match(argument):
             return SourceText("<text>", argument), None, []

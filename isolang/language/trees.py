@@ -1,7 +1,7 @@
 """The syntax trees of the library's texts, from a table in the package.
 
 Parsing the level of a small check would take longer than the check, so ``trees.json`` holds the
-tree of every text of the library. The key of a tree is the whole text: any other text is parsed.
+tree of every text of the library. The key of a tree is the whole text, so any other text is parsed.
 After a change of a level, the grammar or the tree, ``python -m isolang.language.trees`` writes the
 table again; a test compares them.
 """
@@ -36,12 +36,12 @@ def parsed(source: SourceText) -> ast.File:
 def _table() -> dict[str, Raw]:
     try:
         return json.decode(TABLE.read_bytes(), type=dict[str, Raw])
-    except FileNotFoundError:  # `write` creates the table
+    except FileNotFoundError:  # `write` creates the table, which may not exist yet
         return {}
 
 
 def _packed(value: Any) -> Any:
-    """Return a tree as JSON: a node is a list that begins with its class, a tuple an object."""
+    """Return a tree as JSON: a node becomes a list that begins with its class name."""
     if isinstance(value, Span):
         return list(value[1:])
     if isinstance(value, Struct):
@@ -71,7 +71,7 @@ def table() -> dict[str, Any]:
 
 
 def write() -> None:
-    """Write ``trees.json``, one text a line."""
+    """Write ``trees.json`` with one text on each line."""
     rows = (
         f"{json.encode(text).decode()}:{json.encode(tree).decode()}"
         for text, tree in table().items()

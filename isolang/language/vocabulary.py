@@ -1,9 +1,10 @@
 """The words of the language: one row for each relation and each set, and every list of them.
 
-A row has all properties of a word that need no history: its sort, what it compares, how it is drawn
-and its meaning in one sentence. Each interpreter implements the meaning of a word in its own domain
-and takes only its name and kind from here; a new word is a new row, and an interpreter that does
-not know it fails at once. ``native/core/relations.def`` has the names for C++.
+A row has all properties of a word that do not depend on a history: the sort of the word, what it
+compares, how it is drawn, and its meaning in one sentence. Each interpreter implements the meaning
+of a word in its own domain and takes only its name and kind from here; To add a word, add a row. An
+interpreter that does not know the new word then fails at once. ``native/core/relations.def`` has
+the names for C++.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Place = Literal["begin", "end", "first", "read", "write"]
 
 
 class Sort(Struct, frozen=True):
-    """A set of ``left``, a relation from ``left`` to ``right``, or anything (a parameter)."""
+    """The sort of a word: a set of ``left``, a relation from ``left`` to ``right``, or any sort."""
 
     kind: Literal["set", "relation", "any"]
     left: Element = "any"
@@ -54,7 +55,7 @@ _TO_TXN: Final = Sort("relation", "event", "transaction")
 
 
 class Word(Struct, frozen=True, kw_only=True):
-    """One word.
+    """One word of the language.
 
     Attributes:
         name: the word.
@@ -104,12 +105,12 @@ class Word(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The meaning of the word, as text: ``relates a to b if …``."""
+        """The meaning of the word as a sentence: ``relates a to b if …``."""
         verb = "contains a" if self.sort.kind == "set" else "relates a to b"
         return f"{verb} if {self.between('a', 'b')}"
 
     def between(self, a: str, b: str) -> str:
-        """Return its meaning for two transactions or operations with these names."""
+        """Return the meaning of the word for two transactions or operations with these names."""
         return self.meaning.format(a=a, b=b)
 
 
@@ -210,63 +211,67 @@ assert tuple(ROWS) == get_args(Name)
 # --- lists that are derived from the rows, in their order ---
 
 BUILTIN_WORDS: Final = tuple(word for word in VOCABULARY if not word.fragment)
-"""The words that are defined for every history, whatever a text defines."""
+"""The words that every history defines, whatever definitions a text has."""
 
 BUILTIN_UNKEYED: Final = frozenset(word.name for word in BUILTIN_WORDS if not word.keyed)
-"""Builtin words without parts for each key."""
+"""The builtin words that have no separate part for each key."""
 
 FRAGMENTS: Final[Mapping[str, str]] = {
     **{word.name: word.fragment for word in VOCABULARY if word.fragment},
     "obs": "prelude.iso",
 }
-"""Names that the library's fragments define, and the fragment. ``obs`` is not a relation, but maps
-its argument to one."""
+"""The names that fragments of the library define, each with its fragment. ``obs`` is no relation,
+but a function from a relation to a relation.
+"""
 
 SETS: Final = frozenset(word.name for word in VOCABULARY if word.sort.kind == "set")
 """The words that are sets."""
 
 TESTS: Final = tuple(w.name for w in VOCABULARY if w.sort == _TXNS and w.keyed)
-"""``[W]`` and ``[R]``, as letters of a walk: steps that stay at a transaction that writes, or that
-has external reads."""
+"""The letters ``[W]`` and ``[R]`` of a walk. They are steps that stay at a transaction that writes,
+or that has external reads.
+"""
 
 NAMED: Final = tuple(word.name for word in VOCABULARY if word.named)
-"""``label`` and ``level``: sets that a name in quotes selects; tests, too."""
+"""The words ``label`` and ``level``: sets that a name in quotes selects. They are also tests."""
 
 OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
-"""Words about single operations."""
+"""The words about single operations."""
 
 TRANSITIVE: Final = frozenset(word.name for word in VOCABULARY if word.transitive)
-"""Relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
-unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty."""
+"""The relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
+unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty.
+"""
 
 BUILTIN_ORDERS: Final = tuple(
     w.name for w in BUILTIN_WORDS if w.transitive and w.letter and w.compares
 )
-"""Builtin strict orders of transactions: ``so``, ``rt`` and ``group-rt``."""
+"""The builtin strict orders of transactions: ``so``, ``rt`` and ``group-rt``."""
 
 NO_ORDERS: Final = tuple(
     w.name for w in BUILTIN_WORDS if w.letter and w.level == "transaction" and not w.transitive
 )
-"""Builtin letters between transactions that are not orders. They may lead over a transaction that
-does not access a key and back, where an order has a pair without it: so a walk that stays with one
-key cannot take them."""
+"""The builtin letters between transactions that are not orders. Two steps of such a letter may lead
+over a transaction that does not access the key. An order would also have a direct pair, but these
+letters need not have one, so a walk that stays with one key cannot take them.
+"""
 
 FROM_T0: Final = tuple(w.name for w in BUILTIN_WORDS if w.contains_init)
-"""Builtin relations that contain ``init``: ``init``, ``so`` and ``rt``."""
+"""The builtin relations that contain ``init``: ``init``, ``so`` and ``rt``."""
 
 DEPENDENCIES: Final = tuple(
     w.name for w in VOCABULARY if w.letter and w.fragment and w.part_of is None
 )
-"""Adya's dependencies, whole: ``wr``, ``ww`` and ``rw``."""
+"""Adya's dependencies of all reads together: ``wr``, ``ww`` and ``rw``."""
 
 BEGIN_WITH_T0: Final = frozenset(w.name for w in VOCABULARY if w.fragment and w.contains_init)
-"""Chosen relations that contain ``init``, whatever their declaration."""
+"""The chosen relations that contain ``init``, however they are declared."""
 
 OF_READS: Final = frozenset(word.name for word in VOCABULARY if "rf" in word.follows)
-"""Relations that follow from ``rf``."""
+"""The relations that follow from ``rf``."""
 
 OVERWRITING: Final = frozenset(word.name for word in VOCABULARY if "ww" in word.follows)
-"""Relations that follow from ``ww``."""
+"""The relations that follow from ``ww``."""
 
 PARTS: Final[Mapping[str, tuple[str, str]]] = {
     whole: (item.name, predicate.name)
@@ -274,10 +279,10 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
     if whole is not None
     for item, predicate in [[word for word in VOCABULARY if word.part_of == whole]]
 }
-"""Relation to its part by item reads, and its part by predicate reads."""
+"""For each relation, its part by item reads and its part by predicate reads."""
 
 SPLIT: Final = OF_READS - PARTS.keys()
-"""Relations that distinguish item reads from predicate reads."""
+"""The relations that distinguish item reads from predicate reads."""
 
 COMPARING_TIMES: Final = frozenset(word.name for word in VOCABULARY if "times" in word.compares)
 """All relations that compare times."""
@@ -285,17 +290,17 @@ COMPARING_TIMES: Final = frozenset(word.name for word in VOCABULARY if "times" i
 MOMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "transaction"
 )
-"""Relations that compare moments of transactions with the sending of COMMIT."""
+"""The relations that compare a moment of a transaction with the sending of COMMIT."""
 
 OF_STATEMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "statement"
 )
-"""Relations that compare the moments of a statement with COMMIT, or with another statement."""
+"""The relations that compare a moment of a statement with COMMIT, or with another statement."""
 
 OF_BEGIN_AND_END: Final = tuple(
     w.name for w in VOCABULARY if "times" in w.compares and "moments" not in w.compares
 )
-"""Relations that compare the end of a transaction with the begin of another one."""
+"""The relations that compare the end of a transaction with the beginning of another one."""
 
 COMPARING_SESSIONS: Final = frozenset(w.name for w in VOCABULARY if "sessions" in w.compares)
 """All relations that compare sessions."""
@@ -307,7 +312,7 @@ COMPARING_NAMES: Final[Mapping[str, frozenset[str]]] = {
     what: frozenset(w.name for w in VOCABULARY if what in w.compares)
     for what in ("labels", "levels")
 }
-"""The words that compare labels, and those that compare levels, of transactions."""
+"""The words that compare the labels of transactions, and those that compare their levels."""
 
 FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
     word.name for word in VOCABULARY if word.filtered
@@ -316,19 +321,20 @@ FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
 FILTERED: Final = tuple(
     f"{name}[{a},{b}]" for name in FILTERED_RELATIONS for a in "WR" for b in "WR"
 )
-"""Steps of a builtin relation between transactions that access one key, as letters of walks:
-``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``."""
+"""The letters of walks for steps of a builtin relation between transactions that access one key:
+``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``.
+"""
 
 RELATIONS: Final = (
     *(word.name for word in VOCABULARY if word.letter and word.sort == _TXN),
     *FILTERED,
 )
-"""Letters that lead from one transaction to another."""
+"""The letters that lead from one transaction to another."""
 
 STATEMENT_LETTERS: Final[tuple[str, ...]] = tuple(
     w.name for w in VOCABULARY if w.letter and w.name in OF_EVENTS
 )
-"""Letters that lead to a statement or from one: from a COMMIT, to another, to its own COMMIT."""
+"""The letters to or from a statement, which also may lead from it to its own COMMIT."""
 
 BETWEEN_COMMITS_BY_STATEMENT: Final = tuple(
     w.name for w in VOCABULARY if "statements" in w.between_commits
@@ -336,11 +342,11 @@ BETWEEN_COMMITS_BY_STATEMENT: Final = tuple(
 BETWEEN_COMMITS_BY_OPERATION: Final = tuple(
     w.name for w in VOCABULARY if "operations" in w.between_commits
 )
-"""Letters that a walk over statements, or over operations, may take from COMMIT to COMMIT."""
+"""The letters that lead from COMMIT to COMMIT in a walk over statements or operations."""
 
 
 def word_of(name: str) -> Name:
-    """Return a name as a word, so that a type checker finds the words an interpreter forgot.
+    """Return a name as a word, so a type checker reports the words that an interpreter lacks.
 
     Raises:
         KeyError: the name is not a word.
@@ -349,12 +355,12 @@ def word_of(name: str) -> Name:
 
 
 def relation_of(letter: str) -> str:
-    """Return the relation of a letter: ``rt`` for ``rt[W,R]``, ``wr`` for ``wr["a/*"]``."""
+    """Return the relation of a letter, such as ``rt`` of ``rt[W,R]`` or ``wr`` of ``wr["a/*"]``."""
     return letter.partition("[")[0].partition(" ")[0]
 
 
 def whole_letter(letter: str) -> str:
-    """Return the letter without its names in quotes.
+    """Return a letter without its names in quotes.
 
     >>> whole_letter('rt[W,R][not "a/*"]'), whole_letter('label "a"'), whole_letter("wr")
     ('rt[W,R]', 'label', 'wr')
@@ -364,11 +370,11 @@ def whole_letter(letter: str) -> str:
 
 
 def is_test(letter: str) -> bool:
-    """Return whether a letter is a test, of accesses or of names, which stays at a transaction."""
+    """Return whether a letter is a test of accesses or of names, which leads to no other node."""
     return whole_letter(letter) in (*TESTS, *NAMED)
 
 
 def ends_of(letter: str) -> tuple[str, ...]:
-    """Return the tests at a letter's ends: ``W`` and ``R`` for ``rt[W,R]``; none for a relation."""
+    """Return the tests at a letter's ends, such as ``W`` and ``R`` for ``rt[W,R]``, or none."""
     ends = whole_letter(letter).rstrip("]").partition("[")[2]
     return tuple(ends.split(",")) if ends else ()

@@ -1,4 +1,4 @@
-"""The automaton of a check: per relation its steps. The engine knows a level as such automata."""
+"""The automaton of a check, which the engine takes as input: the steps of each relation."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
 """All letters of the words that walks spell, except those with names in quotes."""
 
 Sites: TypeAlias = Literal["transactions", "accesses", "statements", "operations"]
-"""The kinds of nodes of a product, which pairs them with states."""
+"""The kinds of nodes that the product of a history and an automaton pairs with states."""
 
 Restriction: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A letter without its names, their patterns, and whether these are excluded."""
+"""A letter without names, the patterns of its names, and whether they are excluded."""
 
 _NAME: Final = re.compile(r'"([^"]*)"')
 
 
 def restriction_of(letter: str) -> Restriction | None:
-    """Return the restriction that a letter has by names in quotes; ``None`` without names.
+    """Return how the names in quotes restrict a letter, or ``None`` if it has no names.
 
     >>> restriction_of('wr[not "a/*", "b"]')
     ('wr', ('a/*', 'b'), True)
@@ -46,7 +46,7 @@ def restriction_of(letter: str) -> Restriction | None:
 
 
 def in_order(letters: Iterable[str]) -> list[str]:
-    """Return letters in the order of the vocabulary, those with names after those without."""
+    """Return letters in the order of the vocabulary, each before its variants with names."""
     place = {letter: i for i, letter in enumerate((*LETTERS, *NAMED))}
     return sorted(letters, key=lambda letter: (place[whole_letter(letter)], letter))
 
@@ -105,7 +105,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
     @property
     def restricted(self) -> Mapping[str, Restriction]:
-        """The letters of the steps that names in quotes restrict, with their restrictions."""
+        """The letters of the steps that have names in quotes, each with its restriction."""
         return {
             letter: restriction for letter in self.steps if (restriction := restriction_of(letter))
         }
@@ -127,8 +127,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
     def may_forbid(self, walk: Sequence[str]) -> bool:
         """Return whether a closed walk over edges of these relations may be a violation.
 
-        ``False`` is certain. ``True`` is not: the walk's transactions may fail tests, and its reads
-        may be of the wrong kind.
+        ``False`` is certain. ``True`` is not certain, because the transactions of the walk may fail
+        tests, and its reads may be of the wrong kind.
 
         Args:
             walk: the relations of the edges, in order; the last edge leads to the start of the
@@ -149,11 +149,12 @@ class Automaton(Struct, frozen=True, kw_only=True):
             here, before = free[q], walk[-1]
             for relation in walk:
                 reached = _after(here, leads[relation])
-                if relation == before and relation in TRANSITIVE:  # two edges in one step
+                if relation == before and relation in TRANSITIVE:  # one step may cover both edges
                     reached |= here
                 here, before = _after(reached, free), relation
             around.append(here)
-        # The walk may go around several times before it is where it began.
+        # The walk may have to go around several times before it returns to the state where it
+        # began.
         often = _closed(around)
         return any(_after(around[q], often) >> q & 1 for q in range(self.states))
 
@@ -162,7 +163,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
 
 def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Return for each state the states that some moves lead to, as bits."""
+    """Return, for each state, a bit set of the states that the moves lead to from it."""
     rows = [0] * states
     for a, b in pairs:
         rows[a] |= 1 << b
@@ -170,7 +171,7 @@ def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _after(here: int, moves: Sequence[int]) -> int:
-    """Return the states that moves lead to from any of some states."""
+    """Return the states that one move leads to from any of the states ``here``."""
     reached = 0
     for q, row in enumerate(moves):
         if here >> q & 1:
@@ -179,7 +180,7 @@ def _after(here: int, moves: Sequence[int]) -> int:
 
 
 def _closed(moves: Sequence[int]) -> list[int]:
-    """Return the reflexive and transitive closure of moves."""
+    """Return the reflexive and transitive closure of the moves."""
     rows = [row | 1 << q for q, row in enumerate(moves)]
     for _ in rows:
         rows = [row | _after(row, rows) for row in rows]

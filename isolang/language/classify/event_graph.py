@@ -1,7 +1,7 @@
-"""Compiles checks to the automata of event graphs, or says why a check does not compile.
+"""Compiles checks to the automata of event graphs, or explains why a check does not compile.
 
-docs/routes.md#event-graphs proves that under the conditions decided here, the product of a history
-with the automaton has a cycle iff the history violates the check.
+docs/routes.md#event-graphs proves that under the conditions that this module tests, the product of
+a history with the automaton has a cycle iff the history violates the check.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     Attributes:
         check: the name of the check; empty if a declaration is the reason.
         reason: why it does not compile, as text.
-        return_path_refusal: why the specification has no return paths either.
+        return_path_refusal: why the specification does not compile to return paths either.
     """
 
     def __init__(self, spec: Spec, pos: Position, reason: str, *, check: str, hint: str) -> None:
         what = f"check `{check}` is not an event graph: {reason}" if check else reason
         context = ""
         for candidate in spec.checks:
-            # The construct may be in a definition, even in another file.
+            # The refused construct may be in a definition, even in another file.
             if candidate.name == check and (candidate.file, candidate.line) != pos[:2]:
                 context = f"used by check `{check}` in {candidate.file}:{candidate.line}"
         text = message_at(pos, spec.texts, what, hint=hint, context=context)
@@ -86,10 +86,10 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
         self.return_path_refusal: NotAnEventGraph | None = None
 
     def reasons(self) -> tuple[str, ...]:
-        """Return why the native engine cannot decide a specification, in sentences.
+        """Return sentences that explain why the native engine cannot decide a specification.
 
-        A check that does not compile to an event graph may have return paths; then the other reason
-        is about another check.
+        A check that does not compile to an event graph may compile to return paths. In that case,
+        the second sentence is about another check.
         """
         own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
         other = self.return_path_refusal
@@ -113,9 +113,9 @@ class Plan(Route, frozen=True, kw_only=True):
     """The route of event graphs.
 
     Attributes:
-        automata: one per check, in the order of ``spec.checks``.
-        theorem: the theorem that ``spec`` is equivalent to the user's specification, if it is
-            another one.
+        automata: one automaton for each check, in the order of ``spec.checks``.
+        theorem: the theorem that ``spec`` is equivalent to the user's specification, or ``None`` if
+            ``spec`` is the user's own.
     """
 
     kind: Kind = "event graph"
@@ -130,7 +130,8 @@ def classify(spec: Spec) -> Plan:
         spec: the specification.
 
     Raises:
-        NotAnEventGraph: the first check, or declaration, that does not compile; with the reason.
+        NotAnEventGraph: if a check or a declaration does not compile. The error gives the first one
+            and the reason.
         SpecError: there is nothing to check.
     """
     for exists in spec.exists:
@@ -173,7 +174,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
-    """Return the automaton of one check, and a warning or an empty text."""
+    """Return the automaton of one check, and a warning, which may be empty."""
 
     def refuse(reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph:
         pos = e.pos if e is not None and e.pos is not None else check.pos
@@ -222,9 +223,10 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             )
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
-        # No walk leads back to T0, which accesses every key.
+        # The automaton needs no `init`, because no walk leads back to T0.
         of_key = sites == "accesses"
-        # The checkers go by names: they refuse what compares moments, if behind `init` alone.
+        # Refuse by name, as the checkers do, every relation that is no order, even `init ;
+        # relation`.
         if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
             raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
@@ -255,7 +257,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
 
 
 def over_operations(automaton: Automaton) -> Automaton:
-    """Return the automaton with ``po`` wherever a walk is at a statement: see ``by_operation``."""
+    """Return the automaton with a ``po`` loop at each state that a walk leaves from a statement."""
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
     steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
@@ -263,9 +265,9 @@ def over_operations(automaton: Automaton) -> Automaton:
 
 
 def leaves_the_key(automaton: Automaton) -> str:
-    """Return why walks of one key may need a transaction without the key; empty if they do not.
+    """Return why a walk of one key may need a transaction that does not access the key, or "".
 
-    SOUND BECAUSE all other steps lead between transactions that access the key, as does each step
+    SOUND BECAUSE all other steps lead between transactions that access the key. So does each step
     of a builtin order that is not next to another such step. Two steps in a row of one order are
     one step of it, which the automaton must then allow.
     """
@@ -292,10 +294,10 @@ def leaves_the_key(automaton: Automaton) -> str:
 
 
 def _silently(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
-    """Return the states that silent moves, and moves of some tests, lead to.
+    """Return the states that are reachable by silent moves and by moves of the given tests.
 
-    A transaction that passes ``[W]`` or ``[R]`` accesses the key; one with a label or a level need
-    not.
+    A transaction that passes ``[W]`` or ``[R]`` accesses the key; a transaction that passes a test
+    of a label or of a level may not access the key.
     """
     moves = [*automaton.epsilon, *(move for test in tests for move in automaton.of(test))]
     while True:
@@ -310,11 +312,11 @@ class _Refuse(Protocol):
 
 
 def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
-    """Refuse ``irreflexive`` unless a word after a word is a word (condition 2 of the docs)."""
+    """Refuse ``irreflexive`` unless any two words in a row are a word (condition 2 in the docs)."""
     twice = concatenate(language, language)
     if not included(twice, language):
-        # A closed walk can be read from any of its transactions, so no rotation of the example
-        # should be a word of the expression, if there is such an example.
+        # A closed walk can be read from any of its transactions. So the example should, if
+        # possible, be a word of which no rotation is a word of the expression.
         allowed = subtract(twice, rotations(language))
         shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
@@ -326,7 +328,7 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 
 
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
-    """Return a warning if no history violates the check, else an empty text.
+    """Return a warning if no history can violate the check, and otherwise an empty text.
 
     SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``, of
     one key, of one group or of all, alone is an order.
@@ -342,12 +344,12 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
 
 
 def _on_accepted(dfa: Dfa) -> Dfa:
-    """Return an automaton for the same words, without states that accept none."""
+    """Return an automaton that accepts the same words and has only states on accepted words."""
     return subtract(dfa, Dfa(({},), frozenset()))
 
 
 def steps_of(dfa: Dfa) -> tuple[str, ...]:
-    """Return the letters that are not tests."""
+    """Return all letters of the automaton that are not tests."""
     return tuple(letter for letter in in_order(dfa.letters) if not is_test(letter))
 
 
@@ -365,23 +367,25 @@ def shown_letter(letter: str) -> str:
 def generators(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
-    """Return words F such that F⁺ is the language of the check, up to transitive letters.
+    """Return a language F such that F⁺ is the language of the check, up to transitive letters.
 
     Args:
         stretched_language: L(e) with r⁺ for each transitive letter r.
         transitive: the transitive letters.
-        acyclic: whether the check is ``acyclic``; for ``irreflexive``, L(e)·L(e) ⊆ L(e) must hold.
+        acyclic: whether the check is ``acyclic``. If it is ``irreflexive``, L(e)·L(e) ⊆ L(e) must
+            hold.
     """
-    # For `irreflexive`, K = L = L⁺ by condition 2; replacing letters keeps that.
+    # For `irreflexive`, condition 2 gives K = L = L⁺, and this stays true when letters are
+    # replaced.
     whole = plus(stretched_language) if acyclic else stretched_language
     base = subtract(whole, concatenate(whole, whole))
     return subtract(base, stretched(whole, transitive))
 
 
 def automaton_of(check: str, base: Dfa) -> Automaton:
-    """Return the acyclic acceptor of a finite language with its ends merged into state 0.
+    """Return the acyclic automaton of a finite language, with its final states merged into state 0.
 
-    A final state that has moves stays a state of its own, with a silent move to state 0.
+    A final state that has moves is kept as a separate state with a silent move to state 0.
     """
     number = {0: 0}
     number.update({state: 0 for state in base.final if not base.moves[state]})
@@ -414,10 +418,10 @@ def automaton_of(check: str, base: Dfa) -> Automaton:
 
 
 def is_repeatable(automaton: Automaton, relation: str) -> bool:
-    """Return whether immediate pairs of a transitive relation suffice.
+    """Return whether the immediate pairs of a transitive relation suffice as edges.
 
     SOUND BECAUSE: if each step q → q' of the relation can be made as two steps in a row, with
-    silent moves around them, then by induction it can be made as any number of them, along a chain
+    silent moves around them, then by induction it can be made as any number of steps, along a chain
     of immediate pairs.
     """
     steps = automaton.steps[relation]

@@ -1,8 +1,9 @@
 """Translates core expressions that are regular into their languages.
 
-A word is a sequence of relation names; a walk of a history spells it. ``|``, ``;``, ``?``, ``^+``,
-``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are letters,
-too: steps from a transaction to itself. Every other expression is an error with its reason.
+A word is a sequence of relation names, which a walk through a history spells. ``|``, ``;``, ``?``,
+``^+``, ``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are
+also letters, for steps from a transaction to itself. For every other expression, an error gives the
+reason.
 """
 
 from __future__ import annotations
@@ -63,14 +64,14 @@ class NotRegularError(Exception):
 
 
 def plain(e: Core, *, splits: bool = False) -> Core:
-    """Simplify, and write ``iwr | pwr`` for ``wr``, ``irw | prw`` for ``rw`` if a part occurs.
+    """Simplify; if a part of ``wr`` or ``rw`` occurs, write ``iwr | pwr`` and ``irw | prw``.
 
     Args:
         e: an expression.
-        splits: write them in any case.
+        splits: whether to write the unions even if no part occurs.
 
     Returns:
-        The expression after :func:`_plain`.
+        The simplified expression, on which :func:`_plain` has run.
 
     >>> brief(plain(Union((Rel("irw"), Rel("wr")))))
     'irw | (iwr | pwr)'
@@ -86,7 +87,7 @@ def _split(e: Core) -> Core:
 
 
 def _plain(e: Core) -> Core:
-    """Write ``wr`` and ``rw`` for their definitions, and simplify.
+    """Replace the definitions of ``wr`` and ``rw`` by these names, and simplify.
 
     SOUND BECAUSE each rule is an equality of relations: the identity on a union is the union of
     the identities; the definitions of ``wr`` and ``rw``
@@ -108,7 +109,7 @@ def _plain(e: Core) -> Core:
         ) if key is not None and key == other:
             return Rel("rw", key, e.pos)
         case Inter(parts=parts) if set(parts) == {Rel("rt"), Rel("same-group")}:
-            return Rel("group-rt", None, e.pos)  # of T0 no group is known
+            return Rel("group-rt", None, e.pos)  # T0 has no known group
         case Plus(arg=Rel(name="ww", key=str())):
             return e.arg
         case Lift(arg=Rel(name="T")):
@@ -127,9 +128,9 @@ def _plain(e: Core) -> Core:
 
 
 def lettered(e: Core) -> Core:
-    """Return a ``plain`` expression with a letter for each step between accesses to one key.
+    """Return a ``plain`` expression in which each step between accesses to one key is a letter.
 
-    A relation that a class of keys or a name restricts becomes a letter of its own.
+    A relation that is restricted by a class of keys or by a name also becomes a separate letter.
     """
     return _named(_lettered(e))
 
@@ -140,10 +141,12 @@ def _lettered(e: Core) -> Core:
 
 
 def _named(e: Core) -> Core:
-    """Rewrite ``for x in "a/*": wr[x]`` as ``for x: wr["a/*"][x]``; ``[label "a"]`` as a letter.
+    """Make letters of relations restricted to a class of keys and of named tests.
 
-    SOUND BECAUSE the union over the keys of a class is the one over all keys of what has pairs for
-    those keys alone.
+    ``for x in "a/*": wr[x]`` becomes ``for x: wr["a/*"][x]``, and ``[label "a"]`` becomes a letter.
+
+    SOUND BECAUSE the union over the keys of a class is the union over all keys of a relation that
+    has pairs for the keys of the class only.
     """
     e = rebuild(e, tuple(map(_named, children(e))))
     match e:
@@ -160,7 +163,7 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
     if isinstance(e, Rel) and e.key == key:
         if whole_letter(e.name) != e.name:
             raise NotRegularError(e, f"`{brief(e)}` is of two classes of keys")
-        # T0 wrote every key.
+        # T0 wrote every key, so it passes the test.
         return e if e.name == "init" else replace(e, name=f"{e.name}[{within}]")
     if isinstance(e, ForKey) and e.key == key:
         return e
@@ -168,7 +171,7 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
 
 
 def _with_filtered(e: Seq) -> Core:
-    """Rewrite ``[A[x]] ; r ; [B[x]]`` among the parts as letters."""
+    """Replace each ``[A[x]] ; r ; [B[x]]`` among the parts by one letter."""
     for i, (first, middle, last) in enumerate(zip(e.parts, e.parts[1:], e.parts[2:], strict=False)):
         before, after = _tests_of(first), _tests_of(last)
         keys = {test.key for test in (*before, *after)}
@@ -178,7 +181,7 @@ def _with_filtered(e: Seq) -> Core:
             continue
         (key,) = keys
         letters = tuple(
-            # T0 accesses every key.
+            # T0 accesses every key, so it passes the tests.
             Rel("init" if name == "init" else f"{name}[{a.name},{b.name}]", key, e.pos)
             for name in names
             for a in before
@@ -192,7 +195,7 @@ def _with_filtered(e: Seq) -> Core:
 
 
 def _tests_of(e: Core) -> tuple[Rel, ...]:
-    """Return the sets of a test, or of a union of tests; none for any other expression."""
+    """Return the sets that a test, or a union of tests, names; nothing for any other expression."""
     parts = e.parts if isinstance(e, Union) else (e,)
     sets = [part.arg for part in parts if isinstance(part, Lift)]
     tests = tuple(one for one in sets if isinstance(one, Rel) and one.name in TESTS)
@@ -217,7 +220,8 @@ def language_of(
         letters: the relations that may occur in words.
 
     Raises:
-        NotRegularError: with the construct that is not regular, and the reason.
+        NotRegularError: if the expression is not regular. The error names the construct and the
+            reason.
         TooLargeError: the automaton is too large.
     """
     nfa = Nfa()
@@ -233,7 +237,7 @@ def of_one_key(e: Core) -> Core:
     """Return the body of ``for x: …`` without its key, for walks that stay with one key.
 
     Raises:
-        NotRegularError: the expression has another form, or mentions other keys, too.
+        NotRegularError: if the expression has another form or also mentions other keys.
     """
     if not isinstance(e, ForKey):
         raise NotRegularError(e, f"`{brief(e)}` is not of one key")
@@ -269,14 +273,14 @@ _ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 
 
 def by_operation(e: Core) -> Core:
-    """Return the words of walks over operations: ``wr`` leads to a read, ``ww`` to a write.
+    """Return the words of walks over operations: ``wr`` enters at a read, ``ww`` at a write.
 
-    From there a walk goes on in the order of the transaction, any number of steps, and leaves by
+    From the entry, a walk makes any number of steps in the order of the transaction. It leaves by
     ``rw`` from a read, or by ``tx``: ``wr ; tx`` and ``ww ; tx`` join whole transactions.
 
-    SOUND BECAUSE each statement that reads is a node of its own, as in :func:`by_statement`, and
-    a walk that may go on to a later statement (``(po ; statement)?``) may go on to any: so ``po``
-    needs no letter. A walk that enters at a write goes on before it reads.
+    SOUND BECAUSE each statement that reads is a node of its own, as in :func:`by_statement`, and a
+    walk that may go on to a later statement (``(po ; statement)?``) may go on to any later
+    statement, so ``po`` needs no letter. A walk that enters at a write goes on before it reads.
 
     Raises:
         NotRegularError: a step has another form.
@@ -285,9 +289,9 @@ def by_operation(e: Core) -> Core:
 
 
 def leaves_by_commit(e: Core) -> bool:
-    """Return whether each walk over operations may leave a transaction by ``tx``.
+    """Return whether each walk over operations may leave every transaction by ``tx``.
 
-    Then an ``rw`` to the walk's own transaction, which is not an edge, adds nothing.
+    If so, leaving out ``rw`` from a transaction to itself, which is not an edge, loses no walk.
     """
     if isinstance(e, Seq) and Rel("statement") in (parts := _flat(e)):
         away = parts[parts.index(Rel("statement")) + 2 :][:1]
@@ -382,9 +386,10 @@ _ON: tuple[tuple[Core, ...], ...] = (
 def by_statement(e: Core) -> Core:
     """Return the words of walks over statements: ``wr`` leads to a reading one, ``rw`` from it.
 
-    SOUND BECAUSE each statement that reads is a node of its own between COMMITs, so that the steps
-    to it and from it are steps of one walk, as composition says. The steps from it must contain
-    ``tx``, which leads to the statement's own COMMIT: then ``rw`` need not exclude it.
+    SOUND BECAUSE each statement that reads is a node of its own between COMMITs, so the steps to
+    this node and from it are steps of one walk, as composition says. The steps that leave the
+    statement must include ``tx``, which leads to the statement's own COMMIT: then ``rw`` need not
+    exclude it.
 
     Raises:
         NotRegularError: a step has another form.
@@ -455,7 +460,7 @@ def _relations(e: Core) -> Iterable[Rel]:
 
 
 def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
-    """Return the first smallest closure in ``e`` that mentions all ``letters`` inside."""
+    """Return the first smallest closure in ``e`` that mentions all of ``letters``, or ``None``."""
     for child in children(e):
         if (found := closure_around(child, letters)) is not None:
             return found
@@ -465,7 +470,7 @@ def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
 
 
 def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> None:
-    """Add to ``nfa`` paths from ``start`` to ``end`` that spell the words of ``e``."""
+    """Add paths from ``start`` to ``end`` to ``nfa`` that spell the words of ``e``."""
     match e:
         case Rel(name="id"):
             nfa.skip(start, end)
@@ -490,7 +495,7 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(start, end)
             _add(nfa, e.arg, start, end, stretch)
         case Plus() | Star():
-            # Fresh ends, so that no other path that begins or ends here enters the loop.
+            # The loop gets new end states, which no other path that begins or ends here can enter.
             first, last = nfa.state(), nfa.state()
             nfa.skip(start, first)
             _add(nfa, e.arg, first, last, stretch)
@@ -508,12 +513,12 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
 
 
 def _check_for(e: ForKey) -> None:
-    """Accept ``for x: body`` where it is ``body`` without its keys.
+    """Check that ``for x: body`` equals its body without keys.
 
     SOUND BECAUSE union distributes over ``;`` and ``|``: if every word of the body uses the key
-    exactly once, the union over keys can be taken at that letter. Used twice, the two steps would
-    have to be on the same key, which a walk does not remember. Never used, the body would be empty
-    in a history without keys.
+    exactly once, the union over keys can be taken at that letter. If a word used the key twice,
+    both steps would have to be on the same key, which a walk does not remember. If a word never
+    used it, the union would be empty in a history without keys.
     """
     least, most = _uses(e.body, e.key)
     if most > 1:
@@ -527,7 +532,7 @@ def _check_for(e: ForKey) -> None:
 
 
 def _uses(e: Core, key: str) -> tuple[int, int]:
-    """Return the least and the greatest number of uses of ``key`` in a word; 2 means more."""
+    """Return the least and the greatest number of uses of ``key`` in a word; 2 stands for more."""
     match e:
         case Rel():
             return (1, 1) if e.key == key else (0, 0)

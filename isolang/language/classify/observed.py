@@ -39,7 +39,7 @@ _BASE = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 
 
 class NotObservedError(Exception):
-    """A specification that does not have this form."""
+    """A specification whose axioms do not have this form."""
 
     def __init__(self, check: str, reason: str) -> None:
         super().__init__(reason)
@@ -48,14 +48,14 @@ class NotObservedError(Exception):
 
 
 class ReturnPath(Struct, frozen=True, kw_only=True):
-    """The check ``irreflexive phi ; rw``; if phi is ``None``, RC's form of ``wr ; rw``."""
+    """The check ``irreflexive phi ; rw``, or the form of RC for ``wr ; rw`` if phi is ``None``."""
 
     check: str
     phi: Core | None
 
 
 class Observed(Struct, frozen=True, kw_only=True):
-    """A specification over one order, rewritten.
+    """The axioms over one order, rewritten as checks over dependencies.
 
     Attributes:
         order: the name of the order.
@@ -72,7 +72,8 @@ def rewrite(spec: Spec) -> Observed:
     """Rewrite the axioms on an order.
 
     Raises:
-        NotObservedError: the first part of the specification that does not have the form.
+        NotObservedError: if a part of the specification does not have this form. The error names
+            the first such part.
     """
     order, vis = _declared(spec)
     contained = [part for part in _parts(order.containing) if part != Rel("vo")]
@@ -106,7 +107,7 @@ def rewrite(spec: Spec) -> Observed:
 
 
 def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
-    """Return the declarations of the order and of the visibility relation, if there is one."""
+    """Return the declaration of the order, and that of the visibility relation or ``None``."""
     others = [e for e in spec.exists if e != CANONICAL_EXISTS.get(e.name)]
     orders = [e for e in others if e.kind == "order" and e.over == Rel("T")]
     relations = [e for e in others if e.kind == "relation" and e.over == Rel("T")]
@@ -136,7 +137,7 @@ class _Rules(Struct):
         return "" if self.vis is None else self.vis.name
 
     def add(self, check: Check) -> None:
-        """Add one rule."""
+        """Add one rule ``… in vis``."""
         if self.vis is None:
             raise NotObservedError(check.name, f"its right side is not `{self.order}`")
         vis = Rel(self.name)
@@ -154,7 +155,7 @@ class _Rules(Struct):
             case 0:
                 self.base.append(check.expr)
             case 1 if not rest:
-                pass  # `vis in vis`
+                pass  # the rule is `vis in vis`
             case 1 if places[0] == 0:
                 self.right.append(Seq(tuple(rest)))
             case 1 if places[0] == len(parts) - 1:
@@ -165,12 +166,13 @@ class _Rules(Struct):
                 raise NotObservedError(check.name, f"no rule that makes `{self.name}` regular")
 
     def least(self) -> Core | None:
-        """Return the least ``vis``, as a regular expression."""
+        """Return the least relation ``vis`` that meets the rules, as a regular expression."""
         if self.vis is None:
             return None
         base = [*_parts(self.vis.containing), *self.base]
         if self.total:
-            # `vis` is within the order, so it relates two writers in the direction of the order.
+            # Because `vis` is within the order, it relates two writers of a key in the direction of
+            # the order.
             base.append(Rel("ww"))
         if not base:
             raise NotObservedError("", f"`{self.name}` may be empty")
@@ -186,7 +188,7 @@ class _Rules(Struct):
 
 
 def _observed(e: Core) -> tuple[Core | None] | None:
-    """Return the phi of ``obs(phi)`` in a tuple, with ``None`` for RC's form; else ``None``."""
+    """Return the phi of ``obs(phi)`` in a tuple, with ``None`` for the form of RC, or ``None``."""
     match e:
         case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id")), within=None):
             pass

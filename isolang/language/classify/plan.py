@@ -1,4 +1,4 @@
-"""The route of a specification: the engine that decides it, and what every route knows about it."""
+"""The route of a specification: which engine decides it, and what every route knows about it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Route(Struct, frozen=True, kw_only=True):
     Attributes:
         spec: the specification.
         kind: the engine that decides it.
-        uses_reads_from: whether the checks use ``rf``; then intrinsic anomalies are violations.
-        uses_version_order: whether a witness has version orders, used or not: then no history with
-            contradicting list reads has a witness.
+        uses_reads_from: whether the checks use ``rf``. If so, intrinsic anomalies are violations.
+        uses_version_order: whether a witness has version orders, even if no check uses them. If so,
+            a history whose list reads contradict each other has no witness.
         uses_sessions: whether the checks use ``so``.
-        uses_real_time: whether the checks use ``rt``, so that a history must have times.
+        uses_real_time: whether the checks use ``rt``. If so, a history must have times.
         warnings: the warnings of ``spec``, and those of the compilation (a check that cannot fail).
-        reasons: why the faster routes do not apply, a sentence each; and the theorem that this
+        reasons: one sentence for each faster route that does not apply, and the theorem that this
             route relies on, if any.
     """
 

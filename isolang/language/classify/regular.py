@@ -1,7 +1,7 @@
-"""Regular languages over a few letters: the operations that the classification of checks needs.
+"""Regular languages over a few letters, with the operations that classifying checks needs.
 
-Automata here are plain acceptors of words. ``event_graph`` and ``return_paths`` build the automaton
-of a check (``automaton.py``) from one.
+The automata of this module only accept or reject words. ``event_graph`` and ``return_paths`` turn
+such an acceptor into the automaton of a check (``automaton.py``).
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from typing import TypeVar
 from msgspec import Struct
 
 MAX_STATES = 500
-"""The greatest size of a deterministic automaton. A subset construction may grow exponentially, and
-the engine multiplies the states by the transactions of a history."""
+"""The greatest number of states of a deterministic automaton. A subset construction may grow
+exponentially, and the engine multiplies the states by the transactions of a history.
+"""
 MAX_NFA_STATES = 200_000
 MAX_SUBSETS = 1_000_000
-"""The greatest total size of the subsets of one construction."""
+"""The greatest sum of the sizes of all subsets in one subset construction."""
 
 _State = TypeVar("_State")
 _Pair = tuple[int, int | None]
 
 
 class TooLargeError(Exception):
-    """A construction exceeded one of the limits above."""
+    """The error of a construction that exceeds one of the limits above."""
 
 
 class Nfa:
-    """A nondeterministic acceptor with silent moves, one initial and one final state."""
+    """A nondeterministic acceptor with silent moves, one initial state and one final state."""
 
     def __init__(self) -> None:
         self.moves: list[dict[str, list[int]]] = []
@@ -36,7 +37,7 @@ class Nfa:
         self.final = self.state()
 
     def state(self) -> int:
-        """Add a state, and return it.
+        """Add a state and return its number.
 
         Raises:
             TooLargeError: the automaton has ``MAX_NFA_STATES`` states.
@@ -48,15 +49,15 @@ class Nfa:
         return len(self.moves) - 1
 
     def move(self, source: int, letter: str, target: int) -> None:
-        """Add a move that reads ``letter``."""
+        """Add a move from ``source`` to ``target`` that reads ``letter``."""
         self.moves[source].setdefault(letter, []).append(target)
 
     def skip(self, source: int, target: int) -> None:
-        """Add a silent move."""
+        """Add a silent move from ``source`` to ``target``."""
         self.silent[source].append(target)
 
     def embed(self, dfa: Dfa) -> tuple[int, list[int]]:
-        """Copy ``dfa`` into this automaton; return its initial state and its final states."""
+        """Copy ``dfa`` into this automaton, and return its initial state and its final states."""
         offset = len(self.moves)
         for _ in dfa.moves:
             self.state()
@@ -67,9 +68,9 @@ class Nfa:
 
 
 class Dfa(Struct, frozen=True):
-    """A deterministic acceptor, partial (a missing move rejects); state 0 is initial.
+    """A deterministic acceptor with initial state 0, in which a missing move rejects the word.
 
-    Each state other than the initial one is reachable, and reaches a final state.
+    Each state except the initial one can be reached and can reach a final state.
     """
 
     moves: tuple[Mapping[str, int], ...]
@@ -87,12 +88,12 @@ class Dfa(Struct, frozen=True):
 
     @property
     def letters(self) -> frozenset[str]:
-        """The letters of accepted words."""
+        """The letters that occur in accepted words."""
         return frozenset(letter for row in self.moves for letter in row)
 
 
 def determinise(nfa: Nfa) -> Dfa:
-    """Return a deterministic automaton, by the subset construction.
+    """Return a deterministic automaton with the same language, made by the subset construction.
 
     Raises:
         TooLargeError: there are too many subsets, or they are too large.
@@ -145,7 +146,7 @@ def _explore(
 
 
 def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
-    """Return the part that reaches a final state; all states are reachable."""
+    """Return the states that reach a final state; all given states must be reachable."""
     back: list[list[int]] = [[] for _ in moves]
     for source, row in enumerate(moves):
         for target in row.values():
@@ -165,7 +166,7 @@ def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
 
 
 def minimise(dfa: Dfa) -> Dfa:
-    """Merge states that accept the same words (Moore's refinement)."""
+    """Return the minimal automaton, made by Moore's refinement: it merges equivalent states."""
     block = [int(state in dfa.final) for state in range(len(dfa.moves))]
     while True:
         keys: dict[tuple[int, tuple[tuple[str, int], ...]], int] = {}
@@ -176,7 +177,7 @@ def minimise(dfa: Dfa) -> Dfa:
         if len(set(refined)) == len(set(block)):
             break
         block = refined
-    # Number the blocks by their first state, which makes the initial state's block number 0.
+    # Number the blocks by their first state, which gives the block of the initial state number 0.
     number: dict[int, int] = {}
     for b in block:
         number.setdefault(b, len(number))
@@ -187,7 +188,7 @@ def minimise(dfa: Dfa) -> Dfa:
 
 
 def plus(dfa: Dfa) -> Dfa:
-    """Return the language of one or more words in a row."""
+    """Return the language of all sequences of one or more words of ``dfa``."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)
@@ -198,7 +199,7 @@ def plus(dfa: Dfa) -> Dfa:
 
 
 def concatenate(left: Dfa, right: Dfa) -> Dfa:
-    """Return the language of a word of ``left``, then one of ``right``."""
+    """Return the language of the words of ``left`` followed by a word of ``right``."""
     nfa = Nfa()
     first, left_finals = nfa.embed(left)
     second, right_finals = nfa.embed(right)
@@ -231,10 +232,10 @@ def included(left: Dfa, right: Dfa) -> bool:
 
 
 def rotations(dfa: Dfa) -> Dfa:
-    """Return the language of the words v u for all words u v."""
+    """Return the language of all words v u for which u v is a word of ``dfa``."""
     nfa = Nfa()
     for middle in range(len(dfa.moves)):
-        # v first, from `middle` to an end; then u, from the start to `middle`.
+        # Read v first, from `middle` to an end, and then u, from the start to `middle`.
         second, finals = nfa.embed(dfa)
         first, _ = nfa.embed(dfa)
         nfa.skip(nfa.initial, second + middle)
@@ -245,7 +246,7 @@ def rotations(dfa: Dfa) -> Dfa:
 
 
 def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the words of ``dfa`` with one occurrence of one of ``letters`` doubled."""
+    """Return the words of ``dfa`` in which one occurrence of one of ``letters`` is doubled."""
     nfa = Nfa()
     before, _ = nfa.embed(dfa)
     after, finals = nfa.embed(dfa)
@@ -263,7 +264,7 @@ def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the language of the words that use none of ``letters``."""
+    """Return the language of the words of ``dfa`` that contain none of ``letters``."""
     unwanted = frozenset(letters)
     rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
     everything = Dfa(({},), frozenset())
@@ -271,13 +272,13 @@ def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def up_to_last(dfa: Dfa, letter: str) -> Dfa:
-    """Return the language of the words u such that u and then ``letter`` is a word."""
+    """Return the language of the words u for which u followed by ``letter`` is a word."""
     final = {q for q, row in enumerate(dfa.moves) if row.get(letter) in dfa.final}
     return minimise(_trim(dfa.moves, final))
 
 
 def around(dfa: Dfa, letter: str) -> Dfa:
-    """Return the words v u for all words u a v, where a is ``letter`` and u and v lack it."""
+    """Return all words v u for which u a v is a word, where a is ``letter`` and u and v lack a."""
     nfa = Nfa()
     rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
     for state, row in enumerate(dfa.moves):
@@ -292,7 +293,7 @@ def around(dfa: Dfa, letter: str) -> Dfa:
 
 
 def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
-    """Return the words without their leading ``first`` and their trailing ``last`` letters."""
+    """Return the words without leading ``first`` letters and without trailing ``last`` letters."""
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     ending = set(dfa.final)
@@ -330,7 +331,7 @@ def union(*languages: Dfa) -> Dfa:
 
 
 def loops(dfa: Dfa, state: int) -> Dfa:
-    """Return the language of the words that lead from ``state`` back to it; one is empty."""
+    """Return the words, including the empty one, that lead from ``state`` back to ``state``."""
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     nfa.skip(nfa.initial, start + state)
@@ -342,22 +343,23 @@ Word = tuple[str, ...]
 
 
 def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
-    """Return u, v, w with v not empty such that u vⁿ w is accepted for every n.
+    """Return words u, v, w, with v not empty, such that u vⁿ w is accepted for every n.
 
-    Return ``None`` iff the language is finite. (SOUND BECAUSE every kept state lies on an accepted
-    word.)
+    The result is ``None`` iff the language is finite. (SOUND BECAUSE every kept state lies on an
+    accepted word.)
     """
     if dfa.empty:
         return None
     best: tuple[Word, Word, Word] | None = None
     to_state = _shortest(dfa, 0)
     tried = 0
-    # The shortest loop reads best in a message; in a large automaton the first few will do.
+    # A message is clearest with the shortest loop. In a large automaton, only some states are
+    # tried.
     for state in sorted(_looping(dfa)):
         if tried >= 50:
             break
         if (loop := _shortest_loop(dfa, state)) is None:
-            continue  # it lies on a path from one loop to another
+            continue  # the state is on a path between two loops
         tried += 1
         away = _shortest(dfa, state)
         rest = min((away[f] for f in dfa.final if f in away), key=lambda w: (len(w), w))
@@ -374,7 +376,7 @@ def shortest_word(dfa: Dfa) -> Word:
 
 
 def most_uses(dfa: Dfa, letter: str) -> int:
-    """Return the greatest number of uses of ``letter`` in a word: 0, 1, or 2 for more."""
+    """Return the greatest number of times that a word contains ``letter``; 2 means two or more."""
     order = [(0, 0)]
     seen = set(order)
     for state, uses in order:
@@ -387,7 +389,7 @@ def most_uses(dfa: Dfa, letter: str) -> int:
 
 
 def _looping(dfa: Dfa) -> set[int]:
-    """Return the states on loops and on paths from loop to loop: without leaves and roots."""
+    """Return the states that lie on a loop or on a path from one loop to another."""
     remaining = set(range(len(dfa.moves)))
     forward = [set(row.values()) for row in dfa.moves]
     backward: list[set[int]] = [set() for _ in dfa.moves]

@@ -1,8 +1,8 @@
-"""The relational route, of all other specifications: it searches for the relations they declare.
+"""The relational route, which searches for the declared relations of any other specification.
 
 If a specification is closed under sub-histories, a part of a history that violates it shows that
-the whole history does. docs/routes.md#closure-under-sub-histories has the condition that is decided
-here, and its proof.
+the whole history does. docs/routes.md#closure-under-sub-histories states the condition that this
+module tests, and proves it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 class Relational(Route, frozen=True, kw_only=True):
-    """The relational route, which decides any specification on a small enough history.
+    """The relational route, which decides any specification if the history is small enough.
 
     Attributes:
-        not_closed: why the verdict on a part of a history does not carry over to the whole; empty
-            if it does.
-        unread_matter: whether the search both includes and excludes an indeterminate transaction
-            that no transaction reads from.
+        not_closed: why the verdict on a part of a history may not hold for the whole history, or
+            empty if it does hold.
+        unread_matter: whether the search must try both to include and to exclude each indeterminate
+            transaction that no transaction reads from.
         parts: the part of the specification that the native engine decides before any search;
             ``None`` if there is none.
     """
@@ -51,7 +51,7 @@ class Relational(Route, frozen=True, kw_only=True):
 
 
 def _contains_shown_order(exists: Exists) -> bool:
-    """Return whether a relation has no value if the order that lists show contradicts itself."""
+    """Return whether a relation has no value if list reads show a contradictory order."""
     shown = exists.containing
     return exists.kind == "order" and shown is not None and "vo" in mentions.names(shown)
 
@@ -63,8 +63,8 @@ def relational(
 
     Args:
         spec: the specification.
-        reasons: why no other route applies, a sentence each.
-        parts: the part that the native engine decides.
+        reasons: one sentence for each other route, which says why that route does not apply.
+        parts: the part of the specification that the native engine decides, if there is one.
     """
     return Relational(
         spec=spec,
@@ -84,7 +84,7 @@ _OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 
 
 def why_not_closed(spec: Spec) -> str:
-    """Return why the verdict on a part of a history does not carry over; empty if it does."""
+    """Return why the verdict on a part may not hold for the whole history, or an empty text."""
     for check in spec.checks:
         if not check.flag and (reason := _why_check_not_closed(check)):
             return f"check `{check.name}` {reason}"
@@ -95,10 +95,10 @@ def why_not_closed(spec: Spec) -> str:
 
 
 def unread_matter(spec: Spec) -> bool:
-    """Return whether it may matter whether a transaction that no other reads from is included.
+    """Return whether it may matter to include transactions that no transaction reads from.
 
-    It does not matter to the checks of a specification that is closed under sub-histories, nor to
-    its flags if it is closed with each of them.
+    It does not matter to the checks of a specification that is closed under sub-histories. It does
+    not matter to a flag if the specification together with this flag is closed, too.
     """
     return bool(why_not_closed(spec)) or any(
         check.flag and _why_check_not_closed(check) for check in spec.checks
@@ -124,14 +124,14 @@ def _why_exists_not_closed(exists: Exists) -> str:
 
 
 def _why_gains_pairs(e: Core) -> str:
-    """Return why a value may gain pairs when its parts lose some; empty if it cannot."""
+    """Return why the relation may gain pairs when its parts lose some, or "" if it cannot."""
     if isinstance(e, Diff):
         return _why_gains_pairs(e.left) or _why_loses_pairs(e.right)
     return next(filter(None, map(_why_gains_pairs, children(e))), "")
 
 
 def _why_loses_pairs(e: Core) -> str:
-    """Return why a value may lose a pair whose ends both remain; empty if it cannot."""
+    """Return why the relation may lose a pair whose two ends both remain, or "" if it cannot."""
     if isinstance(e, Seq | Plus | Star | Domain | Range):
         return f"compares with `{brief(e)}`, which may need others"
     if isinstance(e, Rel) and names(e) & _OF_READS:

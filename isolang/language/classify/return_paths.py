@@ -1,4 +1,4 @@
-"""Compiles checks whose cycles end in a single ``rw``: RC, RA, CC, PSI and similar levels of users.
+"""Compiles checks whose cycles end in a single ``rw``: RC, RA, CC, PSI and similar levels.
 
 Such a check forbids return paths: after s ``rw`` b, no walk from b to s spells certain words.
 docs/routes.md#return-paths proves that their automaton is exact, and says when a fixpoint decides
@@ -83,7 +83,7 @@ _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}
 
 
 class _NotHornError(Exception):
-    """A specification that does not have the form of this route."""
+    """A specification that return paths cannot express."""
 
     def __init__(self, reason: str, check: str = "") -> None:
         super().__init__(reason)
@@ -96,10 +96,12 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
 
     Args:
         spec: the specification.
-        why_no_event_graph: the reason of ``classify``, for ``Plan.reasons``.
+        why_no_event_graph: why ``classify`` found no event graph; the text goes into
+            ``Plan.reasons``.
 
     Raises:
-        NotAnEventGraph: it does not have this form either; with the reason.
+        NotAnEventGraph: if the specification does not have this form either. The error gives the
+            reason.
         SpecError: there is nothing to check.
     """
     try:
@@ -115,8 +117,8 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     if mentions.uses_reads_from(spec) and not any(
         OF_READS & a.relations or a.back for a in automata
     ):
-        # The engine chooses sources only where a walk can follow a read; without a walk it would
-        # ignore which reads are anomalies.
+        # The engine chooses a source only for a read that some walk can follow. Without such a
+        # walk, it would not see that some reads are anomalies.
         pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
@@ -162,16 +164,17 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        # The languages of acyclic checks: over all keys, and of one key.
+        # The languages of the acyclic checks: those over all keys, and those of one key.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._pending: list[tuple[str, Dfa, frozenset[str], bool]] = []
-        # What acyclic checks forbid to walks over operations, and return paths over operations.
+        # The words that acyclic checks forbid to walks over operations, and then the return paths
+        # over operations.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = mentions.distinguishes_reads(spec)
 
     def check(self, check: Check) -> None:
-        """Compile one check over ``so rt wr ww rw``."""
+        """Compile one check over the relations ``so rt wr ww rw``."""
         alone = replace(self._spec, checks=(check,))
         try:
             self._automata += classify(alone).automata
@@ -186,7 +189,8 @@ class _Compiler:
             self.return_paths(check.name, check.expr)
         else:
             with suppress(NotRegularError):
-                # A step of an order to a statement and then to COMMIT is a step of that order.
+                # A step of a session or real-time order to a statement and on to its COMMIT is a
+                # step of that order.
                 whole = _at_statements(by_operation(plain(check.expr)))
                 self._whole.append(plus(language_of(whole, letters=WORDS_BY_OPERATION)))
             if speaks_of_statements(check.expr):
@@ -195,7 +199,7 @@ class _Compiler:
             self._acyclic[of_key].append(plus(language))
 
     def _over_operations(self, check: Check) -> None:
-        """Compile ``irreflexive e`` whose walks pass operations and end in their only ``rw``."""
+        """Compile an ``irreflexive`` check over operations whose walks end in their only ``rw``."""
         try:
             words = by_operation(plain(check.expr))
             language = language_of(words, letters=WORDS_BY_OPERATION)
@@ -207,10 +211,10 @@ class _Compiler:
         self._between_operations.append((check.name, without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
-        """Compile ``irreflexive a ; (a | b)^*``, if the check has this form: return whether it has.
+        """Compile ``irreflexive a ; (a | b)^*``, and return whether the check has this form.
 
-        No cycle of ``a`` and ``b`` may have an ``a``: strongly connected components decide this,
-        even if ``b`` has cycles.
+        Such a check forbids every cycle of ``a`` and ``b`` that contains an ``a``. Strongly
+        connected components decide this, even if ``b`` has cycles.
         """
         language, of_key = self._language(check.name, check.expr)
         letters = language.letters
@@ -234,7 +238,7 @@ class _Compiler:
         return False
 
     def acyclic(self, name: str, e: Core) -> None:
-        """Compile ``acyclic e`` for an expression that is not a check of the text."""
+        """Compile ``acyclic e`` for an expression that is not a check of the specification."""
         language, _ = self._language(name, e)
         if language.nullable or not without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
@@ -246,9 +250,9 @@ class _Compiler:
         self._acyclic[False].append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
-        """Require that the words of phi are among those of the acyclic checks."""
+        """Check that some acyclic check already forbids cycles of all words of phi."""
         language, _ = self._language(name, phi)
-        # SOUND BECAUSE a walk whose transactions pass tests is a walk without the tests.
+        # SOUND BECAUSE a walk whose transactions pass the tests is also a walk without the tests.
         untested, _ = self._language(name, _untested(phi))
         known = self._acyclic[False]
         if language.nullable or not any(
@@ -257,7 +261,7 @@ class _Compiler:
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
-        """Compile ``irreflexive e``: the word before its last ``rw`` is a return path."""
+        """Compile ``irreflexive e``, where each word up to its last ``rw`` is a return path."""
         language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
@@ -276,13 +280,13 @@ class _Compiler:
         plain_words = subtract(language, concatenate(before, last))
         if not plain_words.empty:
             self._without_rw(name, plain_words, of_key=of_key)
-        # No pair leads to T0, so an rw does not either: a return path never begins with init.
+        # No pair leads to T0, and so no rw does: a return path never begins with init.
         all_reads = not ways or len(ways) == 2 or "rw" in ways
         kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
         self._pending.append((name, without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
-        """Compile ``irreflexive`` of words with one ``wr`` each; return whether it has this form.
+        """Compile ``irreflexive`` of words with one ``wr`` each, and return whether the check fits.
 
         The rest of such a word leads from the reader back to the source. The words need not be
         closed under composition.
@@ -297,7 +301,7 @@ class _Compiler:
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
-        """Add return paths of one pair."""
+        """Add an automaton for return paths that consist of a single pair."""
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:
@@ -314,8 +318,8 @@ class _Compiler:
             for order in ("so", "rt")
         ]
         allowed = union(*orders, *map(rotations, self._whole))
-        # SOUND BECAUSE an `rw` to the own transaction, which the automaton does not know, would
-        # close a walk of whole transactions that is forbidden anyway.
+        # SOUND BECAUSE the automaton does not know that an `rw` from a transaction to itself is no
+        # edge. Such an `rw` would close a walk of whole transactions that is forbidden anyway.
         turns = [concatenate(before, language_of(Rel("tx"), letters=("tx",)))]
         turns += [loops(before, state) for state in range(len(before.moves))]
         if not all(included(one, allowed) for one in turns):
@@ -330,7 +334,7 @@ class _Compiler:
         self._automata.append(over_operations(automaton))
 
     def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
-        """Compile ``irreflexive`` of words that are closed under composition."""
+        """Compile ``irreflexive`` of words without ``rw`` that are closed under composition."""
         if of_key:
             raise _NotHornError("its words without a closing `rw` need a check of their own", name)
         if not without(words, steps_of(words)).empty:
@@ -351,9 +355,9 @@ class _Compiler:
             language = _stretched(language, frozenset(("ww",)))  # ww[x] is an order
         words = subtract(language, _EPSILON)
         if words.empty:
-            self._automata.append(_automaton(name))  # the check cannot fail
+            self._automata.append(_automaton(name))  # no history can violate this check
             return
-        # A return path leads from a writer to a reader, so tests at its ends are redundant.
+        # A return path leads from a writer to a reader, so tests at its ends are always passed.
         single = between_ends(words, *TESTS)
         if (
             not of_key
@@ -363,12 +367,13 @@ class _Compiler:
         ):
             self.add_direct(name, single.letters)
             return
-        # SOUND BECAUSE rw leaves out the identity: a return path has at least one step.
+        # SOUND BECAUSE rw never relates a transaction to itself: a return path has at least one
+        # step.
         dfa = union(words, _EPSILON)
         orders = [("so", *_part_of("so")), ("rt", "group-rt", *_part_of("rt"))]
         orders += [("ww",)] if of_key else []
         strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
-        # A walk of one key is also a walk of all keys.
+        # A walk of one key is also a walk over all keys.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
@@ -387,7 +392,8 @@ class _Compiler:
         back = tuple((q, 0) for q in sorted(dfa.final))
         automaton = replace(automaton, repeatable=repeatable)
         for i, other in enumerate(self._automata):
-            # PSI's return paths run in the graph of its words without rw; init leads nowhere.
+            # The return paths of PSI run in the graph of its words without rw, and init leads
+            # nowhere.
             inner = {r: s for r, s in other.steps.items() if r != "init"}
             if automaton == replace(other, steps=inner, closing=closing):
                 self._automata[i] = replace(other, back=back, closing=closing)
@@ -395,7 +401,7 @@ class _Compiler:
         self._automata.append(replace(automaton, back=back, judges=False))
 
     def _language(self, name: str, e: Core) -> tuple[Dfa, bool]:
-        """Return the words of an expression, and whether they are of one key."""
+        """Return the words of an expression, and whether they are walks of one key."""
         e = plain(e, splits=self._splits)
         try:
             return language_of(e), False
@@ -412,7 +418,7 @@ def _at_statements(e: Core) -> Core:
 
 
 def _untested(e: Core) -> Core:
-    """Return an expression without its tests."""
+    """Return the expression with each test replaced by the identity."""
     if isinstance(e, Lift):
         return Rel("id", None, e.pos)
     return rebuild(e, tuple(map(_untested, mentions.children(e))))
@@ -423,7 +429,7 @@ def _part_of(relation: str) -> tuple[str, ...]:
 
 
 def _rw_last(e: Core) -> Core:
-    """Return ``b ; a ; rw`` for ``a ; rw ; b``: a closed walk may begin at any transaction."""
+    """Turn ``a ; rw ; b`` into ``b ; a ; rw``, since a closed walk may begin at any transaction."""
     match e:
         case ForKey() | Union():
             return rebuild(e, tuple(map(_rw_last, mentions.children(e))))
@@ -444,7 +450,7 @@ def _rels(names: Iterable[str]) -> tuple[Core, ...]:
 
 
 def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return the moves of an automaton per letter, as pairs of states."""
+    """Return the moves of an automaton as pairs of states, grouped by letter."""
     return {
         letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
         for letter in in_order(dfa.letters)
@@ -469,7 +475,7 @@ def _automaton(
 
 
 def _stretched(dfa: Dfa, letters: frozenset[str] = TRANSITIVE) -> Dfa:
-    """Return the language with r⁺ in place of each transitive letter r."""
+    """Return the language in which r⁺ replaces each transitive letter r."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)

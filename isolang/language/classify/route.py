@@ -23,9 +23,10 @@ _RECENT = 32
 
 
 def _remembered(compile_it: Callable[[_Argument], _Compiled]) -> Callable[[_Argument], _Compiled]:
-    """Cache the results of a compiler for recent specifications, by identity.
+    """Cache the results of a compiler for recent specifications, which are compared by identity.
 
-    The cache keeps the specification, so that no other one can get its identity.
+    The cache keeps a reference to each specification, because otherwise a new object could get the
+    same identity.
     """
     recent: dict[int, tuple[_Argument, _Compiled]] = {}
 
@@ -70,13 +71,14 @@ def route(spec: Spec) -> Route:
 
 
 def native_plan(spec: Spec) -> Plan:
-    """Return the route of the native engine: event graphs, and return paths.
+    """Return the route of the native engine, by event graphs and return paths.
 
     Args:
         spec: the specification.
 
     Raises:
-        NotAnEventGraph: it has no such route; the message says why its checks are not event graphs.
+        NotAnEventGraph: if the specification has no such route. The message says why its checks are
+            not event graphs.
         SpecError: there is nothing to check.
     """
     try:
@@ -95,7 +97,8 @@ def native_plan(spec: Spec) -> Plan:
 def without_sessions(plan: Plan) -> Plan:
     """Return the plan with ``init`` in place of ``so``.
 
-    It compiles whenever ``plan`` did: renaming a letter maps a finite generating set to one.
+    The new plan compiles whenever ``plan`` did, because renaming a letter maps a finite generating
+    set to a finite generating set.
     """
     return native_plan(mentions.without_sessions(plan.spec))
 
@@ -105,6 +108,6 @@ def without_real_time(plan: Plan) -> Plan:
     """Return the plan with ``init`` in place of ``rt``.
 
     Raises:
-        NotAnEventGraph: a check is an event graph only by the laws of real time.
+        NotAnEventGraph: if a check is an event graph only because of the laws of real time.
     """
     return native_plan(mentions.without_real_time(plan.spec))

@@ -23,13 +23,13 @@ _MOST_TRIES = 24
 
 
 class SpecSplit(Struct, frozen=True, kw_only=True):
-    """A specification in two parts.
+    """A specification, split into the part that the native engine decides and the other checks.
 
     Attributes:
         part: the specification with only the checks that the engine decides, and the relations that
             they mention.
-        plan: the route of the part; by a theorem if its checks mention an order.
-        other_checks: the other unflagged checks.
+        plan: the route of the part, which rests on a theorem if its checks mention an order.
+        other_checks: the unflagged checks that are not in the part.
         unchosen: the declared relations that the part does not mention: a model of the part need
             not have a value for them.
         flags: the flagged checks.
@@ -43,16 +43,16 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
 
     @property
     def is_all(self) -> bool:
-        """Return whether a model of the part is a model of the specification."""
+        """Return whether a model of the part is always a model of the whole specification."""
         return not self.other_checks and not self.unchosen
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The relations that a model of the part chooses, except sources and version orders."""
+        """The relations that a model of the part chooses, without sources and version orders."""
         return frozenset(e.name for e in self.part.exists if e.name not in CANONICAL_EXISTS)
 
     def sentence(self) -> str:
-        """Return how the specification is decided, as a sentence."""
+        """Return a sentence that says how the specification is decided."""
         first = _listed(self.part.checks)
         if self.unchosen:
             chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
@@ -74,18 +74,19 @@ def _listed(checks: Sequence[Check]) -> str:
 
 
 def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
-    """Find the most checks that the native engine decides together.
+    """Split off the largest set of checks that the native engine can decide together.
 
     Args:
         spec: the specification.
-        plan_of: the route of the native engine; raises ``NotAnEventGraph``.
+        plan_of: the function that returns the route of the native engine, or raises
+            ``NotAnEventGraph``.
 
     Returns:
-        The parts; ``None`` if the engine decides none of the checks.
+        The two parts, or ``None`` if the engine decides none of the checks.
     """
     judged = tuple(check for check in spec.checks if not check.flag)
     flags = tuple(check for check in spec.checks if check.flag)
-    # These checks have no form in the engine.
+    # The engine cannot decide checks of these kinds.
     possible = tuple(c for c in judged if not c.negated and c.kind != "empty")
     for kept in _largest_first(spec, possible, plan_of):
         part = replace(spec, checks=kept, exists=_needed(spec, kept), shows=())
@@ -102,7 +103,7 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
 def _largest_first(
     spec: Spec, possible: tuple[Check, ...], plan_of: Callable[[Spec], Plan]
 ) -> Iterator[tuple[Check, ...]]:
-    """Yield sets of checks to try: without those that errors blame, then all others."""
+    """Yield sets of checks to try; the first sets leave out the checks that errors blame."""
     kept = possible
     while kept:
         yield kept
@@ -122,7 +123,7 @@ def _largest_first(
 
 
 def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
-    """Return the engine's plan for a part, or the checks because of which it has none."""
+    """Return the engine's plan for a part, or the checks that prevent one."""
     try:
         return plan_of(part)
     except NotAnEventGraph as error:
@@ -140,7 +141,7 @@ def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
 
 
 def _needed(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
-    """Return the declarations that checks need, with those of sources and version orders."""
+    """Return the declarations that checks need, and those of sources and version orders."""
     needed = {name for check in checks for e in (check.expr, check.bound) if e for name in names(e)}
     needed |= CANONICAL_EXISTS.keys()
     while True:

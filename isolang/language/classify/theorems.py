@@ -1,9 +1,9 @@
 """Recognises axioms over a total order of the transactions that are equivalent to one event graph.
 
-They let a reader see a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS, PREFIX), and
-so require that the order contain ``rw`` or ``V ; rw``. A specification is recognised by this shape,
-whatever the names of its relations and checks; docs/routes.md#axioms-over-a-total-order has the
-proofs, and the lemma that the comments below cite.
+By these axioms, a reader sees a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS,
+PREFIX). So the order must contain ``rw`` or ``V ; rw``. This module recognises a specification by
+its shape and ignores the names of its relations and checks.
+docs/routes.md#axioms-over-a-total-order has the proofs, and the lemma that the comments below cite.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Theorem(Struct, frozen=True, kw_only=True):
 
 
 def event_graph_form(spec: Spec) -> Theorem | None:
-    """Return the event-graph form of a specification over a total order, if it has one."""
+    """Return the theorem that makes a specification an event graph, or ``None``."""
     if any(check.flag or check.negated for check in spec.checks) or not spec.checks:
         return None
     order = next((e for e in spec.exists if e.kind == "order" and e.over == Rel("T")), None)
@@ -78,7 +78,8 @@ def event_graph_form(spec: Spec) -> Theorem | None:
         return None
     if order.name in _BEGIN_WITH_T0:
         contained |= {"init"}
-    # Like a version order, the total order must begin with T0 and contain the order lists show.
+    # Like a version order, the total order must begin with T0 and contain the order that list reads
+    # show.
     if "vo" not in contained or not contained.intersection(FROM_T0):
         return None
     if not others:
@@ -116,7 +117,7 @@ def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
     steps = frozenset().union(*snapshots)
     if not (latest or steps or conflict):
         return None
-    if not steps <= inside:  # the lemma requires phi within co
+    if not steps <= inside:  # the lemma requires that phi is within co
         return None
     steps |= {"ww"} if conflict else frozenset()
     before = _union(map(Rel, _sorted(steps))) if steps else None
@@ -141,9 +142,9 @@ def _by_visibility(
     if vis in _BEGIN_WITH_T0:
         seen |= {"init"}
     external = prefix = total = conflict = False
-    tested: list[Core] = []  # tested letters that vis must contain, and steps that may follow it
+    tested: list[Core] = []  # tested letters that vis must contain, and steps that may follow vis
     after: list[Core] = []
-    within: list[Core] = []  # tested letters that ar must contain
+    within: list[Core] = []  # letters with tests that ar must contain
     for check in spec.checks:
         if check.kind != "require":
             return None
@@ -166,14 +167,14 @@ def _by_visibility(
         elif bound == Rel(vis) and e == Seq((Rel(ar), Rel(vis))):
             prefix = True
         elif bound == Rel(vis) and e == Seq((Rel(vis), Rel(vis))):
-            pass  # ar is transitive, too, and so is `ar^* ; D`
+            pass  # ar is transitive, and so is `ar^* ; D`
         elif bound is not None and _is_either_way(bound, vis) and _is_conflict(e):
             conflict = True
         else:
             return None
     if not external or not (prefix or total):
         return None
-    # The relations that must be visible are within ar.
+    # All relations that must be visible are also within ar.
     inside |= seen
     steps = seen | ({"ww"} if conflict else frozenset())
     if not (steps or tested or total) or (total and (tested or after)):
@@ -198,19 +199,19 @@ def _form(
     latest: bool,
     more: Sequence[Core] = (),
 ) -> Core:
-    """Return ``(C | ww) | (V ; rw)``, or the same with ``rw`` alone, in the usual order.
+    """Return ``(C | ww) | (V ; rw)``, or the same with ``rw`` alone, sorted as usual.
 
     Args:
         inside: the letters of C.
         before: V.
         steps: the letters that are words of V.
-        latest: whether ``rw`` alone is a part.
+        latest: whether ``rw`` alone is one of the parts.
         more: other parts of C.
     """
     alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
     parts: list[Core] = [*alone, *more, *((Rel("rw"),) if latest else ())]
     if before is not None:
-        # V is within the order, too: `V | V ; rw`.
+        # V itself is within the order, too, so the part is `V | V ; rw`.
         parts += [before, Seq((before, Rel("rw")))]
     return _union(parts)
 
@@ -241,7 +242,7 @@ def _theorem(
 
 
 def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[str] | None:
-    """Return the names of a union of ``init so rt wr``; ``None`` for another expression."""
+    """Return the names in a union of ``init so rt wr``, or ``None`` for another expression."""
     if isinstance(e, Rel) and e.key is None and e.name in _LETTERS | more:
         return frozenset((e.name,))
     if isinstance(e, Union):
@@ -263,12 +264,12 @@ def _is_tested(e: Core) -> bool:
 
 
 def _follows(e: Core, vis: str) -> TypeGuard[Seq]:
-    """Return whether ``e`` is such a letter after ``vis``: ``vis ; [R] ; so ; [R]``."""
+    """Return whether ``e`` is ``vis`` followed by such a letter, as in ``vis ; [R] ; so ; [R]``."""
     return isinstance(e, Seq) and e.parts[0] == Rel(vis) and _is_tested(Seq(e.parts[1:]))
 
 
 def _observed(e: Core) -> Core | None:
-    r"""Return phi of ``obs(phi)``, else ``None``: ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``."""
+    r"""Return phi of ``obs(phi)``, ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``, or ``None``."""
     if not isinstance(e, ForKey) or not isinstance(e.body, Diff) or e.body.right != Rel("id"):
         return None
     walk, x = e.body.left, e.key
@@ -305,7 +306,7 @@ def _sorted(names: Iterable[str]) -> list[str]:
     rank = (*_ORDER_OF_LETTERS, "ww")
     found = set(names)
     if "so" in found or "rt" in found:
-        found.discard("init")  # both contain it
+        found.discard("init")  # both relations contain it
     return sorted(found, key=rank.index)
 
 

@@ -1,7 +1,7 @@
 """The core expressions: a specification after all definitions and parameters are expanded.
 
-Names that the library defines over every history (``wr``, ``rw``) stay as names: each consumer
-implements their meaning from the language reference, and no file can give them another one.
+Names that the library defines over every history (``wr``, ``rw``) are not expanded. Each consumer
+implements their meaning from the language reference, and no file can give them another meaning.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from isolang.language.syntax.source import Position
 
 
 class Term(Struct, frozen=True, eq=False):
-    """The base of all expressions, which are equal if they are equal without their positions."""
+    """The base class of all expressions, which are compared without their positions."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields but the position."""
+        """Return whether all fields except the position are equal."""
         return type(self) is type(other) and self._content() == other._content()
 
     def __ne__(self, other: object) -> bool:
-        """Negate ``__eq__``: the comparison of ``Struct`` would ignore it."""
+        """Return the opposite of ``__eq__``, which the comparison of ``Struct`` would ignore."""
         return not self == other
 
     def __hash__(self) -> int:
-        """Hash all fields but the position."""
+        """Return the hash of all fields except the position."""
         return hash((type(self), self._content()))
 
     def __repr__(self) -> str:
-        """Show all fields but the position."""
+        """Return all fields except the position as text."""
         shown = zip(self.__struct_fields__, self._content(), strict=False)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
     def _content(self) -> tuple[object, ...]:
-        """Return all fields but the last, which is the position."""
+        """Return all fields except the last one, which is the position."""
         return tuple(getattr(self, name) for name in self.__struct_fields__[:-1])
 
 
@@ -52,7 +52,7 @@ class Rel(Term, frozen=True):
 
 
 class Named(Term, frozen=True):
-    """The set of transactions that a name selects: ``label "audit"``; ``*`` is any text."""
+    """The set of transactions that a name selects, as ``label "audit"`` does; ``*`` is any text."""
 
     word: str
     name: str
@@ -89,7 +89,7 @@ class Diff(Term, frozen=True):
 
 
 class Product(Term, frozen=True):
-    """``A * B``, of two sets."""
+    """The product ``A * B`` of two sets."""
 
     left: Core
     right: Core
@@ -111,14 +111,14 @@ class Plus(Term, frozen=True):
 
 
 class Star(Term, frozen=True):
-    """``a^*``: with the identity."""
+    """The closure ``a^*``, which includes the identity."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Opt(Term, frozen=True):
-    """``a?``: with the identity."""
+    """The relation ``a?``, which includes the identity."""
 
     arg: Core
     pos: Position | None = None
@@ -154,7 +154,7 @@ class ForKey(Term, frozen=True):
     pos: Position | None = None
 
     def of(self, body: Core) -> ForKey:
-        """Return the union of another body over the same keys."""
+        """Return the union of another body over the keys of this union."""
         return ForKey(self.key, body, self.within, self.pos)
 
 

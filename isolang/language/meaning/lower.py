@@ -1,4 +1,4 @@
-"""Lowers the syntax tree to core expressions: expands definitions, makes key variables unique."""
+"""Lowers the syntax tree to core expressions: it expands definitions and renames key variables."""
 
 from __future__ import annotations
 
@@ -36,17 +36,22 @@ from isolang.language.vocabulary import FRAGMENTS
 
 MAX_NODES = 20_000
 """The greatest number of operators after expansion. Definitions can double the size at each step;
-the terms here share their parts, but automata, certificates and messages write them out."""
+the terms of this module share their parts, but automata, certificates and messages write out each
+part.
+"""
 MAX_STEPS = 100_000
-"""The greatest number of expansions; equal uses are expanded once. An argument that a definition
-does not use costs steps, too, although it leaves no trace in the result."""
+"""The greatest number of expansions, of which equal uses count once. An argument that a definition
+does not use costs steps, too, although it leaves no trace in the result.
+"""
 MAX_EXPANSION = 60
-"""The greatest depth of definitions in one another; each may be as deep as the parser allows."""
+"""The greatest depth of definitions that use each other. The body of each may be as deep as the
+parser allows.
+"""
 MAX_DEPTH = 120
 """The greatest depth of operators after expansion."""
 
 KEY = "x"
-"""The key variable of lowered keyed definitions."""
+"""The key variable of keyed definitions after lowering."""
 
 WR: Core = Seq((Inverse(Rel("tx")), Rel("rf", KEY), Rel("tx")))
 _OF_PREDICATES: Core = Seq((Rel("rf", KEY), Lift(Rel("pred"))))
@@ -78,7 +83,7 @@ _FILES = {name: FRAGMENTS[name] for name in (*CANONICAL_EXISTS, *CANONICAL_LETS)
 
 
 class Lowered(Struct, frozen=True, kw_only=True):
-    """The result of :func:`lower`."""
+    """The lowered content of a specification, which :func:`lower` returns."""
 
     checks: tuple[Check, ...]
     exists: tuple[Exists, ...]
@@ -89,8 +94,9 @@ class Lowered(Struct, frozen=True, kw_only=True):
 class _Env(Struct, frozen=True):
     """The meaning of the names in scope.
 
-    ``taken`` holds the core's key variables that may occur in the values of ``params``, so that a
-    ``for`` never captures one: in ``for x: obs(ww[x])`` the ``x`` of ``obs`` becomes ``x_2``.
+    ``taken`` holds the core's key variables that may occur in the values of ``params``, because a
+    ``for`` must not capture one of these: in ``for x: obs(ww[x])`` the ``x`` of ``obs`` becomes
+    ``x_2``.
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -106,11 +112,12 @@ class _Env(Struct, frozen=True):
 
 
 class _Shared(Struct, frozen=True):
-    """A term with its number and its size.
+    """A term with its number, its size and its depth.
 
     Attributes:
-        term: the term, kept so that no other object can get its identity.
-        number: the number that all terms share which are equal but for their positions.
+        term: the term, which is kept because otherwise a new object could get its identity.
+        number: the number that the term shares with all terms that differ from it only in
+            positions.
         size: the number of operators and names in the whole term.
         depth: the depth of its operators.
     """
@@ -122,7 +129,7 @@ class _Shared(Struct, frozen=True):
 
 
 def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
-    """Expand all definitions.
+    """Expand all definitions of a specification.
 
     Args:
         items: the items of all files in order, after ``check_sorts``.
@@ -196,10 +203,10 @@ class _Lowering:
         return result
 
     def _check(self, item: ast.CheckItem) -> Check:
-        r"""Return a check; a check of each key becomes a check of the union over keys.
+        r"""Return a check; a check of each key becomes a check of the union over all keys.
 
         SOUND BECAUSE a union of relations has a loop, or a pair, iff one of them has, and e has a
-        cycle iff e^+ has a loop; a in b says that a \ b is empty.
+        cycle iff e^+ has a loop; ``a in b`` says that ``a \ b`` is empty.
         """
         span = item.span
         kind, bound = item.kind, None
@@ -231,7 +238,7 @@ class _Lowering:
         )
 
     def _whole(self, e: ast.Expr, env: _Env) -> Core:
-        """Return an expression of an item; the expressions of all items have a common limit."""
+        """Return the expression of an item, which counts for the limit on all items together."""
         term = self.expr(e, env)
         self._size += self._shared[id(term)].size
         if self._size > MAX_NODES:
@@ -254,7 +261,7 @@ class _Lowering:
         return term
 
     def _share(self, term: Core) -> _Shared:
-        """Number and measure a term whose parts have numbers."""
+        """Number and measure a term whose parts already have numbers."""
         if (known := self._shared.get(id(term))) is not None:
             return known
         parts = [self._share(part) for part in children(term)]
@@ -347,7 +354,7 @@ class _Lowering:
         params: Mapping[str, Core],
         pos: Position,
     ) -> Core:
-        """Return the expansion of a definition; if used without its key, the union over keys."""
+        """Return the expansion of a definition; without a key, this is the union over all keys."""
         if item.key is None:
             return self._expand(item, e.span, env, {}, params)
         if e.key is not None:
@@ -369,13 +376,14 @@ class _Lowering:
             what = f"more than {MAX_EXPANSION} definitions inside one another"
             raise error_at(span, what, hint="write some of them out")
         # SOUND BECAUSE an expansion depends on the definition, its keys, the meaning of its
-        # arguments, and the key variables that are taken; terms of one number have one meaning.
+        # arguments, and the key variables that are taken; terms with the same number have the same
+        # meaning.
         numbers = tuple(self._shared[id(term)].number for term in params.values())
         use = (item.name.text, tuple(keys.values()), numbers, env.taken)
         if (known := self._expanded.get(use)) is not None:
             return known
-        # SOUND BECAUSE: `taken` keeps every key variable of the place of use, so no `for` of the
-        # definition can bind one that an argument brings along.
+        # SOUND BECAUSE: `taken` keeps every key variable of the place of use, so no `for` in the
+        # definition can capture a key variable of an argument.
         inside = _Env(keys, params, env.taken, env.expansion + 1, env.depth, item.name.text)
         term = self._expanded[use] = self.expr(item.body, inside)
         return term

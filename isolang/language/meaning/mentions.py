@@ -56,7 +56,7 @@ def children(e: Core) -> tuple[Core, ...]:
 
 
 def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
-    """Return the expression ``e`` with other direct parts, in the order of ``children``."""
+    """Return the expression ``e`` with other direct parts, given in the order of ``children``."""
     match e:
         case Rel() | Named():
             return e
@@ -80,7 +80,7 @@ def names(e: Core) -> frozenset[str]:
 
 
 def _judged(spec: Spec) -> Iterator[Core]:
-    """Yield what a verdict depends on: unflagged checks, and bounds of the user's relations."""
+    """Yield what a verdict depends on: unflagged checks, and the declarations of the user."""
     for check in spec.checks:
         if not check.flag:
             yield check.expr
@@ -152,9 +152,9 @@ def _classes(e: Core) -> frozenset[KeyClass]:
 
 
 def speaks_of_events(spec: Spec) -> bool:
-    """Return whether a specification mentions a relation of single operations, other than ``rf``.
+    """Return whether a specification mentions single operations by a relation other than ``rf``.
 
-    If so, the identity includes operations, too.
+    If so, the identity relation also includes operations.
     """
     parts: list[Core | None] = [e for check in spec.checks for e in (check.expr, check.bound)]
     for exists in spec.exists:
@@ -167,20 +167,20 @@ def speaks_of_events(spec: Spec) -> bool:
 def without_sessions(spec: Spec) -> Spec:
     """Return the specification with ``init`` in place of ``so``.
 
-    SOUND BECAUSE ``so`` contains ``init``: dropping ``so`` outright would let the initial
-    transaction come after a writer. A relation that compares sessions and does not contain ``init``
+    SOUND BECAUSE ``so`` contains ``init``: if ``so`` were simply removed, the initial transaction
+    could come after a writer. A relation that compares sessions and does not contain ``init``
     becomes empty.
     """
     return _replaced(spec, _least(COMPARING_SESSIONS), "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """Return the specification with ``init``, or nothing, for relations that compare times."""
+    """Return the specification with ``init``, or no pair, for each relation that compares times."""
     return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
 
 
 def _least(words: Iterable[str]) -> dict[str, Core]:
-    """Return the pairs that words have in every history: ``init``, or the empty relation."""
+    """Return, for each word, the pairs that it has in every history: ``init`` or none."""
     init = Rel("init")
     return {name: init if name in FROM_T0 else Seq((init, init)) for name in words}
 

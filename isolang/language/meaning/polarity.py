@@ -1,8 +1,8 @@
-"""Warns if a specification requires less than its author probably meant, because of its choices.
+"""Warns if a specification requires less than its author probably meant.
 
 A history satisfies a specification iff *some* choice meets its checks. So a choice that makes a
-check easier is always allowed: a relation with upper bounds only may as well be empty, and any
-choice that fails a check under ``not`` meets it.
+check easier is always allowed. For example, a relation that has only upper bounds may be empty, and
+a check under ``not`` is met if any choice fails the check.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _WITHIN_RW = {name: (name.replace("rw", "wr"), "ww") for name in sorted(OVERWRIT
 def polarity_warnings(spec: Spec) -> list[str]:
     """Return warnings about parts that are legal but probably mistakes, with places and hints.
 
-    They are about relations and checks of the main text only: a fragment of the library is meant to
-    be completed by others.
+    The warnings are only about relations and checks of the main text, because other texts are meant
+    to complete a fragment of the library.
 
     Args:
         spec: the specification.
@@ -75,7 +75,7 @@ def _declared(spec: Spec, check: Check) -> Iterator[str]:
 
 
 def _contents(spec: Spec, name: str, seen: frozenset[str]) -> set[Core]:
-    """Return the relations that a chosen relation contains whatever its value."""
+    """Return the relations that a chosen relation contains, whatever value is chosen for it."""
     found: set[Core] = {Rel(name)}
     for exists in spec.exists:
         if exists.name == name and exists.key is None and exists.containing is not None:
@@ -139,7 +139,7 @@ def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator
 
 
 def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
-    """Warn about a chosen relation that may always be empty, or always have all pairs."""
+    """Warn about a chosen relation that could always be empty, or could always have all pairs."""
     easier_with: set[str] = set()
     for check in spec.checks:
         if not check.flag:
@@ -162,7 +162,7 @@ def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
 
 
 def _easier_with(check: Check, name: str) -> set[str]:
-    """Return whether a smaller or a larger relation makes a check easier; perhaps both."""
+    """Return whether a smaller or a larger relation makes a check easier, or both."""
     found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
     if check.bound is not None:
         found |= {"larger" if up else "smaller" for up in _occurrences(check.bound, name)}
@@ -172,7 +172,7 @@ def _easier_with(check: Check, name: str) -> set[str]:
 
 
 def _occurrences(e: Core, name: str) -> Iterator[bool]:
-    """Yield, for each use of ``name``, whether the expression grows with it."""
+    """Yield, for each use of ``name``, whether the expression grows when the relation grows."""
     match e:
         case Rel():
             if e.name == name:

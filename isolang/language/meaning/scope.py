@@ -1,4 +1,4 @@
-"""The names of a specification: builtins, and those that a text declares; and suggested names."""
+"""The names of a specification: the builtins, and those that a text declares; and suggestions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ELSEWHERE = {
     "mo": "what is `mo` for memory models is `ww`, the version order",
     "_": "all pairs of transactions are `T * T`",
 }
-"""Names that users may know from other languages."""
+"""For names of other languages that users may know, the name in this language."""
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
@@ -65,9 +65,10 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 
 
 def _near(name: str, names: Collection[str]) -> list[str]:
-    """Return probable names: those that differ in one of two letters, or else the closest one.
+    """Return similar names: for a name of two letters, those that differ in one letter.
 
-    Two letters are too short for a ratio, by which `W` is nearest to `wv`.
+    For a longer name, the result is the closest known name, if any. Two letters are too few for a
+    ratio, by which `W` would be nearest to `wv`.
     """
     folded, known = name.lower(), sorted(names)
     if folded in known or len(folded) != 2:

@@ -39,7 +39,7 @@ def show(e: Core) -> str:
 
 
 def brief(e: Core) -> str:
-    """Return an expression as text for a message, without the middle of a very long one."""
+    """Return an expression as text for a message; the middle of a very long text is left out."""
     text = show(e)
     half = MAX_BRIEF // 2
     return text if len(text) <= MAX_BRIEF else f"{text[:half]} … {text[-half:]}"
@@ -81,7 +81,7 @@ def show_exists(exists: Exists) -> str:
 
 
 def _bound(e: ForKey) -> str:
-    """Return the key variable and its class of keys as text."""
+    """Return a key variable and its class of keys as text."""
     if e.within is None:
         return e.key
     listed = str(e.within).removeprefix("not ")
@@ -94,7 +94,7 @@ def _wrap(e: Core, least: int) -> str:
 
 
 def _show(e: Core) -> tuple[str, int]:
-    """Return the text, and how tightly it binds."""
+    """Return an expression as text, and a number for how tightly its operator binds."""
     match e:
         case Rel():
             return (e.name if e.key is None else f"{e.name}[{e.key}]"), _UNARY

@@ -1,8 +1,8 @@
-"""Checks sorts: a set or a relation, of transactions or events, with a key or without.
+"""Checks the sort of each expression: a set or a relation, of what elements, keyed or not.
 
-This also resolves names: every use must follow its declaration, so that nothing is recursive. A
-sort, or an element of one, may be anything: a parameter takes arguments of every sort, and the uses
-of a wrong declaration are not reported again.
+This module also resolves names. Every use must follow its declaration, so no definition is
+recursive. A sort, or an element of one, may be anything: a parameter takes arguments of every sort,
+and a wrong declaration causes no further errors where it is used.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from isolang.language.syntax.source import SourceText, Span, error_at, warning_a
 from isolang.language.vocabulary import NAMED, Element, Sort
 
 MAX_DEPTH = 200
-"""The greatest depth of expressions, with calls expanded."""
+"""The greatest depth of expressions after calls are expanded."""
 MAX_STEPS = 100_000
-"""The greatest number of visits to expressions. A definition is visited once for each list of its
-arguments' sorts, and there can be many such lists."""
+"""The greatest number of visits to expressions. A definition is visited once for each combination
+of sorts of its arguments, and there can be many such combinations.
+"""
 
 
 def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
@@ -29,13 +30,14 @@ def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
 
     Args:
         items: the items of all files, in the order of their effect.
-        main: the main text; warnings cover only its own unused bindings.
+        main: the main text, whose unused bindings cause warnings.
 
     Returns:
         The names, with warnings.
 
     Raises:
-        SpecError: the first wrong name or sort, with place, caret and hint.
+        SpecError: if a name or a sort is wrong. The error is about the first one, with its place, a
+            caret and a hint.
     """
     items = tuple(items)
     checker = _Checker(items)
@@ -47,7 +49,7 @@ def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
 
 
 def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
-    """Return the first error of every item. A wrong declaration has any sort where it is used."""
+    """Return the first error of every item, where a wrong declaration counts as having any sort."""
     items = tuple(items)
     checker = _Checker(items)
     errors: list[SpecError] = []
@@ -65,16 +67,16 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
 
 
 class _TooLargeError(SpecError):
-    """An item exceeds a limit of this module, whatever the arguments of the calls around it."""
+    """The error of an item that exceeds a limit, whatever arguments the calls in it have."""
 
 
 class _Context(Struct, frozen=True):
-    """The names that an expression may refer to besides the global ones."""
+    """The names other than global ones that an expression may refer to."""
 
     keys: frozenset[str] = frozenset()
     params: Mapping[str, Sort] = field(default_factory=dict)
     called: str = ""
-    """The definition whose call is expanded; empty if there is none."""
+    """The definition whose call is being expanded, or empty if there is none."""
 
     def with_key(self, key: str) -> _Context:
         return _Context(self.keys | {key}, self.params, self.called)
@@ -331,8 +333,8 @@ class _Checker:
             raise error_at(e.span, what, hint=f"write `{_call_form(entry)}`")
         if e.key is not None:
             self._require_key(e.name, e.key, entry, context)
-        # SOUND BECAUSE the sort of a definition's body depends on the arguments through their sorts
-        # alone, and a body that was refused has ended the check of the whole item.
+        # SOUND BECAUSE the sort of a body depends on the arguments only through their sorts, and a
+        # rejected body has already ended the check of the whole item.
         known = self._calls.get((e.name, tuple(args)))
         if known is not None:
             return known
@@ -383,7 +385,7 @@ class _Checker:
             if not compatible(left.right, right.left):
                 what = f"`;` does not fit (got {right} after {left})"
                 raise error_at(part.span, what, hint=TX_HINT)
-        # An `id` between two relations has their elements; its own are unknown.
+        # An `id` between two relations has their elements, because its own are unknown.
         return Sort("relation", sorts[0].left, sorts[-1].right)
 
 
@@ -400,10 +402,10 @@ def _call_form(entry: ScopeEntry) -> str:
 
 
 def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _Checker) -> list[str]:
-    """Return warnings about bindings of the main file that no check and no ``show`` depends on.
+    """Return warnings about bindings of the main file that no check and no ``show`` uses.
 
-    Files without checks, and those of the library, have no such warnings: other files use their
-    bindings.
+    Files without checks and files of the library get no such warnings, because other files use
+    their bindings.
     """
     own = [item for item in items if item.span.source is main]
     if main.name.startswith("library:") or not any(isinstance(item, ast.CheckItem) for item in own):

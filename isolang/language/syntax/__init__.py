@@ -1,4 +1,5 @@
 """The syntax: grammar, parser, tree, places for messages, explained syntax errors, usual layout.
 
-A tree has the content of a text, with its places; no module here knows the meaning of a name.
+A tree has the content of a text and the place of each part. No module of this package knows the
+meaning of a name.
 """

@@ -1,4 +1,4 @@
-"""The syntax tree of a text, with its places. ``sorts`` and ``lower`` give it meaning."""
+"""The syntax tree of a text, with the place of each node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from isolang.language.syntax.source import SourceText, Span
 
-# The words and signs of the grammar, by their role.
+# The keywords and operators of the grammar, grouped by their role.
 TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
 ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
 TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
@@ -17,7 +17,7 @@ STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
 class KeyClass(Struct, frozen=True):
-    """The keys whose names match one of some patterns, or the other keys; ``*`` is any text."""
+    """The keys whose names match, or do not match, one of some patterns; ``*`` matches any text."""
 
     patterns: tuple[str, ...]
     negated: bool = False
@@ -29,7 +29,7 @@ class KeyClass(Struct, frozen=True):
 
 
 class Ident(Struct, frozen=True):
-    """A name at its binding, or the key variable of a use."""
+    """A name where it is declared, or the key variable of a use."""
 
     span: Span
     text: str
@@ -138,7 +138,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 
 def uses_key(e: Expr, key: str) -> bool:
-    """Return whether the key variable occurs free in ``e``."""
+    """Return whether the key variable occurs in ``e`` and no ``for`` binds it there."""
     if isinstance(e, Ref | Call) and e.key is not None and e.key.text == key:
         return True
     if isinstance(e, For) and e.key.text == key:
@@ -191,7 +191,7 @@ class ExistsItem(Struct, frozen=True):
 
 
 class CheckItem(Struct, frozen=True):
-    """``flag not for each key: acyclic … as name "title"``; the key may be missing."""
+    """``flag not for each key: acyclic … as name "title"``; the key may be left out."""
 
     span: Span
     name: Ident

@@ -1,9 +1,9 @@
-"""The parser of ``grammar.lark``, from tables in the package.
+"""The parser of ``grammar.lark``, which is loaded from tables in the package.
 
-Building an LALR parser takes longer than most checks, so ``grammar.json`` holds Lark's tables, with
-their Lark version and the digest of their grammar. If either differs, the same parser is built from
-the grammar, more slowly. After a change of the grammar, ``python -m
-isolang.language.syntax.grammar`` writes the tables again; a test compares them.
+Building an LALR parser takes longer than most checks, so ``grammar.json`` contains Lark's tables,
+the Lark version that made them and the digest of their grammar. If the version or the digest
+differs, the same parser is built from the grammar, which is slower. After a change of the grammar,
+``python -m isolang.language.syntax.grammar`` writes the tables again; a test compares them.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def parser() -> Lark:
         warnings.warn(what, RuntimeWarning, stacklevel=2)
     elif made["lark"] != lark.__version__:
         what = f"{TABLES} was made by Lark {made['lark']} (got {lark.__version__}); not used"
-        warnings.warn(what, ImportWarning, stacklevel=2)  # no one's mistake: shown on request
+        warnings.warn(what, ImportWarning, stacklevel=2)  # no fault of the user: shown on request
     else:
-        return Lark.load(made["tables"])  # takes them as well as a file
+        return Lark.load(made["tables"])  # Lark accepts the data as well as a file
     return from_grammar(text)
 
 
 def from_grammar(text: str) -> Lark:
-    """Return the parser of a grammar, without tables."""
-    # The basic lexer reserves every keyword everywhere: `let order = …` is an error with a clear
-    # hint instead of a name that works in some places.
+    """Build the parser of a grammar without tables."""
+    # The basic lexer reserves every keyword everywhere. So `let order = …` is an error with a clear
+    # hint, and not a name that works in some places only.
     return Lark(text, parser="lalr", lexer="basic", propagate_positions=True)
 
 
@@ -62,7 +62,7 @@ def digest(text: str) -> str:
 
 
 def _dictionary(pairs: list[tuple[str, Any]]) -> dict[int | str, Any]:
-    """Return a dictionary with numbers as keys where Lark has them: JSON has only strings."""
+    """Return a dictionary with numbers as keys where Lark needs them; JSON has only strings."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 

@@ -1,4 +1,4 @@
-"""The colours of the language: one table, the source of the rules of all editors.
+"""The colours of the language, in one table from which all editors get their rules.
 
 ``python -m isolang.language.syntax.highlight`` writes ``editors/vscode/iso.tmLanguage.json``, the
 TextMate grammar for VS Code, Sublime Text and GitHub. The Pygments lexer of
@@ -19,7 +19,7 @@ EDITOR: Final = Path(__file__).resolve().parents[3] / "editors" / "vscode" / "is
 
 
 class Colour(Struct, frozen=True):
-    """Tokens of one colour.
+    """A kind of token with its colour.
 
     Attributes:
         pattern: a regular expression of Python and Oniguruma; its groups are ``(?:…)``.

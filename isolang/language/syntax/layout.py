@@ -1,12 +1,12 @@
 """The usual layout of a specification, which ``isocheck spec format`` writes.
 
-An item is on one line if it fits; otherwise it is broken before its loosest operators, and each
-part that still does not fit is broken again, one step to the right. Comments keep their place: on
-lines of their own, after the item that they follow, or between two tokens. Several empty lines in a
-row become one. Tokens are neither added nor removed, so the text keeps its meaning.
+An item is written on one line if it fits. Otherwise it is broken before its loosest operators, and
+each part that is still too long is broken again and indented by one more step. A comment keeps its
+place: on separate lines, after an item, or between two tokens. Several empty lines in a row become
+one. Tokens are neither added nor removed, so the text keeps its meaning.
 
 Formatting twice changes nothing, BECAUSE the layout is a function of the tokens, the comments, and
-of which of them share a line, which the layout itself keeps.
+of which of these share a line, and the layout does not change that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CALLS = frozenset(("domain", "range"))
 
 
 class _Piece(Struct, frozen=True):
-    """A token or a comment, and whether it begins a line."""
+    """A token or a comment, and whether it is the first on its line."""
 
     kind: Literal["token", "line comment", "block comment"]
     text: str
@@ -47,7 +47,7 @@ def format_text(source: SourceText) -> str:
     """Return a specification in the usual layout.
 
     Args:
-        source: the text; its includes are not read.
+        source: the text, whose includes are not read.
 
     Raises:
         SpecError: the text does not follow the grammar.
@@ -55,7 +55,7 @@ def format_text(source: SourceText) -> str:
     parse(source)
     text = SourceText(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     lines: list[str] = []
-    after = ""  # the kind of the last line's end, if a comment may follow it there
+    after = ""  # the kind of the last line's end, if a comment may follow on that line
     for element in _elements(_pieces(text)):
         first = element[0]
         same_line = bool(after) and not first.own_line
@@ -71,7 +71,8 @@ def format_text(source: SourceText) -> str:
             place = "behind" if same_line and after != "comment" else "comment"
             after = place if first.kind == "block comment" and len(shown) == 1 else ""
         else:
-            # A comment before an item stays before it; one behind the item above does not.
+            # A comment on the line before an item is printed before it. A comment at the end of the
+            # line above belongs to the item above.
             prefix = lines.pop() + " " if same_line and after == "comment" else ""
             laid = _item(element, len(prefix))
             lines += [prefix + laid[0], *laid[1:]]
@@ -103,14 +104,14 @@ def _pieces(source: SourceText) -> list[_Piece]:
 
 
 def _line_start(text: str, at: int) -> tuple[bool, bool]:
-    """Return whether ``at`` begins its line, and whether an empty line is above."""
+    """Return whether ``at`` is the start of its line, and whether the line above is empty."""
     line = text.rfind("\n", 0, at) + 1
     own = not text[line:at].strip()
     return own, own and line > 0 and not text[text.rfind("\n", 0, line - 1) + 1 : line].strip()
 
 
 def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield items, with the comments inside them, and the comments between items."""
+    """Yield each item with the comments inside it, and each comment between items."""
     item: list[_Piece] = []
     for i, piece in enumerate(pieces):
         each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
@@ -131,7 +132,7 @@ def _begins_item(piece: _Piece, item: Sequence[_Piece], *, each: bool) -> bool:
     if (piece.text not in ITEM and not each) or piece.type == "STRING":
         return False
     before = next((p.text for p in reversed(item) if not p.is_comment), "")
-    # `flag not acyclic …` is one item, and so is `for each x: acyclic …`.
+    # `flag not acyclic …` is one item, and `for each x: acyclic …` is also one item.
     return before != ":" and not (before in ("flag", "not") and piece.text != "flag")
 
 
@@ -162,7 +163,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
     breaks = any(p.kind == "line comment" or "\n" in p.text for p in pieces)
     if not breaks:
-        # Comments within a line are laid out like tokens.
+        # Comments inside a line are placed like tokens.
         return _broken(list(pieces), "", used)
     for piece in pieces:
         if piece.kind == "line comment" or "\n" in piece.text:
@@ -182,7 +183,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
 
 def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
-    """Return the pieces on one line if they fit, else on several, later ones one step deeper."""
+    """Return the pieces on one line if they fit, and otherwise on several indented lines."""
     line = indent + _joined(pieces)
     ranks = _ranks(pieces)
     if len(line) + used <= WIDTH or not ranks:
@@ -198,9 +199,9 @@ def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") 
 
 
 def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
-    """Return the pieces before which a line may be broken, and how loosely the parts bind there.
+    """Return how loosely the parts bind at each piece before which a line may be broken.
 
-    The first piece of a line is not among them: nothing would remain before it.
+    The first piece of a line is left out, because no piece would remain before the break.
     """
     ranks: dict[int, tuple[int, int]] = {}
     depth = 0
@@ -232,7 +233,7 @@ def _joined(pieces: Sequence[_Piece]) -> str:
 
 
 def _space(pieces: Sequence[_Piece], i: int) -> bool:
-    """Return whether a space separates piece ``i`` from the one before it."""
+    """Return whether a space separates piece ``i`` from the piece before it."""
     before, piece = pieces[i - 1], pieces[i]
     if before.is_comment or piece.is_comment:
         return True
@@ -241,9 +242,10 @@ def _space(pieces: Sequence[_Piece], i: int) -> bool:
     if piece.text == "[":
         return before.type != "NAME"
     if piece.text == "(":
-        # `f(a)`, `f[x](a)`, `domain(a)`; nothing else in brackets is followed by a bracket.
+        # A bracket follows directly in `f(a)`, `f[x](a)` and `domain(a)`, and in no other text
+        # within brackets.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        # After the key of a `for`, or the names of its keys.
+        # A space follows the key of a `for`, or the names of its keys.
         return not (before.type == "STRING" or (i >= 2 and pieces[i - 2].text in ("for", "each")))
     return True

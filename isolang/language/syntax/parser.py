@@ -1,4 +1,4 @@
-"""Parses a text to its syntax tree. Lark finds syntax errors, ``slips`` explains them."""
+"""Parses a text to its syntax tree: Lark finds syntax errors, and ``slips`` explains them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
 MAX_DEPTH = 50
-"""The greatest depth of brackets and postfix operators: above real texts, far below the stack."""
+"""The greatest depth of brackets and postfix operators. Real texts are far less deep, and the stack
+could hold far more.
+"""
 
 
 def _lark() -> Lark:
@@ -24,7 +26,7 @@ def _lark() -> Lark:
 
 
 def keywords() -> frozenset[str]:
-    """Return the words that cannot be names."""
+    """Return the words that are reserved and cannot be names."""
     from lark.lexer import PatternStr
 
     values = {t.pattern.value for t in _lark().terminals if isinstance(t.pattern, PatternStr)}
@@ -46,10 +48,11 @@ def parse(source: SourceText) -> ast.File:
         source: the text and its name.
 
     Returns:
-        The tree; only the grammar is checked.
+        The tree of the text, of which only the grammar is checked.
 
     Raises:
-        SpecError: the text does not follow the grammar; with place, caret and hint.
+        SpecError: if the text does not follow the grammar. The error has the place, a caret and a
+            hint.
     """
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -106,7 +109,7 @@ def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
 
 @cache
 def _terminal(name: str) -> str:
-    """Return the text that a user types for a terminal, or its name for a class of tokens."""
+    """Return a terminal as a user types it, or the name of its class of tokens."""
     from lark.lexer import PatternStr
 
     for terminal in _lark().terminals:
@@ -121,7 +124,7 @@ def _token_span(source: SourceText, token: Token) -> Span:
 
 
 def _end_span(source: SourceText, before: list[Token]) -> Span:
-    """Return the place after the last token, where a caret has a line to point at."""
+    """Return the place after the last token, on a line to which a caret can point."""
     if not before:
         return Span(source, 1, 1, 1, 2)
     last = before[-1]
@@ -130,14 +133,14 @@ def _end_span(source: SourceText, before: list[Token]) -> Span:
 
 
 def _check_depth(source: SourceText) -> None:
-    """Raise an error for a text that would exhaust the stack of recursions over its tree.
+    """Raise an error if recursive functions on the tree of a text could exhaust the stack.
 
     SOUND BECAUSE only brackets, postfix operators and ``for`` put one expression inside another,
     and the sum below counts each of them; between two of them there is at most a union and a term.
     """
-    outer: list[tuple[int, int]] = []  # per open bracket: `before` and `fors` outside of it
-    before = last = 0  # heights: of the expressions before the last one, of the last one
-    fors = 0  # the number of `for` bodies around the token
+    outer: list[tuple[int, int]] = []  # for each open bracket, `before` and `fors` outside of it
+    before = last = 0  # the height of the expressions before the last one, and of the last one
+    fors = 0  # how many bodies of `for` contain the token
     for token in _tokens(source.text, stop=None):
         if token in ("(", "["):
             outer.append((max(before, last), fors))
@@ -154,7 +157,7 @@ def _check_depth(source: SourceText) -> None:
         elif token in ("as", "let", "exists"):
             outer, before, last, fors = [], 0, 0, 0
         else:
-            # Operators and names; a name is lower than anything built from it.
+            # The token is an operator or a name. A name is less high than any expression with it.
             before, last = max(before, last), 0
         if max(before, last) + len(outer) + fors > MAX_DEPTH:
             raise error_at(
@@ -165,7 +168,7 @@ def _check_depth(source: SourceText) -> None:
 
 
 class _Builder:
-    """Builds the tree of ``ast`` from Lark's tree."""
+    """Converts Lark's tree to the tree of ``ast``."""
 
     def __init__(self, source: SourceText) -> None:
         self._source = source

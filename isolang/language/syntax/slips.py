@@ -1,8 +1,8 @@
 """Explains syntax errors: the mistake, the expected tokens, and a hint for the probable intention.
 
-The parser knows only the unexpected token. The tokens before it show the intention: there is a rule
-for each known slip, and the first rule that applies explains the error. A rule takes the point
-where the parser stopped, and returns the mistake and a hint.
+The parser knows only the unexpected token, but the tokens before it show the intention. There is a
+rule for each known mistake, and the first rule that applies explains the error. A rule takes the
+point where the parser stopped, and returns the mistake and a hint.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class Got(Struct, frozen=True):
-    """The unexpected token.
+    """The unexpected token, at which the parser stopped.
 
     Attributes:
-        type: its terminal; ``$END`` at the end of the text, ``character`` if it is not a token.
-        text: its text.
+        type: the terminal of the token, or ``$END`` at the end of the text, or ``character`` if the
+            text is no token.
+        text: the text of the token.
         accepts: the tokens that the grammar allows here, as a user types them.
     """
 
@@ -38,7 +39,7 @@ class Got(Struct, frozen=True):
 
 
 class StopPoint(Struct, frozen=True):
-    """The point where the parser stopped.
+    """The point where the parser stopped, and the tokens around it.
 
     Attributes:
         before: the tokens before this point.
@@ -54,7 +55,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def last(self) -> str:
-        """The token before this point; empty if there is none."""
+        """The text of the token before this point, or empty if there is none."""
         return str(self.before[-1]) if self.before else ""
 
     @property
@@ -64,7 +65,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def ends_item(self) -> bool:
-        """Return whether the item ends here: the text ends, or another item begins."""
+        """Return whether the text ends here or another item begins here."""
         return self.got.type == "$END" or self.got.text in ITEM
 
     @property
@@ -80,7 +81,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def term_operator(self) -> str:
-        """The operator of the term that ends here; empty if there is none."""
+        """The operator of the term that ends here, or empty if there is none."""
         depth = 0
         for token in reversed(self.before):
             if token in (")", "]"):
@@ -133,7 +134,7 @@ _CHARACTERS = {
 }
 
 _Diagnosis = tuple[str, str]
-"""The mistake, and the hint."""
+"""The mistake and the hint, as texts."""
 
 
 def _character(place: StopPoint) -> _Diagnosis | None:
@@ -256,7 +257,7 @@ def _missing_expression(place: StopPoint) -> _Diagnosis | None:
 
 
 def _form(place: StopPoint) -> _Diagnosis | None:
-    """Explain positions where the grammar allows few words."""
+    """Explain a mistake at a place where the grammar allows only a few words."""
     got = place.got
     if place.last in ("flag", "not"):
         return f"`{place.last}` without a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
@@ -405,17 +406,17 @@ def explain(
     """Return the error for an unexpected token or character.
 
     Args:
-        span: its place.
-        before: the tokens before it.
-        got: the token.
+        span: the place of the unexpected token.
+        before: the tokens before the unexpected token.
+        got: the unexpected token.
         keywords: the words that cannot be names.
-        rest: the text from its place on.
+        rest: the text from the unexpected token on.
     """
     place = StopPoint(before, got, keywords, rest)
     what, hint = next((one for rule in RULES if (one := rule(place))), ("syntax error", ""))
     moved = place.ends_item and got.text != "spec"
     if moved and before and before[-1].end_line != span.line:
-        # The mistake is at the end of the last item, not at the beginning of the next one.
+        # The mistake is at the end of the last item, and not at the beginning of the next one.
         last = before[-1]
         line, column = last.end_line or 1, last.end_column or 1
         back = 1 if last == ";" else 0
@@ -428,7 +429,7 @@ def explain(
 
 
 def _expected(accepts: frozenset[str]) -> str:
-    """Return a set of terminals as text, from the specific to the general."""
+    """Return a set of terminals as text, from the most specific to the most general."""
     remaining = set(accepts) - {"$END", "LINE_COMMENT", "BLOCK_COMMENT", "WHITESPACE"}
     words: list[str] = []
     if {"NAME", "("} <= remaining:

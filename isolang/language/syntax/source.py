@@ -1,4 +1,4 @@
-"""Texts, places in texts, and the form in which messages show a place."""
+"""Texts, places in texts, and how messages show a place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 from isolang.errors import SpecError
 
 MAX_WIDTH = 120
-"""The greatest width of a source line in a message; longer ones are cut around the caret."""
+"""The greatest width of a source line in a message. A longer line is cut around the caret."""
 
 
 class SourceText(Struct, frozen=True, eq=False):
@@ -32,7 +32,7 @@ class Position(NamedTuple):
     line: int
     column: int
     end_column: int = 0
-    """The column after the last character on that line; 0 if unknown."""
+    """The column after the last character on that line, or 0 if it is unknown."""
 
 
 class Span(NamedTuple):
@@ -46,13 +46,13 @@ class Span(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """The place without the text; a span of several lines ends with the first one."""
+        """The place without the text; it ends at the end of the first line of the span."""
         end = self.end_column if self.end_line == self.line else 0
         return Position(self.source.name, self.line, self.column, end)
 
 
 def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
-    """Return the source line with carets below the columns; empty if there is no such line."""
+    """Return the source line with carets below the columns, or "" if there is no such line."""
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         return ""
@@ -65,8 +65,8 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
         content = content[first : first + MAX_WIDTH]
         column, end = column - first, min(end - first, MAX_WIDTH + 1)
     gutter = str(line)
-    # Tabs stay tabs in the caret's line, so that the caret is below its character in every
-    # terminal.
+    # The caret's line repeats the tabs of the source line, so the caret is below its character in
+    # every terminal.
     indent = "".join("\t" if char == "\t" else " " for char in content[: column - 1])
     carets = "^" * max(1, end - column)
     return f"  {gutter} | {content}\n  {' ' * len(gutter)} | {indent}{carets}"
@@ -75,7 +75,7 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
 def message_at(
     pos: Position, texts: Mapping[str, str], what: str, *, hint: str = "", context: str = ""
 ) -> str:
-    """Return ``where: what``, the source line with a caret, the context, and the hint."""
+    """Return a message with its place, the source line and a caret, the context, and the hint."""
     where = f"{pos.file}:{pos.line}:{pos.column}" if pos.line else pos.file
     parts = [f"{where}: {what}"]
     if pos.line and (shown := excerpt(texts.get(pos.file, ""), *pos[1:])):
