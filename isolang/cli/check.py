@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
 
 
-# Forms of a single verdict; what makes them is imported where one is asked for.
+# The forms of a single verdict. Their modules are imported only if the user requests the form.
 _FORMS: Final = ("dot", "graphml", "markdown", "mermaid", "perfetto")
-# Forms of all verdicts together.
+# The forms of all verdicts together.
 _FILES: Final = ("junit", "sarif")
 
 
@@ -174,7 +174,7 @@ def check(
 
 
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
-    """Run jobs, print their reports in order as they come, and give the exit code."""
+    """Run jobs, print their reports in order as soon as possible, and return the exit code."""
     codes: set[int] = set()
     with Bar(len(jobs), jobs[0].options.timeout) as bar:
         for reports in _results(jobs, parallel, bar):
@@ -206,16 +206,16 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
         for future in futures:
             yield future.result()
     finally:
-        # Also on Ctrl-C: first the children, else their threads would wait for them.
+        # Do this also on Ctrl-C: kill the children first, because their threads wait for them.
         children.close()
         executor.shutdown(cancel_futures=True)
 
 
 def _models(text: str) -> list[str]:
-    """The levels that Elle's names mean.
+    """Return the levels that Elle's names of models mean.
 
     Raises:
-        Mistake: the library has no level of that name.
+        Mistake: if the library has no level of this name.
     """
     there = levels()
     found = [name.strip().removeprefix(":") for name in text.replace(",", " ").split()]
@@ -276,7 +276,7 @@ def _errors_only(report: Report, remarks: Remarks) -> None:
 
 
 def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
-    """Return a function that prints reports as Markdown, separated by empty lines."""
+    """Return a function that prints reports as Markdown, with empty lines between them."""
     from isolang.report.forms import markdown_of_report
 
     first = True
@@ -292,7 +292,7 @@ def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
 
 
 def _draw(report: Report, remarks: Remarks) -> None:
-    """Print the requested form of a verdict; without a verdict, print the reason."""
+    """Print the requested form of a verdict, or the reason if there is no verdict."""
     if report.drawn is None:
         warn(f"{report.history}: {report.reason}")
     else:
@@ -301,7 +301,7 @@ def _draw(report: Report, remarks: Remarks) -> None:
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
-    """Check that the pairs exist, are installed and apply, before any history is read."""
+    """Check that the pairs exist, are installed and fit the spec, before any history is read."""
     names = (options.encoding, options.solver, options.prune)
     if set(names) == {"auto"} and not cross_check:
         return

@@ -1,4 +1,4 @@
-"""The names and numbers that an option accepts: lists, parses, corrects and completes them.
+"""The names and numbers that an option accepts, with parsers, corrections and completions.
 
 Names are looked up only when a value is parsed or completed, since importing their registries is
 slow.
@@ -67,13 +67,13 @@ OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
 
 
 def near(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the name nearest to what was typed; empty if none is near."""
+    """Return the name nearest to the typed text, or an empty text if no name is near."""
     found = difflib.get_close_matches(typed, list(names), 1, cutoff)
     return found[0] if found else ""
 
 
 def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
-    """Return a parser that accepts these names; it accepts ``sat:NAME`` if ``sat`` is one."""
+    """Return a parser that accepts these names, and ``sat:NAME`` if ``sat`` is one of them."""
 
     def parse(text: str) -> str:
         if text == "auto":

@@ -145,24 +145,24 @@ class LazyGroup(WithoutPydantic, TyperGroup):
     entries: ClassVar[Mapping[str, CommandEntry]]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order of the table."""
+        """Return the names of the commands in the order of the table."""
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name, or ``None``."""
+        """Return the command with this name, or ``None``."""
         if cmd_name in self.entries and cmd_name not in self.commands:
             self.commands[cmd_name] = _command(cmd_name, self.entries[cmd_name])
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, from the table alone."""
+        """Write the help, using only the table."""
         for name, entry in self.entries.items():
             self.commands[name] = TyperCommand(name, help=entry.about, rich_help_panel=entry.panel)
         super().format_help(ctx, formatter)
         self.commands.clear()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; without any, print the help as an error."""
+        """Parse the arguments, or print the help as an error if there are none."""
         if not args and not ctx.resilient_parsing:
             with redirect_stdout(sys.stderr):
                 typer.echo(ctx.get_help(), err=True)
@@ -173,7 +173,7 @@ class LazyGroup(WithoutPydantic, TyperGroup):
         """Return the command that the arguments begin with.
 
         Raises:
-            Mistake: no command has this name.
+            Mistake: if no command has this name.
         """
         name = args[0]
         if name not in self.entries and not ctx.resilient_parsing:
@@ -218,7 +218,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
     """Return the arguments with a command first, and with a value after a bare ``--cross-check``.
 
     Raises:
-        Mistake: the first argument is probably a mistyped command.
+        Mistake: if the first argument is probably a mistyped command.
     """
     if not args or args[0] in own:
         return args
@@ -243,7 +243,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
 
 
 def _is_pair(text: str) -> bool:
-    """Return whether this is a value of ``--cross-check``, rather than a history."""
+    """Return whether a text is a value of ``--cross-check`` and not a history."""
     if text in ("auto", "all"):
         return True
     from isolang.encodings.registry import ENCODINGS

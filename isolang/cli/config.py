@@ -21,7 +21,7 @@ from isolang.declared import Option
 from isolang.errors import OptionError
 from isolang.options import OutputOptions
 
-# The keys that are not options of a record, with the parameter of each and its expected value.
+# The keys that are not options of a record, each with its parameter and its expected value.
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spec": ("specs", "a level or a file, or a list of these"),
     "include": ("include", "a folder, or a list of these"),
@@ -30,14 +30,15 @@ _OF_SECTION: Final = ("check", "levels")
 
 
 def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return the configured values, by command and parameter.
+    """Return the configured values, by command and by parameter.
 
     Args:
         command: the command that runs.
-        folder: where the search for the file begins, upwards; by default the current folder.
+        folder: the folder in which the upward search for the file begins, by default the current
+            folder.
 
     Raises:
-        Mistake: a key is unknown, or its value is wrong.
+        Mistake: if a key is unknown, or if its value is wrong.
     """
     options = _options(command)
     found = _table(Path.cwd() if folder is None else folder) if options else None
@@ -60,7 +61,7 @@ def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, An
 
 
 def _options(command: str) -> dict[str, Option]:
-    """Return the options of the records that a command takes, by key; none for a group."""
+    """Return the options of the records that a command takes, by key, or none for a group."""
     module, name = ISOCHECK[command].where.split(":")
     function = getattr(import_module(module), name)
     if isinstance(function, Typer):
@@ -100,21 +101,21 @@ def _values(
 
 
 def _located(text: str, folder: Path, key: str) -> str:
-    """Return a path relative to the file's folder as a usable path; a level's name unchanged."""
+    """Return a path that is relative to the file's folder as a usable path, or a level's name."""
     is_path = key == "include" or text.endswith(".iso") or "/" in text
     return os.path.relpath(folder / text) if is_path else text
 
 
 def _table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
-    """Return the nearest ``pyproject.toml`` and its section; ``None`` if it has no section."""
+    """Return the nearest ``pyproject.toml`` and its section, or ``None`` if it has none."""
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"
         try:
             text = file.read_bytes()
         except OSError:
             continue
-        if b"tool.isocheck" not in text:  # importing TOML is slow, and most projects need not
-            return None  # the nearest project decides; those around it do not count
+        if b"tool.isocheck" not in text:  # importing TOML is slow, and few projects need it
+            return None  # only the nearest project counts
         import tomllib
 
         try:

@@ -52,7 +52,7 @@ def convert(
 
 
 def report_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
-    """Print on stderr what was written, and what changed by the conversion."""
+    """Print on stderr what was written, and what the conversion changed."""
     if target == "-":
         sys.stdout.buffer.flush()
     name = "the standard output" if target == "-" else target

@@ -69,8 +69,8 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     """Return the problem of a history in a format of solvers.
 
     Raises:
-        SolverError: there is no such encoding, or the format cannot express it.
-        UnsupportedError: the pre-pass alone refutes the history, or it is too large.
+        SolverError: if there is no such encoding, or if the format cannot express it.
+        UnsupportedError: if the pre-pass alone refutes the history, or if the history is too large.
     """
     from isolang.encodings.export import to_dimacs, to_gnf
     from isolang.encodings.registry import ENCODINGS
@@ -104,7 +104,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
 
 
 def _to_smt2(formula: Formula) -> str:
-    """Return a formula as SMT-LIB 2, through pySMT."""
+    """Return a formula as SMT-LIB 2, which pySMT writes."""
     from isolang.encodings.export import comments
     from isolang.solvers.pysmt import to_smtlib
 

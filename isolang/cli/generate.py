@@ -89,10 +89,10 @@ _WITH_WORKLOAD = frozenset({"rule", "sessions", "transactions", "operations", "k
 
 
 def _played(workload: str, options: Workload) -> History:
-    """Return the history of a workload of ``isocheck run``, which has its own default sizes.
+    """Return the history of a workload of ``isocheck run``, which has separate default sizes.
 
     Raises:
-        Mistake: an option does not apply to workloads.
+        Mistake: if an option does not apply to workloads.
     """
     from isolang.run.play.simulate import simulate
     from isolang.run.workloads import Shape

@@ -226,7 +226,7 @@ def _judge(
 
 
 def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | None]:
-    """Return for each violated strict level the least clock error with which it is satisfied."""
+    """Return, for each violated strict level, the least clock error with which it is satisfied."""
     from isolang.pipeline.levels import least_clock_error
 
     violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
@@ -248,7 +248,7 @@ def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
 
 
 def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
-    """Return the exit code of one history."""
+    """Return the exit code for one history."""
     if at_least is None:
         unknown = any(level.standing == "unknown" for level in found.levels.values())
         unknown |= own is not None and own.verdict == "unknown"
@@ -273,7 +273,7 @@ def _own_text(own: OwnReport | None) -> Iterator[str]:
 
 
 def _write_page(found: Levels, history: str, options: Options, page: str) -> None:
-    """Write the page of the verdict of the weakest violated, or strongest satisfied, level."""
+    """Write a page about the weakest violated level, or else the strongest satisfied level."""
     from msgspec.structs import asdict
 
     from isolang.api import check
@@ -400,7 +400,7 @@ def _marked(found: Levels, names: tuple[str, ...]) -> str:
 
 
 def _drawn(found: Levels, family: str) -> Iterator[str]:
-    """Yield the lattice of the levels with, or without, session order."""
+    """Yield the lattice of the levels with session order, or of those without it."""
     for number, row in enumerate(_ROWS):
         cells = [f"{_MARKS[found.levels[name + family].standing]} {name}" for name in row]
         if number:

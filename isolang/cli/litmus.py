@@ -174,7 +174,7 @@ def litmus(
 def _script(
     cases: Sequence[Case], rows: Sequence[Sequence[LitmusResult]], playing: Playing, kind: str
 ) -> str:
-    """Return the first program as a script, in the interleaving that produced the history."""
+    """Return the first program as a script, in the interleaving that showed the history."""
     from isolang.run.litmus.script import Kind, script_of
 
     seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
@@ -435,7 +435,7 @@ def _table(
     rows: Sequence[Sequence[LitmusResult]],
     skipped: Sequence[tuple[str, str]],
 ) -> Iterator[str]:
-    """Yield a line per edge with a column per level of the database, then what they prove."""
+    """Yield a line per edge with a column per database level, and then what the results prove."""
     yield escaped(rows[0][0].database)
     yield ""
     lines = [("forbidden by", "allowed by", *(row[0].level for row in rows), "history")]
@@ -462,7 +462,7 @@ def _cell(found: LitmusResult) -> str:
 
 
 def _between(refuted: Sequence[str]) -> str:
-    """The strongest levels that stand, and the weakest that do not."""
+    """Return the strongest levels that no result refutes, and the weakest refuted levels."""
     from isolang.comparison.lattice import Nearest
     from isolang.comparison.walks import prove_implication
 

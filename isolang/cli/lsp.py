@@ -13,19 +13,20 @@ from isolang.errors import OptionError
 from isolang.output.records import EXIT_VALID
 from isolang.release import version
 
-LONGEST: Final = 64 << 20  # bytes of a message; a specification has some thousand
+LONGEST: Final = 64 << 20  # in bytes; a specification has some thousand
 
 
 def lsp() -> int:
     """Serve editors: errors as you type, hover, completion, definitions, formatting."""
-    # pygls closes its output stream at the end of a session; the standard output stays open.
+    # pygls closes its output stream at the end of a session, but the standard output must stay
+    # open.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     server().start_io(_Bounded(sys.stdin.buffer), answers)
     return EXIT_VALID
 
 
 class _Bounded:
-    """A stream of messages that refuses a message above the size limit."""
+    """A stream that rejects a message above the size limit."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -38,7 +39,7 @@ class _Bounded:
         """Return a message.
 
         Raises:
-            OptionError: the message is too long.
+            OptionError: if the message is too long.
         """
         if size > LONGEST:
             raise OptionError(
@@ -52,7 +53,7 @@ def server() -> Any:
     """Return the server with its handlers.
 
     Raises:
-        Mistake: pygls is not installed.
+        Mistake: if pygls is not installed.
     """
     try:
         from lsprotocol import types as lsp_types
@@ -135,7 +136,7 @@ def server() -> Any:
 
 
 def path_of(uri: str) -> Path:
-    """Return the path of a URI; an unsaved file has a name and no folder."""
+    """Return the path of a URI, which is only a name if the file is not saved."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme == "file" else Path("unsaved.iso")
 

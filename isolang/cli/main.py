@@ -1,4 +1,4 @@
-"""``isocheck``: runs the command line, and turns every exception into a message and exit code."""
+"""``isocheck``: runs the command line, and turns exceptions into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXIT_PIPE: Final = 141  # the exit code in a shell of a process that SIGPIPE end
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     open_streams()
-    # isolang uses no linear algebra, so the threads that NumPy would start for it only cost time.
+    # isolang uses no linear algebra, so threads that NumPy would start for it would only cost time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command: Any = typer.main.get_command(isocheck)
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
@@ -66,7 +66,7 @@ def _guarded(command: Any, arguments: list[str]) -> int:
         warn(f"{PROGRAM}: {where}{error.strerror or error}")
         forget_stdout()
         return EXIT_USAGE
-    except Exception as error:  # the last boundary
+    except Exception as error:  # the last place that can catch an error
         if os.environ.get("ISOLANG_TRACEBACK"):
             raise
         warn(f"{PROGRAM}: {internal_error(error)}")
@@ -74,7 +74,7 @@ def _guarded(command: Any, arguments: list[str]) -> int:
 
 
 def _printed(code: int) -> int:
-    """The exit code, once all is printed: what cannot be printed is no reason to lose a verdict."""
+    """Return the exit code after flushing the output, and keep the verdict if that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

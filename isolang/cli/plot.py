@@ -1,4 +1,4 @@
-"""``--plot``: checks the kind of a figure, and draws time against size."""
+"""Checks whether a figure can be drawn (``--plot``), and draws time against size."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def require_plottable(path: str) -> None:
-    """Check that a picture of this kind can be drawn, before the work begins.
+    """Check, before the work begins, that a picture of this kind can be drawn.
 
     Raises:
-        Mistake: it cannot.
+        Mistake: if the picture cannot be drawn.
     """
     from isolang.errors import OptionError
     from isolang.report.picture import require_kind

@@ -1,4 +1,4 @@
-"""A progress bar, and a status line, on stderr: only on a terminal."""
+"""A progress bar and a status line on stderr, which are shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Generic, ParamSpec
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_LONG = 0.7  # seconds
+_LONG = 0.7  # in seconds
 
 _What = ParamSpec("_What")
 
 
 class Bar:
-    """A progress bar: how many histories are done, and the present phase."""
+    """A progress bar that shows how many histories are done, and the current phase."""
 
     def __init__(self, total: int, budget: float | None = None) -> None:
         """Count ``total`` histories; ``budget`` is the timeout of a verdict, to show the rest."""
@@ -60,7 +60,7 @@ class Bar:
             self._done += 1
 
     def pause(self) -> None:
-        """Hide the bar, so that something can be printed; ``phase`` shows it again."""
+        """Hide the bar, because something will be printed; ``phase`` shows the bar again."""
         with self._lock:
             if self._shown is not None:
                 self._shown[0].stop()
@@ -98,16 +98,16 @@ class Bar:
 
 
 class StatusLine(Generic[_What]):
-    """A status line that overwrites itself on a terminal; elsewhere it writes nothing."""
+    """A status line that overwrites itself on a terminal, and is not written elsewhere."""
 
     def __init__(self, stream: IO[str], text: Callable[_What, str]) -> None:
-        """Write to ``stream`` what ``text`` returns for the arguments of :meth:`show`."""
+        """Write to ``stream`` the text that ``text`` returns for the arguments of :meth:`show`."""
         self._stream, self._text = stream, text
         self._shown = stream.isatty()
         self._wrote = False
 
     def show(self, *what: _What.args, **named: _What.kwargs) -> None:
-        """Replace the line."""
+        """Replace the text of the line."""
         if self._shown:
             self._write(f"\r\x1b[K{self._text(*what, **named)}")
             self._wrote = True

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run, RunState
     from isolang.run.target import Target
 
-_LOST: Final = 5  # lost commits that the text names
-_QUIET: Final = 2.0  # seconds without an answer before the status line reports them
+_LOST: Final = 5  # the most lost commits that the text names
+_QUIET: Final = 2.0  # the status line reports this many seconds without an answer
 
 
 class RunReport(Report, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ def run(
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM act as Ctrl-C does: end the run, remove the tables, check the history."""
+    """Make SIGTERM act like Ctrl-C: end the run, remove the tables, and check the history."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
@@ -226,7 +226,7 @@ def _clean(settings: Settings) -> int:
 
 
 def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) -> int:
-    """Judge a run and print it: the verdict first, then what takes longer; gives the exit code."""
+    """Judge a run, print the verdict and then the slower results, and return the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
     from isolang.run.judge.judge import judge, with_levels, with_little
@@ -295,7 +295,7 @@ def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) ->
 def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool) -> int:
     """Print what the watch of a long run found, without reading the history again.
 
-    Of a violation the watch has saved the few transactions that convict.
+    If there is a violation, the watch has saved the few transactions that prove it.
     """
     from isolang.run.judge.judge import judge_watched
 
@@ -359,14 +359,14 @@ def _print_watched(
 
 
 def _as_it_counts(report: RunReport) -> RunReport:
-    """Return the report with a meaningless valid verdict replaced by unknown."""
+    """Return the report, where unknown replaces a valid verdict that is meaningless."""
     if not (report.grave and report.verdict == "valid"):
         return report
     return replace(report, verdict="unknown", reason="; ".join(("not proved", *report.doubts)))
 
 
 def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
-    """Print a line, or a file of test results."""
+    """Print the report as one line, or as a file of test results."""
     if form == "brief":
         return print_lines(escaped(brief(report)))
     from isolang.output.text import text_of_report

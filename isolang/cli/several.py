@@ -1,4 +1,4 @@
-"""Commands that take several histories: expands folders, and sums up the verdicts in a line."""
+"""For commands that take several histories: expands folders, and sums up verdicts in a line."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from isolang.output.terminal import escaped, forget_stdout, warn
 
 
 def expanded(histories: Sequence[str], form: str) -> list[str]:
-    """Return the histories; a folder of several histories is replaced by them.
+    """Return the histories, where a folder of several histories is replaced by its histories.
 
-    Names on the standard error output which files of a folder are skipped.
+    The function prints on the standard error output which files of a folder it skips.
 
     Args:
-        histories: as named on the command line.
+        histories: the histories as named on the command line.
         form: the value of ``--from``; it decides which files of a folder are histories.
 
     Raises:
-        Mistake: a folder has none.
+        Mistake: if a folder has no history.
     """
     found: list[str] = []
     for name in histories:
@@ -60,7 +60,7 @@ class Remarks:
         self._printed: set[str] = set()
 
     def warn_once(self, lines: Iterable[str]) -> None:
-        """Print the lines that were not printed yet."""
+        """Print the lines that were not printed before."""
         for line in dict.fromkeys(lines):
             if line not in self._printed:
                 self._printed.add(line)
@@ -68,7 +68,7 @@ class Remarks:
 
     def warn_about(self, report: Report, *, caveats: bool) -> None:
         """Print the warnings of a report; with ``caveats``, also those of its verdict."""
-        unsaved = report.unsaved  # `warn_unsaved` prints these
+        unsaved = report.unsaved  # `warn_unsaved` prints these lines
         self.warn_once(warning(one) for one in report.warnings if one not in unsaved)
         if caveats:
             self.warn_once(f"{report.history}: {Caveat(one).brief}" for one in report.caveats)
@@ -92,10 +92,10 @@ def warn_unsaved(report: Report) -> None:
 
 
 def was_printed(show: Callable[[], object]) -> bool:
-    """Call ``show`` and return whether it could print; a failure to print loses no verdict.
+    """Call ``show`` and return whether it could print, because no verdict must be lost otherwise.
 
     Raises:
-        BrokenPipeError: the reader closed the pipe.
+        BrokenPipeError: if the reader closed the pipe.
     """
     try:
         show()

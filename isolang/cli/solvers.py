@@ -41,7 +41,7 @@ _SHOWN: Final = (
     "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
     "clauses", "edges", "conflicts", "MB",
 )  # fmt: skip
-_WIDE: Final = 132  # columns of the table, which would be unreadable if it were wrapped
+_WIDE: Final = 132  # the width of the table, which would be unreadable if it were wrapped
 
 
 def solvers(
@@ -196,7 +196,7 @@ def _chosen(
 
 
 def _middle(runs: Sequence[ContestRow]) -> ContestRow:
-    """Return the run with the median time; the first one if a run has no time."""
+    """Return the run with the median time, or the first run if some run has no time."""
     totals = [run.total for run in runs if run.total is not None]
     if len(totals) < len(runs):
         return runs[0]

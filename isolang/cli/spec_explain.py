@@ -143,8 +143,8 @@ def _judge(spec: Spec, check: Check) -> _Judged:
     from isolang.language.meaning.lower import CANONICAL_EXISTS
     from isolang.language.syntax.source import excerpt
 
-    # Each check alone, with only the relations of event graphs: an error then names the place that
-    # uses a foreign relation.
+    # Each check is tried alone and with only the relations of event graphs, so an error names the
+    # place that uses another relation.
     exists = tuple(e for e in spec.exists if e == CANONICAL_EXISTS.get(e.name))
     try:
         plan = classify(replace(spec, checks=(check,), exists=exists))
@@ -157,7 +157,7 @@ def _judge(spec: Spec, check: Check) -> _Judged:
 
 
 def faster(spec: Spec) -> str:
-    """Return the name of an equal level of the library that is an event graph, or nothing."""
+    """Return the name of an equal level of the library that is an event graph, or an empty text."""
     from isolang.cli.spec_library import class_of
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
@@ -288,7 +288,7 @@ def _conditions(automaton: Automaton) -> Iterator[str]:
 
 
 def _automata(way: Route) -> tuple[Automaton, ...]:
-    """Return the automata of the native engine, if it decides this route."""
+    """Return the automata of the native engine, or none if it does not decide this route."""
     return getattr(way, "automata", ())
 
 
@@ -300,7 +300,7 @@ _DIRECT = {
 
 
 def _question(automaton: Automaton) -> str:
-    """Return what an automaton forbids that the classification made from several checks."""
+    """Return what an automaton forbids that the route made from several checks."""
     if "components" in automaton.direct:
         closing = " or ".join(sorted(automaton.closing))
         return f"{automaton.check}: no cycle with {closing}; other cycles are allowed"
@@ -320,7 +320,7 @@ def _question(automaton: Automaton) -> str:
 
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
-    """Yield the moves of the automaton, a line for each pair of states."""
+    """Yield the moves of the automaton, with a line for each pair of states."""
     from isolang.language.vocabulary import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}

@@ -35,11 +35,11 @@ def run_survey(
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
-        if page:  # after each: what comes next may end it all
+        if page:  # after each, because the next level may end it all
             unsaved.clear()
             try:
                 save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))
-            except IsolangError as error:  # the table is printed all the same
+            except IsolangError as error:  # the table is still printed
                 unsaved.append(str(error))
         if output == "text":
             print_lines(*_lines(cell))
@@ -77,7 +77,7 @@ def run_survey(
 def run_trials(
     settings: Settings, seconds: float, *, output: str, line: StatusLine[[RunState]]
 ) -> int:
-    """Measure how effective the workloads are, print it, and return the exit code."""
+    """Measure how effective the workloads are, print the result, and return the exit code."""
     from isolang.run.play.phases import AUTO
     from isolang.run.survey.effectiveness import effectiveness, markdown
 

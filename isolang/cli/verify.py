@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
-_PIPE_LIMIT: Final = 1 << 28  # bytes of a certificate that comes through a pipe
+_PIPE_LIMIT: Final = 1 << 28  # in bytes, for a certificate from a pipe
 
 
 def verify(
@@ -102,7 +102,7 @@ def verify(
 
 
 def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
-    """Check the chain of a watch: each part, and that each continues the one before it."""
+    """Check the chain of a watch: each part by itself, and that each continues the previous one."""
     from concurrent.futures import ThreadPoolExecutor
 
     from isolang.machine import processors
@@ -164,7 +164,7 @@ def _reading(proof: Certificate) -> ReadOptions:
     """Return the options with which the certificate reads the history.
 
     Raises:
-        CertificateError: this version does not know one of them.
+        CertificateError: if this version does not know one of the options.
     """
     from isolang.certify.certificate import CertificateError
 
@@ -184,10 +184,10 @@ def _read_as(proof: Certificate) -> str:
 
 
 def _text(path: str) -> str:
-    """Return the text of a certificate; a pipe is read only up to a limit.
+    """Return the text of a certificate, of which a pipe may have only a limited length.
 
     Raises:
-        CertificateError: it cannot be read, or exceeds the limit.
+        CertificateError: if the certificate cannot be read, or if it exceeds the limit.
     """
     from isolang.certify.certificate import CertificateError
 
@@ -203,7 +203,7 @@ def _text(path: str) -> str:
 
 
 def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
-    """Return whose specification this is: the library's, if the texts agree, or its own."""
+    """Return whether the specification is the library's, by comparing texts, or the proof's own."""
     from isolang.language.load import load_spec
 
     main = next(iter(spec.texts))
@@ -227,11 +227,11 @@ def _checks(spec: Spec) -> list[str]:
 
 
 def spec_of(certificate: Certificate) -> Spec:
-    """Return the spec that the certificate's own texts define, whatever the library says today.
+    """Return the spec that the texts in the certificate define, whatever the library says today.
 
     Raises:
-        CertificateError: there are no texts, or they define a level of another name.
-        SpecError: they cannot be read.
+        CertificateError: if there are no texts, or if they define a level of another name.
+        SpecError: if the texts cannot be read.
     """
     from isolang.certify.certificate import CertificateError
     from isolang.language.load import load_texts

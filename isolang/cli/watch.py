@@ -24,8 +24,8 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 if TYPE_CHECKING:
     from isolang.watch import Round, Stream, Watch, WatchReport
 
-_PACE: Final = 2.0  # seconds after which the new transactions of a growing log are checked
-_SHOWN: Final = 12  # assumed values that are printed
+_PACE: Final = 2.0  # the seconds after which new transactions of a growing log are checked
+_SHOWN: Final = 12  # the most assumed values that are printed
 _EXITS: Final = {
     "valid": EXIT_VALID,
     "invalid": EXIT_INVALID,
@@ -234,7 +234,7 @@ def _kept(report: WatchReport, folder: Path) -> list[str]:
 
 
 def _page(report: WatchReport, course: Progress) -> list[str]:
-    """Save the page; a verdict is not lost where that is not possible."""
+    """Save the page, and keep the verdict if the page cannot be saved."""
     from isolang.errors import IsolangError
 
     try:

@@ -14,8 +14,8 @@ from isolang.output.terminal import escaped, warn
 if TYPE_CHECKING:
     from isolang.watch import Round, WatchReport
 
-_REFRESH: Final = 3  # seconds between two versions of the page
-_MOST: Final = 4000  # points of a curve that are kept
+_REFRESH: Final = 3  # the seconds between two versions of the page
+_MOST: Final = 4000  # the most points of a curve that are kept
 
 
 class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the watch is behind: unread bytes, and the client that all others wait for."""
+    """How far the watch is behind: unread bytes, and the client for which all others wait."""
 
     bytes: int
     holding: str
@@ -126,7 +126,7 @@ class Progress:
                 self._complained = True
 
     def record(self, report: WatchReport | None = None) -> WatchLine:
-        """Return the last round for programs.
+        """Return the last round as a record for programs.
 
         Args:
             report: the final report, for the last line, which is about the whole watch.
@@ -224,7 +224,7 @@ class Progress:
 
 
 def _resident() -> float:
-    """Return the megabytes of this process; 0 if they are not known."""
+    """Return the memory of this process in megabytes, or 0 if it is unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except (OSError, ValueError, IndexError):

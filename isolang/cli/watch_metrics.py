@@ -27,7 +27,7 @@ def address(text: str) -> tuple[str, int]:
     """Parse an address: ``PORT``, on this machine alone, or ``HOST:PORT``.
 
     Raises:
-        Mistake: it is neither.
+        Mistake: if the text is neither.
 
     >>> address("9464"), address("[::]:9464")
     (('127.0.0.1', 9464), ('::', 9464))
@@ -73,7 +73,7 @@ def served(course: Progress, at: str) -> Iterator[str]:
 
 
 class _Numbers:
-    """Returns the numbers of the last round when Prometheus reads them."""
+    """Gives Prometheus the numbers of the last round when it asks for them."""
 
     def __init__(self, course: Progress) -> None:
         self._course = course

@@ -19,7 +19,7 @@ Pairs: TypeAlias = frozenset[tuple[int, int]]
 Instance: TypeAlias = tuple[str, int | None]
 """The name of a chosen relation, and its key if the relation is keyed."""
 Chosen: TypeAlias = Mapping[Instance, Pairs]
-"""The pairs of each chosen relation; those of an order are on all elements that it may have."""
+"""The pairs of each chosen relation, where an order is on all elements that it may have."""
 
 
 class Choices:
@@ -164,7 +164,7 @@ class Choices:
 
 
 def numbered(level: Normal, on: SymbolicInterpretation) -> Choices | None:
-    """Return the choices with version orders by transaction number, or ``None`` if not possible.
+    """Return the choices with version orders by number, or ``None`` if others may be needed.
 
     SOUND BECAUSE the names of transactions mean nothing: if some relations are within one order,
     the transactions can be numbered along it, and the relations go from lower to higher numbers.

@@ -124,7 +124,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def bounded(self) -> tuple[Bounded, int] | None:
-        """An unknown relation on all histories up to a number of transactions, and that number."""
+        """An unknown relation, as known up to a number of transactions, and this number."""
         directions = (self.forth, self.back)
         sizes = [one.searched for one in directions if one.proof is None and one.witness is None]
         if not sizes or not min(sizes):

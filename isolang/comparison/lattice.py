@@ -51,7 +51,7 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of a level and a next weaker one, between the first levels of the classes."""
+        """The pairs of a level and a next weaker level, each the first one of its class."""
         names = [same[0] for same in self.classes]
         weaker = {a: {b for b in names if b != a and (a, b) in self.proofs} for a in names}
         return tuple(
@@ -97,7 +97,7 @@ def order(
     for size in range(1, bounds.transactions + 1):
         progress(f"{size} transactions")
         separators: dict[object, Separator] = {}
-        # The levels that forbid most come first, as their histories separate most pairs.
+        # The levels that forbid most come first, because their histories separate most pairs.
         for a, b in sorted(unproved, key=lambda pair: len(weaker[pair[1]])):
             if (a, b) in separations or searched.get((a, b), 0) < size - 1:
                 continue
@@ -293,7 +293,7 @@ def place(
 
 
 def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, int] | None:
-    """Return the relation of two levels on all histories up to a size; ``None`` without a size."""
+    """Return the relation of two levels on all histories up to a size, or ``None``."""
     pairs = ((own, level), (level, own))
     sizes = [known.searched[pair] for pair in pairs if pair in known.searched]
     if not sizes or not min(sizes):

@@ -177,7 +177,7 @@ def _by_dependencies(exists: Iterable[Exists]) -> bool:
 
 
 def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
-    """Return letters whose words are all in a language; they include ``first``, or are none."""
+    """Return letters whose words are all in a language, including ``first``, or no letters."""
     found: list[str] = []
     for name in (*first, *(r for r in ("so", "rt", "wr") if r not in first)):
         if included(language_of(Plus(Union(tuple(map(Rel, (*found, name)))))), words):

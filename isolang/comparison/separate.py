@@ -136,7 +136,7 @@ class Separator:
         self._allowing: list[tuple[Normal, int]] = []
 
     def find(self, allows: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """Find a history that ``allows`` allows; ``None`` if there is none of this size.
+        """Find a history that ``allows`` allows, or return ``None`` if none of this size exists.
 
         Args:
             allows: the specification that the history must satisfy.
@@ -219,7 +219,7 @@ class Separator:
         return selector
 
     def _counter(self, literals: Sequence[int]) -> list[int]:
-        """Return, for each n from 0, a literal that is true if more than n of the literals are."""
+        """Return, for each n from 0, a literal that is true if more than n literals are true."""
         circuit = self.histories.circuit
         found: list[int] = []
         for x in literals:

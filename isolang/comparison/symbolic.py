@@ -389,11 +389,11 @@ class SymbolicInterpretation(Interpretation[int]):
         return list(self._sources(read.reader, read.key, read.op).items())
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the sources: every value is written once, so a read determines its source."""
+        """Return the sources; a read determines its source, as every value is written once."""
         return self.sources(read)
 
     def shown(self, key: int) -> Relation:
-        """Return the pairs that list reads show: some transaction read the first element."""
+        """Return the pairs that list reads show: a transaction read the first of both elements."""
         return relation_of(self._vo(key))
 
     def all_events(self) -> list[Pair]:

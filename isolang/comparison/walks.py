@@ -199,7 +199,7 @@ def prove_implication(
 
 
 def may_overlap(levels: Sequence[Normal]) -> bool:
-    """Return whether it matters to some levels that sessions do one thing at a time."""
+    """Return whether levels compare both times and sessions, so that overlaps may matter."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
 
@@ -543,8 +543,8 @@ def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool)
     """Return the words of walks that are possible, each read from outside any run of one order.
 
     The ends of a step write or read as the step requires; and steps of `so` alone, or of `rt`
-    alone, close no cycle. If sessions do one thing at a time, `so` is within real time, so steps of
-    `so` and `rt` together close no cycle.
+    alone, close no cycle. If sessions do one thing at a time, all these steps are within real time,
+    so they close no cycle together.
     """
 
     def within_one_order(last: str, step: str) -> bool:

@@ -1,4 +1,4 @@
-"""Arguments: clauses, what follows from them, and the form in which people state it."""
+"""Arguments: clauses, the facts that follow from them, and the form in which people state both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Signed: TypeAlias = tuple[bool, Literal]
 
 
 def signed(positive: bool, literal: Literal) -> Signed:
-    """Return the canonical form of a literal: only one of ``a before b`` and ``b before a``."""
+    """Return the canonical form of a literal, which has only one of two opposite orders."""
     if isinstance(literal, Before) and literal.a > literal.b:
         return (not positive, Before(literal.key, literal.b, literal.a))
     return (positive, literal)
@@ -39,7 +39,7 @@ def negate(literal: Signed) -> Signed:
 
 
 class Clause(Struct, frozen=True):
-    """At least one of the literals holds, because of ``step``.
+    """A clause, which says that at least one of its literals holds, because of ``step``.
 
     If ``step`` is ``None``, ``note`` gives the reason.
     """
@@ -51,32 +51,32 @@ class Clause(Struct, frozen=True):
 
 
 class Derived(Struct, frozen=True):
-    """``literal`` holds: every other literal of the clause is false."""
+    """A fact: ``literal`` holds, because every other literal of the clause is false."""
 
     literal: Signed
     clause: Clause
 
 
 class Refuted(Struct, frozen=True):
-    """``literal`` holds: another argument derives a contradiction from its opposite."""
+    """A fact: ``literal`` holds, because another argument refutes its opposite."""
 
     literal: Signed
     otherwise: Argument
 
 
 class Contradiction(Struct, frozen=True):
-    """Every literal of the clause is false."""
+    """A contradiction: every literal of the clause is false."""
 
     clause: Clause
 
 
 class CaseSplit(Struct, frozen=True):
-    """One of the cases holds, and each is contradictory.
+    """A split into cases of which one holds, while each leads to a contradiction.
 
     Attributes:
         choice: the read whose sources are the cases; ``None`` if the cases are a literal and its
             opposite.
-        cases: for each case, the assumption and the argument against it.
+        cases: the assumption of each case, with the argument against this assumption.
     """
 
     choice: ChoiceStep | None
@@ -84,13 +84,14 @@ class CaseSplit(Struct, frozen=True):
 
 
 class Argument(Struct, frozen=True):
-    """Lemmas, each from the ones before it, and a contradiction from them."""
+    """Lemmas, each of which follows from earlier ones, and the contradiction that they imply."""
 
     lemmas: tuple[Derived | Refuted, ...]
     end: Contradiction | CaseSplit
 
 
-# People follow reads-from more easily: an anti-dependency costs as much as several other edges.
+# People follow reads-from edges more easily, so an anti-dependency costs as much as several other
+# edges.
 _RW_WEIGHT = 4.0
 
 
@@ -100,7 +101,7 @@ def clause_of(
     reader: Callable[[int], int],
     is_indeterminate: Callable[[int], bool],
 ) -> Clause | None:
-    """Return the clause of a step; ``None`` for a step that follows from the others."""
+    """Return the clause of a step, or ``None`` if the step follows from the other steps."""
     match step:
         case AnomalyStep():
             out = (signed(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
@@ -127,17 +128,17 @@ def clause_of(
 
 
 def is_cycle(clause: Clause) -> bool:
-    """Return whether a cycle is the reason of the clause."""
+    """Return whether the reason of the clause is a cycle."""
     return isinstance(clause.step, CycleStep)
 
 
 def tidy(argument: Argument) -> Argument:
-    """Return the argument in the form in which people state it.
+    """Return the argument in the form in which people would state it.
 
     "T2 before T1, else cycle A; hence cycle B" becomes "either order of T1 and T2 is a cycle"; "the
     read is not from T1, else cycle A; not from T2, else cycle B; hence it has no source" becomes
-    "one of these sources, each a cycle". Any other argument is turned around so that it ends in a
-    cycle, if one of its lemmas has one.
+    "one of these sources, each a cycle". Any other argument is rearranged to end in a cycle if one
+    of its lemmas has a cycle.
     """
     lemmas = tuple(
         Refuted(lemma.literal, tidy(lemma.otherwise)) if isinstance(lemma, Refuted) else lemma
@@ -186,7 +187,7 @@ def tidy(argument: Argument) -> Argument:
 
 
 def is_obvious(lemma: Derived | Refuted) -> bool:
-    """Return whether a lemma needs no words: the only candidate of a read is its source."""
+    """Return whether a lemma needs no words, because the only candidate of a read is its source."""
     return (
         isinstance(lemma, Derived)
         and isinstance(lemma.clause.step, ChoiceStep)
@@ -195,7 +196,7 @@ def is_obvious(lemma: Derived | Refuted) -> bool:
 
 
 def plain_reason(lemma: Derived | Refuted) -> Edge | None:
-    """Return the edge behind a lemma of the form: a wrote before b, since b read from a."""
+    """Return the edge behind a lemma that says that a wrote before b because b read from a."""
     if isinstance(lemma, Derived) and isinstance(lemma.clause.step, CycleStep):
         edges = lemma.clause.step.edges
         order = [edge for edge in edges if edge.relation == "ww"]

@@ -1,12 +1,12 @@
-"""Arguments that people can follow, from the clauses of a refutation.
+"""Finds arguments that people can follow, from the clauses of a refutation.
 
 A refutation is a list of clauses that a checker replays; people want "this must be so, otherwise
 that cycle; hence this cycle". IDEA: forget the solver's own order of reasoning and look for the
 cheapest derivation of a contradiction from the clauses that the history and the axioms give
 (cycles, choices, orders). Unit propagation is forward chaining, and the cost of a derivation tree
 is superior in Knuth's sense (*A generalization of Dijkstra's algorithm*, 1977), so the cheapest one
-is found by Dijkstra's algorithm. Where propagation alone does not suffice, the search tries case
-splits, cheapest first.
+is found by Dijkstra's algorithm. If propagation alone does not suffice, the search tries case
+splits, the cheapest first.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from isolang.explain.argument import (
 )
 
 LARGEST = 20_000
-"""No argument is made from a refutation with more edges in its cycles: nobody would read it."""
+"""The number of edges above which no argument is made from the cycles of a refutation, because
+nobody would read it.
+"""
 
 
 class TooLongError(Exception):
-    """The search found no argument of reasonable size."""
+    """The error if the search finds no argument of a reasonable size."""
 
 
 def edges_in(steps: Iterable[Step]) -> int:
@@ -43,7 +45,7 @@ def edges_in(steps: Iterable[Step]) -> int:
 
 
 class Reasoner:
-    """Looks for a short argument."""
+    """Searches for a short argument."""
 
     def __init__(
         self, clauses: Iterable[Clause], fact: Callable[[Literal], bool | None], attempts: int
@@ -51,17 +53,17 @@ class Reasoner:
         """Prepare the search.
 
         Args:
-            clauses: clauses that contradict each other.
-            fact: whether the history itself decides a literal, and how.
-            attempts: the most unit propagations.
+            clauses: the clauses, which contradict each other.
+            fact: the function that returns the value of a literal if the history itself decides it.
+            attempts: the greatest number of unit propagations.
         """
         self._fact = fact
         self._attempts = attempts
         self._clauses: list[Clause] = []
-        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # opposite -> clauses
+        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # from opposites to clauses
         self._open: list[
             tuple[Signed, ...]
-        ] = []  # per clause, the literals that the history leaves open
+        ] = []  # for each clause, the literals that the history does not decide
         for clause in clauses:
             truths = [self._truth(literal) for literal in clause.literals]
             if True in truths:
@@ -83,7 +85,7 @@ class Reasoner:
         """Find an argument that ends in cycles.
 
         Raises:
-            TooLongError: the attempts do not suffice.
+            TooLongError: if the allowed attempts do not suffice.
         """
         return tidy(self._argue({}))
 
@@ -160,7 +162,7 @@ class Reasoner:
     def _look_ahead(
         self, known: Mapping[Signed, float], found: _Propagation
     ) -> CaseSplit | Refuted | None:
-        """Return a split whose cases all end by propagation, or a literal whose opposite does."""
+        """Return a split or a literal that propagation alone can prove, or ``None``."""
         best: tuple[float, CaseSplit] | None = None
         failed: tuple[float, Signed, _Propagation] | None = None
         ends: dict[Signed, _Propagation] = {}
@@ -198,14 +200,14 @@ class Reasoner:
     def _branch(self, known: Mapping[Signed, float], found: _Propagation) -> CaseSplit:
         undecided = self._undecided(found)
         if not undecided:
-            raise TooLongError  # only the solver's own clauses make the contradiction
+            raise TooLongError  # the contradiction uses only clauses of the solver
         case = undecided[0]
         cases = tuple((c, self._argue({**known, c: 0.0})) for c in (case, negate(case)))
         return CaseSplit(None, cases)
 
 
 class _Propagation:
-    """The literals that one propagation derived, with their reasons."""
+    """The literals that one propagation derives, each with its reason."""
 
     __slots__ = ("conflict", "cost", "known", "reason")
 
@@ -216,7 +218,7 @@ class _Propagation:
         self.cost = float("inf")
 
     def lemmas(self) -> tuple[Derived, ...]:
-        """Return the lemmas that the conflict needs, premises first."""
+        """Return the lemmas that the conflict needs, each after its premises."""
         assert self.conflict is not None
         needed: dict[Signed, Derived] = {}
         stack: list[tuple[Signed, bool]] = [

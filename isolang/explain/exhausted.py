@@ -1,4 +1,4 @@
-"""Violations without steps: a few transactions for which no choice meets the checks."""
+"""Violations without steps: for some transactions, no choice meets the checks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def explain_exhausted(
     """Return a violation that names the transactions and checks of an unsat core.
 
     Args:
-        problem: of the whole history.
-        transactions: no choice for these meets ``checks``.
+        problem: the problem of the whole history.
+        transactions: the transactions for which no choice meets ``checks``.
         checks: the names of the checks.
         spec: the specification.
     """

@@ -1,4 +1,4 @@
-"""Makes a violation of a refutation: a small argument, its transactions, and a name."""
+"""Turns a refutation into a violation: a small argument, its transactions, and a name."""
 
 from __future__ import annotations
 
@@ -54,9 +54,11 @@ from isolang.explain.words import Phrases, counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
-# The most clauses that the search for an argument may visit: well under a second.
+# The greatest number of clauses that the search for an argument may visit, which takes well under a
+# second.
 EFFORT = 150_000
-# An argument of several cycles with more edges than this fills screens, and people give up.
+# The greatest number of edges of an argument with several cycles. A longer one would fill screens,
+# and no one would read it.
 READABLE = 48
 
 
@@ -68,8 +70,8 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
         steps: the refutation.
 
     Returns:
-        The violation. If no argument of a readable size was found, it says so and shows the
-        simplest of the cycles.
+        The violation. If no argument of a readable size was found, the violation says so and shows
+        the simplest of the cycles.
     """
     found = _explained(problem, steps)
     failed = operations.failed_comparisons(problem.history, found.transactions)
@@ -109,7 +111,7 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
 
 
 def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
-    """Return a violation that only an exhaustive search shows, without an argument."""
+    """Return a violation without an argument, because only an exhaustive search shows it."""
     how = (
         f"an exhaustive search found none ({step.states} states)"
         if step.states
@@ -123,13 +125,13 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
 
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
-    """Return a violation for a solver's claim, without proof, that no model exists."""
+    """Return a violation for a solver that says, without a proof, that no model exists."""
     text = f"{pair} found that no choice of sources and version orders meets the checks."
     return _without_a_cycle(problem, "no model", text)
 
 
 def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
-    """Return a violation whose argument is a sentence, without transactions."""
+    """Return a violation that has a sentence as its argument and no transactions."""
     return Violation(
         anomaly=anomaly,
         meaning=operations.meaning(anomaly, problem.history),
@@ -161,7 +163,7 @@ class _Explainer:
         self._reset_view()
 
     def _reset_view(self) -> None:
-        """Forget all that a view mentions."""
+        """Forget all transactions, operations and relations that a view mentions."""
         self._numbers: dict[Signed, int] = {}
         self._mentioned: dict[int, None] = {}
         self._matters: set[int] = set()
@@ -177,7 +179,7 @@ class _Explainer:
         except TooLongError:
             self._reset_view()
             view, name = self._unargued()
-        # A lemma may need sessions or real time where the final cycle has no such edge.
+        # A lemma may need sessions or real time even if the final cycle has no such edge.
         name = names.strip_suffix(name) + names.suffix(self._relations)
         checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
         shown = [t for t in self._mentioned if t != self._facts.n]
@@ -197,7 +199,8 @@ class _Explainer:
     def _argument(self) -> Argument:
         if edges_in(self._steps) > LARGEST:
             raise TooLongError
-        # An argument explains for each candidate of such a read why it is not the source.
+        # An argument explains for each candidate of such a read why this candidate is not the
+        # source.
         choices = [step.op for step in self._steps if isinstance(step, ChoiceStep)]
         if any(len(self._facts.candidates(op)) > READABLE for op in choices):
             raise TooLongError
@@ -205,7 +208,10 @@ class _Explainer:
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
     def _names(self, argument: Argument) -> list[str]:
-        """Return the names of all cycles: if a lemma does not hold, its own cycle happened."""
+        """Return the names of all cycles, also of those in lemmas.
+
+        A lemma holds because its cycle would exist otherwise, so one of all these cycles happened.
+        """
         found = []
         for lemma in argument.lemmas:
             if isinstance(lemma, Refuted):
@@ -248,7 +254,8 @@ class _Explainer:
         for literal, against in split.cases:
             saved = dict(self._numbers)
             view = self._view(against, assumed | {literal})
-            # Lemmas of a case do not hold in the next one; their numbers are not reused.
+            # The lemmas of one case do not hold in the next case, and their numbers are not used
+            # again.
             self._numbers = saved
             txns, ops = self._mention_literal(literal[1])
             assumption = self._words.literal(*literal)
@@ -291,7 +298,7 @@ class _Explainer:
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
     ) -> CycleView | PlainReason:
-        """Return the reason of a clause whose literals, except perhaps ``but``, are false."""
+        """Return the reason why all literals of a clause, except perhaps ``but``, are false."""
         if isinstance(clause.step, CycleStep):
             return self._cycle(clause.step, assumed)
         because = tuple(
@@ -323,7 +330,7 @@ class _Explainer:
         edges = _rotated(step.edges)
         only = sum(edge.relation == "rw" for edge in edges) == 1
         views = []
-        first = self._edges == 0  # a single cycle is an argument, however long it is
+        first = self._edges == 0  # one cycle is shown whatever its length
         self._edges += len(edges)
         if self._edges > READABLE and not first:
             raise TooLongError
@@ -348,7 +355,7 @@ class _Explainer:
         return CycleView(check=step.check, anomaly=self._name(step), edges=tuple(views))
 
     def _mention_edge(self, edge: Edge) -> list[int]:
-        """Show the transactions and operations of an edge, and return the operations."""
+        """Show the transactions and operations of an edge, and return its operations."""
         ops = self._words.operations_of_edge(edge)
         if (shown := self._premises.shown_by(edge)) is not None:
             ops.append(shown)
@@ -356,14 +363,14 @@ class _Explainer:
         self._relations.add(edge.relation)
         self._mention(edge.a)
         self._mention(edge.b)
-        if edge.relation == "rw":  # a lost update needs the write of the reader
+        if edge.relation == "rw":  # a lost update also needs the reader's write
             self._mention(edge.a, self._words.write_of(edge.a, edge.key))
         for op in ops:
             self._mention(self._facts.txn_of[op], op)
         return ops
 
     def _mention_literal(self, literal: Literal) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Show the transactions and operations that a literal mentions, and return them."""
+        """Show the transactions and operations that a literal mentions, and return both."""
         about: list[tuple[int, int | None]]
         match literal:
             case Before(key, a, b):
@@ -379,7 +386,7 @@ class _Explainer:
         return txns, self._whole(op for _, op in about if op is not None)
 
     def _whole(self, ops: Iterable[int]) -> tuple[int, ...]:
-        """Return operations of the part with their numbers in the whole history, each once."""
+        """Return the numbers that operations of the part have in the whole history, each once."""
         return tuple(dict.fromkeys(self._part.ops[op] for op in ops))
 
     def _evidence_of(self, edge: Edge) -> str:
@@ -399,7 +406,7 @@ class _Explainer:
             self._matters.add(op)
 
     def _unargued(self) -> tuple[ArgumentView, str]:
-        """Return an argument too long to show: its size, and the simplest of its cycles."""
+        """Return the view of an argument that is too long to show: its size and simplest cycle."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
         weakest = names.weakest([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]
@@ -421,7 +428,7 @@ class _Explainer:
 
 
 def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """Return a cycle that ends with an anti-dependency: the missed write comes last."""
+    """Return a cycle rotated to end with an anti-dependency, since the missed write comes last."""
     last = [i for i, edge in enumerate(edges) if edge.relation == "rw"]
     at = last[-1] + 1 if last else min(range(len(edges)), key=lambda i: edges[i].a)
     return edges[at:] + edges[:at]

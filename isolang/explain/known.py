@@ -1,9 +1,10 @@
-"""The edges that a history shows by itself, and the short cycles among them.
+"""Finds the edges that a history itself shows, and the short cycles among them.
 
-A read with one candidate reads from it; a transaction that reads a version and writes the key comes
-right after it; list reads show orders. Elle infers the same, and the engine knows more; but a cycle
-of such edges is a few lines to read, while the engine's first refutation may go around half of the
-history. The cycles only suggest where to look: the engine and the checker decide.
+A read with a single candidate reads from this candidate. A transaction that reads a version and
+writes the key comes directly after the writer of that version. List reads show orders. Elle infers
+the same edges, and the engine knows more. But a cycle of such edges takes only a few lines to read,
+while the first refutation of the engine may go around half of the history. The cycles only suggest
+where to look, because the engine and the checker decide.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
     """A cycle of known edges.
 
     Attributes:
-        edges: in order; the first one closes the cycle.
+        edges: the edges in order, of which the first one closes the cycle.
         shown: reads of transactions that overwrote the version they had read, which show the orders
             of the ``ww`` and ``rw`` edges.
         component: the number of its strongly connected component.
@@ -36,7 +37,7 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
 
 
 class KnownGraph:
-    """Known edges between the included transactions; those of ``so`` lead to the next one."""
+    """The known edges between included transactions, where ``so`` only leads to the next one."""
 
     def __init__(
         self, problem: Problem, *, effort: int, among: tuple[int, int] | None = None
@@ -44,10 +45,11 @@ class KnownGraph:
         """Collect the known edges of a history.
 
         Args:
-            problem: of the history; reads with intrinsic anomalies give no edge.
-            effort: the most reads to visit; the rest give no edge.
-            among: the range of transactions to consider, as its first one and its end; all by
-                default.
+            problem: the problem of the history, in which reads with intrinsic anomalies give no
+                edge.
+            effort: the greatest number of reads to visit; all further reads give no edge.
+            among: the range of transactions to consider, as its first transaction and its end. By
+                default, all transactions are considered.
         """
         from isolang._native import KnownGraph as Native
 
@@ -63,17 +65,17 @@ class KnownGraph:
         most: int,
         effort: int,
     ) -> tuple[list[KnownCycle], bool]:
-        """Return cycles of known edges, shorter ones first.
+        """Return cycles of known edges, the shorter ones first.
 
-        Cycles of two edges come with the simpler ones first. Of the longer ones, each closing edge
-        has a shortest cycle.
+        Among the cycles of two edges, the simpler ones come first. For longer cycles, the result
+        has one shortest cycle for each closing edge.
 
         Args:
             relations: the relations that edges may have.
             closing: the relations that the closing edge may have; by default ``relations``.
-            longest: the most edges of a cycle.
-            most: the most cycles.
-            effort: the most edges to visit for the longer ones.
+            longest: the greatest number of edges of a cycle.
+            most: the greatest number of cycles.
+            effort: the greatest number of edges to visit in the search for longer cycles.
 
         Returns:
             The cycles, and whether the search was complete.

@@ -1,4 +1,4 @@
-"""Names of anomalies: functions of the cycle alone, by the table of ``docs/anomalies.md``."""
+"""Names of anomalies, which depend only on the cycle, by the table of ``docs/anomalies.md``."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ MEANING: Final = {
     "no model": "a solver found no model, and there is no proof of that",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }
-"""The meaning of each name, in a line; suffixes add *by a predicate read*, *counting the order of
-its session*, and *counting real time*."""
+"""The meaning of each name in one line. Suffixes add *by a predicate read*, *counting the order of
+its session*, and *counting real time*.
+"""
 
-# From the weakest promise broken to the strongest. If an argument has several cycles, in its cases
-# or its lemmas, at least the anomaly that comes last here happened, whichever case is true. It
-# names the violation.
+# The names from the weakest broken promise to the strongest. If an argument has several cycles, in
+# its cases or its lemmas, then at least the anomaly that comes last here happened, whichever case
+# is true. This anomaly gives the violation its name.
 SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
                    "causality violation", "G-single", "long fork", "write skew",
                    "predicate write skew", "G2")  # fmt: skip
@@ -68,7 +69,7 @@ _SUFFIXES = ("-session", "-realtime")
 
 
 class Reads(Protocol):
-    """A history, or facts about it, that answers questions about the operations of edges."""
+    """A history, or facts about one, that answers questions about the operations of edges."""
 
     def of_predicate(self, op: int) -> bool:
         """Return whether an operation states that a predicate read found no matching row."""
@@ -115,22 +116,22 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
 
 
 _INSIDE: Final = ("po", "tx")
-"""Steps inside a transaction, between its begin, its statements and its commit."""
+"""The steps inside a transaction, between its beginning, its statements and its commit."""
 
 
 def suffix(relations: Collection[str]) -> str:
-    """Return ``-realtime`` if an edge compares times, else ``-session`` if one is ``so``."""
+    """Return ``-realtime`` if an edge compares times, ``-session`` if one is ``so``, or ""."""
     if set(relations) & COMPARING_TIMES:
         return "-realtime"
     return "-session" if "so" in relations else ""
 
 
 _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate write skew"}
-"""Names of cycles with an anti-dependency of a predicate read."""
+"""The names of cycles that have an anti-dependency of a predicate read."""
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Return whether one predicate read both saw and missed a transaction: not a phantom."""
+    """Return whether one predicate read both saw and missed a transaction, which is no phantom."""
     (first, second) = (edge for edge in edges if edge.relation in ("wr", "rw"))
     saw = {first.relation, second.relation} == {"wr", "rw"}
     return saw and not any(
@@ -150,7 +151,8 @@ def _plain_name(
     if anti == 1:
         return _one_rw(edges, relations, writes, reads)
     if anti == 2 and len(edges) == 2:
-        # Each read and wrote one key and missed the other's write, or they crossed over two keys.
+        # Each transaction read and wrote one key and missed the other's write, or the two
+        # transactions crossed over two keys.
         return "lost update" if edges[0].key == edges[1].key else "write skew"
     following = (*relations[1:], relations[0])
     adjacent = any(a == b == "rw" for a, b in zip(relations, following, strict=True))
@@ -170,14 +172,14 @@ def _one_rw(
         return "non-monotonic read" if reads.reads_first(seen.op, missed.op) else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
-    # Levels that allow lost updates may forbid a way back through other transactions.
+    # A level that allows lost updates may still forbid a path back through other transactions.
     if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", *COMPARING_TIMES}):
         return "lost update"
     return "G-single"
 
 
 def weakest(names: Sequence[str]) -> str:
-    """Return the name of a violation whose cases have these names: what at least happened."""
+    """Return the name of a violation whose cases have these names: what surely happened."""
 
     def rank(name: str) -> tuple[int, bool, int]:
         timeless = strip_suffix(name)
@@ -201,7 +203,7 @@ def base(name: str) -> str:
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a name, in a line."""
+    """Return the meaning of a name in one line."""
     timeless = strip_suffix(name)
     more = {"-session": ", counting the order of its session", "-realtime": ", counting real time"}
     rows = ", by a predicate read" if timeless != base(name) else ""

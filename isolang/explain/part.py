@@ -1,4 +1,4 @@
-"""Parts of a history, and how their numbers map to those of the whole."""
+"""Parts of a history, and the map from their numbers to the numbers of the whole history."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.history.history import History
 
-# The most reads that show which versions a session knew of a key; the last ones count.
+# The greatest number of reads that show which versions of a key a session knew. The last ones are
+# kept.
 _SESSION_READS = 8
 
 
 class HistoryPart(Struct, frozen=True):
-    """A sub-history and how its numbers map to those of the whole.
+    """A sub-history, with the map from its numbers to the numbers of the whole history.
 
     Attributes:
-        whole: the history that it is a part of.
+        whole: the whole history.
         history: the part, as a history.
-        ops: for each operation of the part, its number in the whole.
-        txns: for each transaction of the part, its number in the whole; and last, that of T0.
+        ops: for each operation of the part, its number in the whole history.
+        txns: for each transaction of the part, its number in the whole history, and at the end the
+            number of T0.
     """
 
     whole: History
@@ -52,12 +54,12 @@ class HistoryPart(Struct, frozen=True):
     txns: tuple[int, ...]
 
     def to_whole(self, steps: Iterable[Step]) -> list[Step]:
-        """Return steps about the part with the numbers of the whole."""
+        """Return steps about the part with the numbers of the whole history."""
         ops, txns, keys = dict(enumerate(self.ops)), dict(enumerate(self.txns)), self._keys()
         return [_renumbered(step, ops, txns, keys) for step in steps]
 
     def to_part(self, steps: Iterable[Step]) -> list[Step]:
-        """Return steps about the whole with the numbers of the part, which must have them."""
+        """Return steps about the whole history with the numbers of the part that has them."""
         ops = {old: new for new, old in enumerate(self.ops)}
         txns = {old: new for new, old in enumerate(self.txns)}
         keys = {old: new for new, old in self._keys().items()}
@@ -68,11 +70,11 @@ class HistoryPart(Struct, frozen=True):
         return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
 
     def narrowed(self, kept: Sequence[int], txns: Iterable[int] = ()) -> HistoryPart:
-        """Return the part of this part that has only some of its operations.
+        """Return the smaller part that keeps only some operations of this part.
 
         Args:
-            kept: operations of this part, in ascending order.
-            txns: transactions of this part that are kept also without an operation.
+            kept: the operations of this part to keep, in ascending order.
+            txns: transactions of this part that are kept even if no operation of them is kept.
         """
         from isolang.history import sub_history
 
@@ -89,12 +91,12 @@ class HistoryPart(Struct, frozen=True):
 
 
 def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> HistoryPart:
-    """Return the part that has only some operations.
+    """Return the part of a history that has only some of its operations.
 
     Args:
-        history: the whole.
+        history: the whole history.
         ops: the operations of the part.
-        txns: transactions that are kept also without an operation.
+        txns: transactions that are kept even if no operation of them is kept.
     """
     from isolang.history import sub_history
 
@@ -103,15 +105,16 @@ def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> H
 
 
 def whole_part(history: History) -> HistoryPart:
-    """Return the whole history as a part."""
+    """Return the whole history as a part of itself."""
     return part_of(history, range(history.columns.operations()), range(history.t0))
 
 
 def same_transactions(whole: History, history: History) -> HistoryPart:
-    """Return a history as a part of another one that differs only in its set-reads.
+    """Return a history as a part of another history that differs only in its set-reads.
 
     Args:
-        whole: has all the set-reads of predicate reads that ``history`` has as operations.
+        whole: the other history, which has all the set-reads of predicate reads that ``history``
+            has as operations.
         history: the part.
     """
     import numpy as np
@@ -145,12 +148,12 @@ def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> 
 
 
 def operations_of(history: History, txns: Iterable[int]) -> list[int]:
-    """Return all operations of some transactions; T0 has none."""
+    """Return all operations of some transactions, of which T0 has none."""
     return [op for txn in set(txns) for op in history.operations_of(txn)]
 
 
 def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
-    """Return the transactions that steps mention, except T0."""
+    """Return the transactions that the steps mention, without T0."""
     found: set[int] = set()
     for step in steps:
         match step:
@@ -190,7 +193,7 @@ def reads_of(steps: Iterable[Step]) -> set[int]:
 
 
 class Sources:
-    """Looks up candidates of reads, and list reads that show orders, in a problem."""
+    """Finds the candidates of reads, and the list reads that show orders, in a problem."""
 
     def __init__(self, problem: Problem) -> None:
         """Take the problem of the whole history."""
@@ -199,7 +202,7 @@ class Sources:
         self._candidates: dict[int, list[int]] = {}
 
     def candidates(self, op: int) -> list[int]:
-        """Return the transactions that a read may read from, T0 included."""
+        """Return the transactions that a read may read from, which may include T0."""
         known = self._candidates.get(op)
         if known is None:
             native, i, known = self._native, self._row(op), []
@@ -210,7 +213,7 @@ class Sources:
         return known
 
     def _row(self, op: int) -> int:
-        """Return the read of the problem that stands for an operation; -1 if there is none."""
+        """Return the read of the problem that stands for an operation, or -1 if there is none."""
         import numpy as np
 
         reads, columns = self._native.read_op, self._history.columns
@@ -230,14 +233,15 @@ class Sources:
     def keeps_candidates(
         self, part: HistoryPart, reads: Iterable[int] | None = None, problem: Problem | None = None
     ) -> bool:
-        """Return whether reads of a part have all the candidates that they have in this history.
+        """Return whether reads of a part keep all candidates that they have in the history.
 
-        With fewer, the part may be contradictory where the whole is not.
+        If they have fewer candidates, the part may be contradictory although the whole history is
+        not.
 
         Args:
-            part: of this history.
-            reads: operations of the part; ``None`` for all its reads.
-            problem: of the part, if it was built before.
+            part: a part of this history.
+            reads: reads of the part, or ``None`` for all its reads.
+            problem: the problem of the part, if it was built before.
         """
         inner = Sources(problem or build_problem(part.history))
         if reads is None:
@@ -245,7 +249,7 @@ class Sources:
         return all(len(inner.candidates(r)) == len(self.candidates(part.ops[r])) for r in reads)
 
     def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
-        """Return a read whose only candidate is ``writer``, and its key; else (-1, -1)."""
+        """Return a read whose only candidate is ``writer``, and its key, or else (-1, -1)."""
         import numpy as np
 
         native = self._native
@@ -274,7 +278,7 @@ class Sources:
         before = (native.session[native.read_txn] == session) & (native.read_txn <= reader)
         known = np.flatnonzero(before & (np.diff(native.candidate_start) == 1))
         seen = native.writer_txn[native.candidate[native.candidate_start[known]]]
-        writers = native.writer_txn[first + 1 : last]  # T0's comes first
+        writers = native.writer_txn[first + 1 : last]  # the first entry is that of T0
         shown = native.read_op[known[np.isin(seen, writers)]]
         own = native.writer_op[first + 1 : last][
             (native.session[writers] == session) & (writers < reader)
@@ -285,13 +289,13 @@ class Sources:
         return part_of(self._history, ops.union(own[-1:].tolist()))
 
     def filtering(self, steps: Iterable[Step]) -> set[int]:
-        """Return the reads by which transactions are the ends of ``rt[W,R]`` and similar steps."""
+        """Return the reads that make transactions the ends of steps such as ``rt[W,R]``."""
         import numpy as np
 
         native = self._native
 
         def accesses(txn: int, test: str) -> dict[int, int]:
-            """Return the read of each key that it accesses; -1 for a write."""
+            """Return the keys that a transaction accesses, with the read, or -1 for a write."""
             if test == "W":
                 (written,) = np.nonzero(native.writer_txn == txn)
                 keys = np.searchsorted(native.key_start, written, side="right") - 1
@@ -311,7 +315,7 @@ class Sources:
         return found - {-1}
 
     def show_orders(self) -> bool:
-        """Return whether some list read, or stated versions, show a version order."""
+        """Return whether some list reads or stated versions show a version order."""
         return bool(len(self._native.vo_op))
 
     def showing(self, keys: Iterable[int]) -> set[int]:
@@ -338,15 +342,16 @@ class Sources:
         return {self._history.transaction_of(int(i)) for i in found}
 
     def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
-        """Return the operations that steps are about: reads, and writes of their transactions.
+        """Return the operations that steps are about: reads, and the writes of their transactions.
 
-        Other reads of these transactions would be thin-air reads in the part.
+        The other reads of these transactions are left out, because they would be thin-air reads in
+        the part.
 
         Args:
             steps: steps about this history.
             every_write: whether to include writes of keys that the steps do not mention. The part
-                has no read of these, so that any version order will do, and no cycle needs them;
-                but a test whether a transaction writes depends on them.
+                has no read of these keys, so any version order of them is possible, and no cycle
+                needs them. But they may decide whether a transaction passes a test for writes.
         """
         import numpy as np
 
@@ -372,7 +377,7 @@ class Sources:
         return found
 
     def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> HistoryPart:
-        """Return the part with the operations that steps are about; arguments as for `relevant`."""
+        """Return the part with the operations that steps are about; see `relevant`."""
         txns = self.closed(steps)
         empty = [t for t in txns if not self._history.operations_of(t)]
         return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
@@ -389,7 +394,7 @@ class Sources:
 
 
 def keys_of(steps: Iterable[Step]) -> set[int]:
-    """Return the keys whose version orders steps mention."""
+    """Return the keys whose version orders the steps mention."""
     found: set[int] = set()
     for step in steps:
         match step:

@@ -1,6 +1,6 @@
 """The premises of arguments: clauses, and literals that the history itself decides.
 
-The clauses are those of a refutation's steps, and those that hold by the meaning of their literals.
+The clauses come from the steps of a refutation, or hold because of the meaning of their literals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Premises:
         self._longest: dict[int, int] = {}
 
     def clauses(self, steps: Sequence[Step]) -> list[Clause]:
-        """Return the clauses of the steps, and those that their literals imply."""
+        """Return the clauses of the steps, and the clauses that their literals imply."""
         facts = self._facts
         clauses: list[Clause] = []
         for step in steps:
@@ -35,7 +35,7 @@ class Premises:
         return clauses + self._implied(clauses)
 
     def fact(self, literal: Literal) -> bool | None:
-        """Return whether the history itself decides a literal, and how; ``None`` if it does not."""
+        """Return the value of a literal if the history itself decides it, or ``None``."""
         facts = self._facts
         match literal:
             case Before(key, a, b):
@@ -54,7 +54,7 @@ class Premises:
         return None
 
     def shown_by(self, edge: Edge) -> int | None:
-        """Return the list read that shows the order of a ``ww`` edge, if there is one."""
+        """Return the list read that shows the order of a ``ww`` edge, or ``None``."""
         if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
             return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))
@@ -62,7 +62,7 @@ class Premises:
         return longest if fact and longest >= 0 else None
 
     def stated_by(self, edge: Edge) -> tuple[int, int] | None:
-        """Return the two writes whose stated versions show the order of an edge, if they do."""
+        """Return the two writes whose stated versions show the order of an edge, or ``None``."""
         facts, key = self._facts, edge.key
         before = {"ww": edge.a, "rw": edge.writer}.get(edge.relation, facts.n)
         if facts.n in (before, edge.b) or not stated_before(facts, key, before, edge.b):
@@ -70,7 +70,7 @@ class Premises:
         return facts.last[before][key], facts.last[edge.b][key]
 
     def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """Return clauses that hold by the meaning of their literals alone."""
+        """Return the clauses that hold only because of the meaning of their literals."""
         facts, words = self._facts, self._words
         literals = {literal for clause in clauses for _, literal in clause.literals}
         found = []

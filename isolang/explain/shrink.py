@@ -1,4 +1,4 @@
-"""Delta debugging over the transactions, or the operations, of a part of a history."""
+"""Delta debugging on the transactions, or on the operations, of a part of a history."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ def shrink(
     share: float = 1 / 2,
     keep: Set[int] = frozenset(),
 ) -> HistoryPart:
-    """Remove transactions, or single operations, as long as the rest is accepted.
+    """Remove transactions, or single operations, as long as the remaining part is accepted.
 
-    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*). It
-    returns a part from which no single element can be removed, unless it is stopped before.
+    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*). The
+    result is a part from which no single element can be removed, unless the search was stopped
+    earlier.
 
     Args:
-        part: a part that is accepted.
-        accept: decides about smaller and smaller parts; the last accepted one is returned.
-        by_transaction: the elements are transactions; else operations.
-        enough: decides before each attempt whether to stop.
+        part: the part to begin with, which must be accepted.
+        accept: the function that accepts or rejects smaller and smaller parts. The last accepted
+            part is returned.
+        by_transaction: whether to remove transactions instead of operations.
+        enough: the function that decides before each attempt whether to stop.
         share: the share of the elements that the first attempts remove at once.
-        keep: transactions of the whole that every accepted part has.
+        keep: transactions of the whole history that every part must keep.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)
     chunk = max(1, int(size * share))
     start = 0
-    refused = 0  # elements in a row that cannot be removed alone
+    refused = 0  # elements in a row that could not be removed alone
     while refused < size:
         if start >= size:
             chunk, start = max(1, chunk // 2), 0
@@ -62,6 +64,6 @@ def _without_transactions(part: HistoryPart, first: int, last: int) -> HistoryPa
 
 
 def _without_operations(part: HistoryPart, first: int, last: int) -> HistoryPart:
-    """Remove operations, and transactions that lose all of theirs; those that had none stay."""
+    """Remove operations, and each transaction that loses all operations that it had."""
     kept = [*range(first), *range(last, len(part.ops))]
     return part.narrowed(kept, part.without_operations())

@@ -1,4 +1,4 @@
-"""Simpler refutations than the first one found: with fewer relations, in a smaller part."""
+"""Finds refutations that are simpler than the first one: with fewer relations, or smaller parts."""
 
 from __future__ import annotations
 
@@ -23,44 +23,47 @@ if TYPE_CHECKING:
 Engine: TypeAlias = Callable[
     [Problem, Sequence[Automaton], int, str], tuple[Sequence[Step] | None, int]
 ]
-"""(problem, automata, work, strategy) -> (a refutation, ``None`` if there is a model; work done).
+"""The function (problem, automata, work, strategy) -> (refutation or ``None``, work done).
 
-A second is some millions of work. The engine raises ``TimeoutError`` when the work runs out.
+The refutation is ``None`` if there is a model. A second is some millions of units of work. The
+engine raises ``TimeoutError`` when the work runs out.
 """
 
-# The work of all attempts together, and the work that building the part of an attempt counts as.
+# The work of all attempts together, and the work that counts for building the part of one attempt.
 EFFORT, _ATTEMPT = 4_000_000, 2_500
-# The work of searching the whole history without rw; and without sessions or real time. The latter
-# costs as much as the verdict itself, so that histories with more operations than this get none.
+# The work of searching the whole history without rw, and of searching it without sessions or real
+# time. The latter costs as much as the verdict itself, so it is left out for histories with more
+# operations than the last number.
 _WITHOUT_RW = 250_000
 _RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 
-# People can follow this many cycles.
+# The number of cycles that people can follow.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# The most short cycles of known edges to try, the most of these that violate no check by
-# themselves, the most edges and reads to visit, and the most edges of such a cycle.
+# The most short cycles of known edges to try, the most of them that violate no check by themselves,
+# the most edges and reads to visit, and the most edges of a cycle.
 _TRIED, _OTHERS, _VISITED, _LONGEST_CYCLE = 24, 4, 500_000, 8
-# Known edges come from this many transactions before and after the middle of the refutation.
+# Known edges are searched for among this many transactions before and after the middle of the
+# refutation.
 _NEIGHBOURHOOD = 400
-# The cost of one cycle with two edges, one of them rw: nothing is shorter.
+# The cost of one cycle with two edges, one of which is rw. No refutation is simpler.
 _SHORTEST = (1, 1 + _RW_WEIGHT)
-# A read with more candidates than this is removed first, if the refutation does without it.
+# A read with more candidates than this is removed first, if the part is still refuted without it.
 _MANY_CANDIDATES = 8
-# The most transactions of a part in which to search for a smaller one.
+# The number of transactions above which a part is not searched for a smaller one.
 _LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
 def cost(steps: Sequence[Step]) -> tuple[int, ...]:
-    """Return how hard a refutation is to follow, and how much it presupposes; less is better.
+    """Return how hard a refutation is to follow, and how much it presupposes, as a sort key.
 
-    First counts by how much (in powers of two) the cycles exceed what people can follow; then
-    whether real time and sessions are needed. Then come the number of cycles and of edges, of which
-    an rw counts as two: people follow reads-from more easily, but not around half of the history. A
-    cycle of ``wr`` and ``ww``, by which a transaction wrote after the one it read from, is easy to
-    see and counts last.
+    The first number is by how much (in powers of two) the cycles exceed what people can follow. The
+    next ones say whether real time and sessions are needed. Then come the number of cycles and of
+    edges, of which an rw counts as two, because people follow reads-from more easily, but not
+    around half of the history. A cycle of ``wr`` and ``ww``, in which a transaction read from a
+    transaction that wrote later, is easy to see and counts last.
     """
     relations = _relations(steps)
     cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
@@ -82,12 +85,12 @@ def _weight(edges: Sequence[Edge]) -> int:
 
 
 class Finder:
-    """Looks for a simpler refutation, with a limited amount of work.
+    """Searches for a simpler refutation with a limited amount of work.
 
     A refutation is about a few transactions, and searching these costs little, however large the
     history is. To search the whole history again, without some relations, costs as much as its
-    refutation did, or more: that has its own limit. No limit is a time, so that equal histories
-    have equal explanations, however busy the machine is.
+    refutation did, or more. So this search has its own limit. The limits are not times, because
+    equal histories must have equal explanations, however busy the machine is.
     """
 
     def __init__(
@@ -103,10 +106,10 @@ class Finder:
 
         Args:
             problem: the refuted problem.
-            plan: of the specification.
+            plan: the plan of the specification.
             engine: the function that refutes problems.
-            stopped: whether the time that the user allows has passed.
-            work: the work of all attempts at parts.
+            stopped: the function that returns whether the time that the user allows has passed.
+            work: the work that all attempts at parts may cost.
         """
         self._problem = problem
         self._plan = plan
@@ -116,26 +119,26 @@ class Finder:
         self._work = work
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
-        self._outcomes: dict[str, str] = {}  # relation -> outcome of the whole history without it
+        self._outcomes: dict[str, str] = {}  # by relation, the outcome without it
         self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation without it
 
     @property
     def remaining_work(self) -> int:
-        """The remaining work of attempts at parts."""
+        """The work that attempts at parts may still cost."""
         return max(0, self._work)
 
     def _out_of_effort(self) -> bool:
         return self._work <= 0 or self._stopped()
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """Return the simplest refutation found, which is at least as simple as ``steps``."""
+        """Return the simplest refutation found; it is at least as simple as ``steps``."""
         best = steps
         attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (self._short,)
         if edges_in(steps) <= LARGEST:
-            # Small parts first: a whole history without its sessions may take long.
+            # Small parts come first, because a whole history without its sessions may take long.
             attempts += (self.without_rw, self._in_a_part, self._relaxed_steps)
         for attempt in attempts:
-            # A short cycle that is not a whole argument may lead to nothing simpler.
+            # A short cycle may be only a part of an argument, and then lead to nothing simpler.
             for start in (best,) if best is steps or cost(best)[3:] <= _SHORTEST else (best, steps):
                 if self._out_of_effort():
                     return best
@@ -147,9 +150,9 @@ class Finder:
     def shortened(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Return the steps with shorter cycles.
 
-        One ``so`` or ``rt`` replaces a run of them; ``wr`` replaces ``so`` or ``rt`` if the later
-        transaction reads from the earlier one. A check need not forbid the shorter cycles: the
-        checker must verify the result.
+        One ``so`` or ``rt`` edge replaces several of them in a row. A ``wr`` edge replaces ``so``
+        or ``rt`` if the later transaction reads from the earlier one. The checker must verify the
+        result, because perhaps no check forbids the shorter cycles.
         """
         choices: dict[Step, None] = {}
 
@@ -171,7 +174,7 @@ class Finder:
         return [*choices, *changed]
 
     def relaxed(self, steps: Sequence[Step]) -> dict[str, str]:
-        """Return the outcomes without sessions and without real time, if the steps use them."""
+        """Return the outcomes without sessions and without real time, if the steps use these."""
         relations = _relations(steps)
         found = {}
         for relation, name in _RELAXED.items():
@@ -183,7 +186,7 @@ class Finder:
         return found
 
     def without_rw(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Return a refutation without ``rw``: a cycle of the smaller automaton is one of all."""
+        """Return a refutation without ``rw``, whose cycles are cycles of all relations, too."""
         if "rw" not in _relations(steps):
             return None
         if "rw" in self._of_whole:
@@ -209,11 +212,11 @@ class Finder:
             return None
 
     def of_cycle(self, cycle: KnownCycle, plan: Plan | None = None) -> Sequence[Step] | None:
-        """Return a refutation of the few transactions of a cycle, if the engine finds one.
+        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found.
 
         Args:
             cycle: a cycle of known edges.
-            plan: the plan to refute by; by default that of the specification.
+            plan: the plan to use, which is by default that of the specification.
         """
         automata = (plan or self._plan).automata
         about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
@@ -225,15 +228,15 @@ class Finder:
         return None if found is None else part.to_whole(found)
 
     def around(self, op: int) -> Sequence[Step] | None:
-        """Return a refutation of all candidates of a read by the versions that its session knew.
+        """Return a refutation of all candidates of a read, from the versions that its session knew.
 
         Args:
-            op: a read of many candidates, such as a set-read of a row that was not returned.
+            op: a read with many candidates, such as a set-read of a row that was not returned.
         """
         if not self._sources.candidates(op):
-            return None  # that no version explains it is known without a search
+            return None  # the read is known to have no possible version
         part = self._sources.around(op, every_write=any(map(_is_of_accesses, self._plan.automata)))
-        # Without sessions more levels are violated by the same steps.
+        # More levels are violated by the same steps if these use no sessions.
         found = (
             self._refute(part, self._relaxed_plan("so").automata) if self._has_sessions() else None
         )
@@ -242,18 +245,18 @@ class Finder:
         return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
-        """Return whether checks use sessions and would be event graphs without them."""
+        """Return whether checks use sessions and would be event graphs also without sessions."""
         of_sessions = any("so" in a.relations for a in self._plan.automata)
         return of_sessions and self._can_do_without("so")
 
     # --- attempts ---
 
     def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """Return a refutation of the few transactions of a short cycle of known edges.
+        """Return a refutation of the few transactions on a short cycle of known edges, or ``None``.
 
         Args:
-            steps: a refutation; if none can be shorter, the result is ``None``.
-            relaxed: a relation to drop.
+            steps: the current refutation. If none can be shorter, the result is ``None``.
+            relaxed: a relation to leave out.
         """
         if cost(steps)[3:] <= _SHORTEST and not relaxed:
             return None
@@ -270,7 +273,7 @@ class Finder:
         )
         walks = [tuple(edge.relation for edge in cycle.edges) for cycle in cycles]
         may = {w: any(a.may_forbid(w) for a in plan.automata) for w in dict.fromkeys(walks)}
-        # Cycles that may violate a check by themselves come first, then a few others.
+        # Cycles that may violate a check by themselves come first, and then a few other cycles.
         alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
         others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
         for cycle in alone if relaxed else (*alone, *others[:_OTHERS]):
@@ -282,18 +285,19 @@ class Finder:
         return best
 
     def _around(self, steps: Sequence[Step]) -> tuple[int, int]:
-        """Return a range of transactions around the middle of a refutation, as first and end."""
+        """Return the first transaction and the end of a range around the middle of a refutation."""
         n = self._problem.native.n
         middle = sorted(transactions_of(steps, self._problem.history)) or [0]
         low = max(0, min(middle[len(middle) // 2] - _NEIGHBOURHOOD, n - 2 * _NEIGHBOURHOOD))
         return low, min(n, low + 2 * _NEIGHBOURHOOD)
 
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:
-        """Return whether one total order shows that every refutation needs ``rw``.
+        """Return whether one total order of transactions shows that every refutation needs ``rw``.
 
-        SOUND BECAUSE where all relations but ``ww`` and ``rw`` together have no cycle, every
-        version order may follow one linear extension of them; then all but ``rw`` go forward, and
-        every cycle of any automaton needs it. Where list reads show version orders this may fail.
+        SOUND BECAUSE if all relations except ``ww`` and ``rw`` together have no cycle, every
+        version order may follow one linear extension of them. Then all edges except ``rw`` go
+        forward, and every cycle of any automaton needs ``rw``. If list reads show version orders,
+        this may fail.
         """
         if self._sources.show_orders():
             return False
@@ -301,7 +305,7 @@ class Finder:
         return self._problem.fits_one_total_order(sessions="so" in used, real_time="rt" in used)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Return a refutation without session or real-time order, if the current one uses them."""
+        """Return a refutation without sessions or real time, if the current one uses them."""
         best: Sequence[Step] | None = None
         for relation in ("rt", "so"):
             if relation not in _relations(best or steps) or not self._can_do_without(relation):
@@ -317,7 +321,7 @@ class Finder:
         return best
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
-        """Return a refutation of the whole history without a relation, and record the outcome."""
+        """Return a refutation of the whole history without a relation, and store the outcome."""
         if relation in self._of_whole:
             return self._of_whole[relation]
         self._of_whole[relation] = None
@@ -339,10 +343,10 @@ class Finder:
     def _refute_whole(
         self, automata: Sequence[Automaton], work: int, strategy: str = "cdcl"
     ) -> Sequence[Step] | None:
-        """Return a refutation of the whole history; ``None`` if there is none.
+        """Return a refutation of the whole history, or ``None`` if it satisfies the automata.
 
         Raises:
-            TimeoutError: the work, or the time that the user allows, ran out.
+            TimeoutError: if the work or the user's time ran out.
         """
         if self._stopped():
             raise TimeoutError
@@ -359,7 +363,7 @@ class Finder:
         return self._relaxed[relation]
 
     def _can_do_without(self, relation: str) -> bool:
-        """Return whether the checks are still event graphs without a relation."""
+        """Return whether the checks are event graphs also without a relation."""
         from isolang.language.classify.event_graph import NotAnEventGraph
 
         try:
@@ -369,11 +373,11 @@ class Finder:
         return True
 
     def _in_a_part(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """Return a refutation of a minimal part of the history.
+        """Return a refutation of a minimal part of the history, or ``None`` if none was found.
 
         Args:
-            steps: a refutation; the search begins with its transactions.
-            relaxed: a relation to drop.
+            steps: the current refutation, with whose transactions the search begins.
+            relaxed: a relation to leave out.
         """
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         txns = self._sources.closed(steps)
@@ -391,7 +395,7 @@ class Finder:
         part = self._sources.relevant_part(steps, every_write=tests)
         if not refuted(part):
             return None
-        # A refutation of the part may mention fewer operations than the part has.
+        # A refutation of the part may mention fewer operations than the part contains.
         while found is not None:
             inner = Sources(build_problem(part.history))
             kept = sorted(inner.relevant(found, every_write=tests))
@@ -401,7 +405,7 @@ class Finder:
             if not refuted(smaller):
                 break
             part = smaller
-        # If the refutation needs a read, it needs the candidates of the read, too.
+        # A refutation that needs a read also needs the candidates of that read.
         needed: set[int] = set()
         tried: set[int] = set()
         while found is not None and not self._out_of_effort():
@@ -421,7 +425,8 @@ class Finder:
                 part = smaller
             else:
                 needed.update(part.txns[txn] for txn in candidates)
-        # By now most transactions are needed: removing many at once would fail.
+        # At this point most transactions are needed, so an attempt to remove many at once would
+        # fail.
         part = shrink(
             part,
             refuted,
@@ -433,10 +438,11 @@ class Finder:
         return None if found is None else part.to_whole(found)
 
     def _refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a part by cycles, which refutes the whole, too.
+        """Return a refutation of a part that also refutes the whole history, or ``None``.
 
-        A part without a writer has thin-air reads that the whole does not have: such a refutation
-        does not count. Nor does one that uses a read whose candidates the part does not all have.
+        A part that lacks a writer has thin-air reads that the whole history does not have, and a
+        refutation by these does not count. A refutation also does not count if it uses a read of
+        which the part lacks some candidate.
         """
         problem = build_problem(part.history)
         if problem.anomalies(limit=1):
@@ -447,13 +453,13 @@ class Finder:
         return steps
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation; ``None`` if there is none, or if the work ran out."""
+        """Return a refutation, or ``None`` if there is none or the work ran out."""
         self._work -= _ATTEMPT
         if self._out_of_effort():
             return None
         allowed = self._work
-        self._work = 0  # unless the search ends before
-        try:  # the strategy whose proofs consist of cycles
+        self._work = 0  # unless the search ends earlier
+        try:  # the strategy whose proofs are cycles
             found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:
             return None
@@ -462,7 +468,7 @@ class Finder:
 
 
 def _joined(edges: Sequence[Edge]) -> list[Edge]:
-    """Return a cycle with one edge in place of each run of ``so``, and of ``rt``."""
+    """Return a cycle in which one edge replaces each run of ``so``, and each run of ``rt``."""
     joined: list[Edge] = []
     for edge in edges:
         last = joined[-1] if joined else None
@@ -477,13 +483,13 @@ def _joined(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:
-    """Return the relations of the cycles."""
+    """Return the relations of the edges in the cycles of the steps."""
     cycles = (step.edges for step in steps if isinstance(step, CycleStep))
     return {relation_of(edge.relation) for edges in cycles for edge in edges}
 
 
 def _with_init_as(relation: str, step: Step) -> Step:
-    """Return a step about a relaxed spec for the spec itself, with ``init`` as the relation."""
+    """Return a step about a relaxed spec as one about the spec, with its ``init`` renamed."""
     if not isinstance(step, CycleStep):
         return step
     edges = tuple(
@@ -493,5 +499,5 @@ def _with_init_as(relation: str, step: Step) -> Step:
 
 
 def _is_of_accesses(automaton: Automaton) -> bool:
-    """Return whether an automaton tests which keys transactions access."""
+    """Return whether an automaton tests which keys the transactions access."""
     return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

@@ -1,4 +1,4 @@
-"""The transactions of a violation, with the operations that matter."""
+"""Shows the transactions of a violation, with the operations that matter."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def show_transactions(
     """Return views of transactions with the operations that matter, in the order of the history.
 
     Args:
-        part: the part that the numbers refer to; the views have those of the whole.
+        part: the part that the numbers refer to. The views have the numbers of the whole history.
         words: phrases about the part.
-        txns: the transactions to show; T0 and -1 are skipped.
+        txns: the transactions to show, from which T0 and -1 are left out.
         matters: the operations that an edge is about.
     """
     history = part.history

@@ -1,6 +1,6 @@
 """Violations as people see them: transactions, cycles with their reasons, and a name.
 
-Sentences are for people. Programs that draw a violation need none of them: each step has the
+Sentences are for people, and programs that draw a violation do not need them: each step has the
 numbers of its transactions and operations in the whole history, and places are split into fields.
 """
 
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
-_NAMED: Final = 4  # the most failed comparisons to name
+_NAMED: Final = 4  # at most this many failed comparisons are named
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ class LemmaView(Struct, frozen=True, kw_only=True):
 
 
 class CaseView(Struct, frozen=True, kw_only=True):
-    """One case of a split: an assumption, and the argument against it.
+    """One case of a split, with its assumption and the argument against this assumption.
 
     Attributes:
         assumption: the assumption, in words.
@@ -172,7 +172,7 @@ class CaseView(Struct, frozen=True, kw_only=True):
 
 
 class SplitView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="split"):
-    """Cases of which one must hold, while each is refuted."""
+    """A split into cases of which one must hold, although each is refuted."""
 
     text: str
     cases: tuple[CaseView, ...]
@@ -182,14 +182,14 @@ Conclusion: TypeAlias = CycleView | SplitView | PlainReason
 
 
 class ArgumentView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="argument"):
-    """Lemmas, each from the ones before it, and a contradiction as the conclusion."""
+    """Lemmas, each of which follows from earlier ones, and a contradiction as the conclusion."""
 
     lemmas: tuple[LemmaView, ...]
     conclusion: Conclusion
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """An explanation why a history violates a spec.
+    """An explanation of why a history violates a spec.
 
     Attributes:
         anomaly: the name, by the closed table of ``docs/anomalies.md``.
@@ -217,11 +217,11 @@ class Violation(Struct, frozen=True, kw_only=True):
     failed_comparisons: tuple[str, ...] = ()
 
     def about(self) -> str:
-        """Return the meaning, after the failed comparisons on which it depends."""
+        """Return the meaning of the anomaly, after the failed comparisons on which it depends."""
         return self._provided() + self.meaning
 
     def headline(self) -> str:
-        """Return the name and its meaning, after the failed comparisons on which it depends."""
+        """Return the name and the meaning, after the failed comparisons on which they depend."""
         return f"{self._provided()}{self.anomaly}: {self.meaning}"
 
     def _provided(self) -> str:
@@ -233,10 +233,10 @@ class Violation(Struct, frozen=True, kw_only=True):
         return f"provided that {which} that failed ({names}) did run, and saw another value: "
 
     def cycles(self) -> Iterator[tuple[str, CycleView]]:
-        """Yield all cycles of the argument in order, each with its step in the argument.
+        """Yield all cycles of the argument in order, each with the name of its step.
 
-        A step is ``conclusion``, ``lemma 2``, or ``case 1``; a step inside another one follows it
-        after a slash: ``lemma 2/case 1/conclusion``.
+        The name of a step is ``conclusion``, ``lemma 2``, or ``case 1``. The name of a step inside
+        another step follows the outer name after a slash: ``lemma 2/case 1/conclusion``.
         """
         yield from _cycles(self.argument, "")
 
@@ -269,7 +269,7 @@ class Violation(Struct, frozen=True, kw_only=True):
         for step, cycle in self.cycles():
             for edge in cycle.edges:
                 for number, name in zip(edge.ends, (edge.source, edge.target), strict=True):
-                    if number not in graph:  # T0 has no place in the input
+                    if number not in graph:  # T0 is not in the input
                         graph.add_node(number, label=name, session="", status="initial")
                 number = graph.add_edge(
                     *edge.ends,
@@ -280,7 +280,7 @@ class Violation(Struct, frozen=True, kw_only=True):
                     because=" ".join(map(str, edge.because)),
                     step=step,
                 )
-                # To networkx, the argument of this name is the number among parallel edges.
+                # For networkx, the argument with this name is the number among parallel edges.
                 graph.edges[*edge.ends, number]["key"] = edge.key
         return graph
 
@@ -289,7 +289,7 @@ Counted: TypeAlias = Literal["reads", "components", "levels"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One kind of anomaly.
+    """One kind of anomaly in a history.
 
     Attributes:
         anomaly: its name, by the table of ``docs/anomalies.md``.
@@ -345,7 +345,7 @@ def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleVie
 
 
 def plain(violation: Violation) -> dict[str, Any]:
-    """Return a violation as dicts, lists, strings and numbers: the object of ``docs/output.md``."""
+    """Return a violation as dicts, lists, strings and numbers, as docs/output.md describes it."""
     from msgspec import json
 
     value: dict[str, Any] = json.decode(json.encode(violation))

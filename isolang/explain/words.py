@@ -1,4 +1,4 @@
-"""Operations, edges and literals in words."""
+"""Describes operations, edges and literals in words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isolang.language.vocabulary import ROWS, ends_of, relation_of
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_LONGEST = 44  # characters of a value in a sentence
+_LONGEST = 44  # the most characters of a value in a sentence
 
 
 def counted(number: int, what: str) -> str:
@@ -22,7 +22,7 @@ def counted(number: int, what: str) -> str:
 
 
 class Phrases:
-    """Phrases about operations, edges and literals, from their numbers."""
+    """Makes phrases about operations, edges and literals from their numbers."""
 
     def __init__(self, history: History, facts: Facts) -> None:
         """Prepare phrases about a history, with facts about it."""
@@ -34,12 +34,12 @@ class Phrases:
         return "the initial state" if txn == self.facts.n else self.history.name_of(txn)
 
     def key(self, key: int) -> str:
-        """Return the name of a key; a number alone would read as a value."""
+        """Return the name of a key, with a prefix if a number alone would read as a value."""
         text = self.history.key(key)
         return f"key {text}" if text[:1].isdigit() or text[:1] == "-" else text
 
     def value(self, op: int) -> str:
-        """Return the value that an operation read or wrote, shortened."""
+        """Return the value that an operation read or wrote, shortened if it is long."""
         text = self.history.op_value(op)
         if len(text) <= _LONGEST:
             return text
@@ -48,19 +48,19 @@ class Phrases:
         return text[: _LONGEST - 1] + "…"
 
     def operation(self, op: int) -> str:
-        """Return an operation as in a list of operations: ``r(x, 5)``."""
+        """Return an operation as a list of operations shows it: ``r(x, 5)``."""
         return self.history.describe_op(op)
 
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
-        """Return the places of operations in the input, each once."""
+        """Return the places of operations in the input, each place once."""
         return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))
 
     def write_of(self, txn: int, key: int) -> int | None:
-        """Return the last write of a key by a transaction; ``None`` if it has none, as T0."""
+        """Return the last write of a key by a transaction, or ``None`` if it has none, as T0."""
         return None if txn == self.facts.n else self.facts.last[txn].get(key)
 
     def wrote(self, txn: int, key: int) -> str:
-        """Return a clause about a write: ``wrote x = 5``, ``appended 5 to x``."""
+        """Return a clause about a write, such as ``wrote x = 5`` or ``appended 5 to x``."""
         op = self.write_of(txn, key)
         if op is None:
             return f"wrote {self.key(key)}"
@@ -72,7 +72,7 @@ class Phrases:
         return f"wrote {self.key(key)} = {value}"
 
     def seen(self, op: int) -> str:
-        """Return the result of a read: ``x = 5``; of a set-read ``x, not in {5}``."""
+        """Return the result of a read, such as ``x = 5``, or ``x, not in {5}`` for a set-read."""
         if int(self.history.columns.op_kind[op]) in SET_READS:
             return f"{self.key(self.facts.key[op])}, {self.value(op)}"
         return f"{self.key(self.facts.key[op])} = {self.value(op)}"
@@ -83,7 +83,7 @@ class Phrases:
         return kind == READ_NONE_OF and self.history.statement_of(op) >= 0
 
     def not_found(self, op: int) -> str:
-        """Return ``T5 did not find k7 under [:= :c 3]``."""
+        """Return a clause such as ``T5 did not find k7 under [:= :c 3]``."""
         columns = self.history.columns
         number = int(columns.statement_predicate[self.history.statement_of(op)])
         under = ""
@@ -95,7 +95,7 @@ class Phrases:
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
 
     def read_from(self, op: int, writer: int) -> str:
-        """Return ``T914 read x = 5 from T904``."""
+        """Return a clause such as ``T914 read x = 5 from T904``."""
         reader = self.txn(self.facts.txn_of[op])
         if self.is_missed(op):
             where = (
@@ -109,13 +109,13 @@ class Phrases:
         return f"{reader} read {self.seen(op)} from {self.txn(writer)}"
 
     def only_if(self, source: Source, txn: int) -> str:
-        """Return ``T2 can read x = 1 from T1 only if T1 took effect``."""
+        """Return a sentence such as ``T2 can read x = 1 from T1 only if T1 took effect``."""
         reader, writer = self.txn(self.facts.txn_of[source.op]), self.txn(source.txn)
         read = f"{reader} can read {self.seen(source.op)} from {writer}"
         return f"{read} only if {self.txn(txn)} took effect"
 
     def before(self, key: int, a: int, b: int) -> str:
-        """Return ``T1 wrote x = 1 before T2 wrote x = 2``."""
+        """Return a clause such as ``T1 wrote x = 1 before T2 wrote x = 2``."""
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
     def locked_key(self, a: int, b: int) -> int:
@@ -125,13 +125,13 @@ class Phrases:
         return min(common, key=lambda key: (facts.write_answered(a, key), key))
 
     def locked(self, a: int, b: int) -> str:
-        """Return which write of ``a`` was answered before ``b`` sent its COMMIT, in words."""
+        """Return in words which write of ``a`` was answered before ``b`` sent its COMMIT."""
         key = self.locked_key(a, b)
         written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
         return f"{written} was answered before {self.txn(b)} sent its COMMIT"
 
     def statement(self, op: int) -> str:
-        """Return ``read of x``."""
+        """Return a phrase such as ``read of x``."""
         return f"read of {self.key(self.facts.key[op])}"
 
     def edge(self, edge: Edge, only_rw: bool) -> str:
@@ -139,8 +139,8 @@ class Phrases:
 
         Args:
             edge: the edge.
-            only_rw: whether it is the only anti-dependency of its cycle, whose miss is then the
-                mistake.
+            only_rw: whether the edge is the only anti-dependency of its cycle. If so, the read that
+                missed a write is the mistake.
         """
         a, b = self.txn(edge.a), self.txn(edge.b)
         if ends := ends_of(edge.relation):
@@ -181,7 +181,7 @@ class Phrases:
         return ROWS[edge.relation].between(a, b)
 
     def overwritten(self, edge: Edge, only_rw: bool) -> str:
-        """Return the reason of an anti-dependency; the arguments are those of :meth:`edge`."""
+        """Return the reason of an anti-dependency in words; see :meth:`edge` for the arguments."""
         a, b = self.txn(edge.a), self.txn(edge.b)
         if self.is_missed(edge.op):
             writer = self.txn(edge.b)

@@ -1,1 +1,1 @@
-"""Work on one history: what a run does with it, here or in a child process under limits."""
+"""Work on one history: the steps of a check, in this process or in a child with limits."""

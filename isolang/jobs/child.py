@@ -1,7 +1,7 @@
-"""Runs work in child processes with limits of time and memory; a child that dies ends no run.
+"""Runs work in child processes with limited time and memory; a dead child ends no run.
 
 The parent passes a task to the child as a pickle, and the child sends messages as lines of JSON:
-``[kind, content]``. No file has a name, so a run that is killed leaves nothing behind.
+``[kind, content]``. All files are unnamed, so a run that is killed leaves no files.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from msgspec import Struct
 
 from isolang.output.terminal import open_streams
 
-#: Receives a message; returns how many seconds the child has from now, ``None`` for no change.
+#: The function that receives a message. It returns how many more seconds the child may run, or
+#: ``None`` to leave the limit unchanged.
 Receive: TypeAlias = Callable[[str, Any], float | None]
 Send: TypeAlias = Callable[[str, Any], None]
 
-EXIT_MEMORY: Final = 77  # the memory did not even suffice for the modules
+EXIT_MEMORY: Final = 77  # the memory was too small even for the imports
 NO_LIMIT: Final = float("inf")
-_TICK = 3600.0  # seconds: the longest that one wait may be given
+_TICK = 3600.0  # the longest wait in seconds that the system accepts
 
-# The child imports the package from the folder from which this process imported it, and nothing
-# (-P) from the current folder, which may contain some numpy.py.
+# The child imports the package from the same folder as this process, and nothing (-P) from the
+# current folder, which may contain a file such as numpy.py.
 _WORK = (
     "import sys; sys.path.append(sys.argv[3]); from isolang.jobs.child import serve; "
     "serve(sys.argv[1], int(sys.argv[2]))"
@@ -43,13 +44,14 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The end of a child.
+    """How a child process ended.
 
     Attributes:
-        status: its exit status; negative for a signal.
-        errors: what it wrote on the standard error output.
-        late: whether it was killed because its time was up.
-        peak: its largest use of memory in megabytes, if it was measured and is known.
+        status: the exit status of the child, which is negative for a signal.
+        errors: the text that the child wrote to the standard error output.
+        late: whether the child was killed because its time was over.
+        peak: the peak memory of the child in megabytes, or ``None`` if it was not measured or is
+            unknown.
     """
 
     status: int
@@ -59,16 +61,16 @@ class Ended(Struct, frozen=True, kw_only=True):
 
     @property
     def last_line(self) -> str:
-        """The last line that it wrote on the standard error output."""
+        """The last line that the child wrote to the standard error output."""
         return self.errors.splitlines()[-1] if self.errors else ""
 
     @property
     def lacked_memory(self) -> bool:
-        """Return whether it ended for lack of memory."""
+        """Return whether the child ended because it had too little memory."""
         return self.status == EXIT_MEMORY or any(word in self.errors for word in _OUT_OF_MEMORY)
 
 
-# Parts of the messages of libraries when an allocation fails.
+# Parts of the messages that libraries print when an allocation fails.
 _OUT_OF_MEMORY = (
     "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
     "Resource temporarily unavailable",
@@ -76,10 +78,10 @@ _OUT_OF_MEMORY = (
 
 
 class Children:
-    """The children of one run; ``close`` kills those that still work."""
+    """The child processes of one run; ``close`` kills the children that are still working."""
 
     def __init__(self) -> None:
-        """Start without children."""
+        """Start with no children."""
         self._lock = threading.Lock()
         self._there: set[subprocess.Popen[bytes]] = set()
         self.closed = False
@@ -93,10 +95,11 @@ class Children:
         Args:
             work: ``module:function``, called in the child with the task and with ``send``.
             task: an object that can be pickled.
-            receive: called with the kind and the content of each message.
-            first: seconds after which the child is killed, unless it sends a message before.
-            stdin: whether it reads the standard input of this process.
-            measured: measure its memory, and kill it after its last message, before it frees it.
+            receive: the function that is called with the kind and the content of each message.
+            first: the seconds after which the child is killed, unless it sends a message before.
+            stdin: whether the child reads the standard input of this process.
+            measured: whether to measure the memory of the child. If so, the child is killed after
+                its last message, before it frees memory.
         """
         with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as errors:
             task_file.write(pickle.dumps(task))
@@ -135,7 +138,8 @@ class Children:
     def _start(
         self, work: str, task_file: IO[bytes], errors: IO[bytes], *, stdin: bool
     ) -> subprocess.Popen[bytes]:
-        # In a new session, so that Ctrl-C reaches only the parent, which kills the child.
+        # The child gets a new session, because Ctrl-C should reach only the parent, which then
+        # kills the child.
         return subprocess.Popen(
             [sys.executable, "-P", "-c", _WORK, work, str(task_file.fileno()), _ROOT],
             stdin=None if stdin else subprocess.DEVNULL,
@@ -148,7 +152,7 @@ class Children:
 
 
 def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> bool:
-    """Receive the messages of a child until it ends or is late; return whether it is late."""
+    """Receive messages until the child ends or is late, and return whether the child was late."""
     assert child.stdout is not None
     buffer, deadline = b"", time.monotonic() + first
     with selectors.DefaultSelector() as selector:
@@ -173,7 +177,7 @@ def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> b
 
 
 def serve(work: str, task_file: int) -> None:
-    """Do the work that the parent requests, and end the process."""
+    """Do the work that the parent requests, and then end the process."""
     open_streams()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
     _die_with_parent()
@@ -196,13 +200,13 @@ def serve(work: str, task_file: int) -> None:
 
         traceback.print_exc()
         status = 1
-    # Exit without clean-up, since freeing large columns one by one takes time.
+    # Exit without clean-up, because freeing large columns one by one takes time.
     sys.stderr.flush()
     os._exit(status)
 
 
 def _die_with_parent() -> None:
-    """End this process when the parent has ended, for whatever reason."""
+    """Make this process end when its parent ends, for whatever reason."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -214,9 +218,9 @@ def _die_with_parent() -> None:
 
 
 def peak_megabytes(process: int) -> float | None:
-    """Return the peak memory of a process in megabytes; ``None`` if it is not known.
+    """Return the peak memory of a process in megabytes, or ``None`` if it is unknown.
 
-    This is not ``ru_maxrss``, which on Linux a child inherits from its parent.
+    The result is not ``ru_maxrss``, because on Linux a child inherits this value from its parent.
     """
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:

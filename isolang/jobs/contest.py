@@ -1,4 +1,4 @@
-"""Runs one pair of ``isocheck solvers`` on a history, in a child process."""
+"""Runs one pair of ``isocheck solvers`` on a history in a child process."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE = 2.0  # seconds after its deadline until a run that has not ended by itself is killed
+_GRACE = 2.0  # a run that has not ended this many seconds after its deadline is killed
 
 
 class ContestEntry(Struct, frozen=True, kw_only=True):
-    """One pair on one history.
+    """One pair that runs on one history.
 
     Attributes:
         history: the path of the history.
         spec: the spec as the user named it.
         route: the route of the spec.
         pair: the encoding, solver and stage of pruning.
-        options: the timeout covers the pre-pass to the answer; the memory is that of the process.
-        reading: how to read the history.
+        options: the options, whose timeout is for the time from the pre-pass to the answer, and
+            whose memory is that of the process.
+        reading: the options for reading the history.
     """
 
     history: str
@@ -41,7 +42,7 @@ class ContestEntry(Struct, frozen=True, kw_only=True):
 
 
 def run(children: Children, entry: ContestEntry) -> ContestRow:
-    """Run an entry in a child."""
+    """Run an entry in a child process, and return its row."""
     found: list[ContestRow] = []
     phase = "start"
 
@@ -85,7 +86,7 @@ def _row(entry: ContestEntry, verdict: Any, detail: str) -> ContestRow:
 
 
 def work(entry: ContestEntry, send: Send) -> None:
-    """Run an entry, and send its row."""
+    """Run an entry in the child process, and send its row."""
     import os
 
     from isolang.errors import IsolangError, UnsupportedError
@@ -117,7 +118,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
     phase("read")
     load_plugins()
-    solver_of(entry.pair.solver)  # imports what it needs
+    solver_of(entry.pair.solver)  # this imports the modules that it needs
     history = read(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
@@ -133,7 +134,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
         return replace(_row(entry, "wrong", answer.result.reason), transactions=transactions)
     verdict, detail = "invalid", "no model found"
     if not isinstance(answer.result, Unproved):
-        # The time does not include certifying.
+        # The measured time does not include the certification.
         phase("certify")
         checker = PairRun(history, entry.route, entry.pair, Deadline(), options, progress=phase)
         certification = checker.certify(answer.result)
@@ -146,7 +147,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
-    """Return the costs by column; the statistics of the engine have finer stages."""
+    """Return the costs by column, for which the finer stages of the engine are added up."""
     row: dict[str, float] = {
         name: statistics[name]
         for name in ("variables", "clauses", "edges", "conflicts")

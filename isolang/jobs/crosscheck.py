@@ -1,4 +1,4 @@
-"""``--cross-check``: decides a history with other pairs, and saves it if they disagree."""
+"""Decides a history also with other pairs (``--cross-check``), and saves it if they disagree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.options import Options
     from isolang.verdict import Verdict
 
-_SHARE = 0.8  # of the remaining time for the pairs; the rest is for writing the files
+_SHARE = 0.8  # the share of the remaining time for the pairs; the rest is for writing files
 
 
 def cross_checked(
@@ -32,7 +32,7 @@ def cross_checked(
     which: str,
     folder: str,
 ) -> Report:
-    """Cross-check a verdict and return its report with the result.
+    """Cross-check a verdict, and return its report with the result added.
 
     Args:
         report: the report of the verdict.
@@ -41,7 +41,7 @@ def cross_checked(
         options: the options of the check.
         deadline: the deadline of the check.
         which: the value of ``--cross-check``.
-        folder: where to save a history on which the pairs disagree.
+        folder: the folder in which to save a history on which the pairs disagree.
     """
     chosen, _ = choose_pair(options.encoding, options.solver, options.prune, route=route)
     others = partners(chosen, which, route)

@@ -1,4 +1,4 @@
-"""Checks one history against some specs and saves the results, in this process or a child."""
+"""Checks one history against some specs and saves the results, in this process or in a child."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-# A report names the levels between which a history lies if it has at most this many operations,
-# with this much work, and if the timeout leaves this many seconds.
+# The limits for finding the levels between which a history lies: at most this many operations, at
+# most this much work, and at least this many remaining seconds.
 _SMALL: Final = 20_000
 _LEVELS_WORK: Final = 4_000_000
 _LEAST_SECONDS: Final = 0.1
-_LARGE: Final = 250_000  # bytes of a history that justifies a heap in large pages
-_HEAP: Final = 64 << 20  # bytes; unused ones cost nothing
+_LARGE: Final = 250_000  # the size of a history in bytes that justifies a heap in large pages
+_HEAP: Final = 64 << 20  # in bytes; unused ones cost nothing
 
 Emit = Callable[[Report], object]
 Progress = Callable[[str], object]
@@ -47,16 +47,17 @@ class Job(Struct, frozen=True, kw_only=True):
     """One history, the specs to check it against, and what to do with the results.
 
     Attributes:
-        history: a path, or ``-``.
+        history: the path of the history, or ``-``.
         specs: the specs as the user named them, with their routes.
-        reading: how to read the history.
-        options: how to check it; the timeout is for each verdict, and includes the reading.
-        parallel: how many jobs share the default memory.
+        reading: the options for reading the history.
+        options: the options of the check. The timeout is for each verdict, and includes the
+            reading.
+        parallel: the number of jobs that share the default memory.
         output: which files to write, and whether to search for every kind of anomaly.
         form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
         cross_check: the value of ``--cross-check``; empty for none.
         standing: whether to report between which levels the history lies, if that is cheap.
-        simplest: whether to search for the simplest violation, since somebody reads it.
+        simplest: whether to search for the simplest violation, because somebody will read it.
     """
 
     history: str
@@ -72,7 +73,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of each check; the default memory is a share of the machine's."""
+        """Return the limits of each check; the default for memory is a share of the machine's."""
         from isolang.limits import default_memory
 
         memory = self.options.memory
@@ -84,8 +85,8 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def run_job(job: Job, emit: Emit, progress: Progress) -> None:
-    """Read the history once, check it against each spec, and emit a report for each, in order."""
-    # Heavy modules are imported before the clock starts.
+    """Read the history once, check it against each spec, and emit the reports in order."""
+    # These heavy modules are imported before the clock starts.
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401
@@ -115,7 +116,7 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
 class _HistorySummary:
     """Facts about a history that hold for every spec: all its anomalies, and its levels.
 
-    They are computed once, after the first verdict.
+    These facts are computed once, after the first verdict.
     """
 
     def __init__(self, job: Job, history: History, progress: Progress) -> None:
@@ -134,7 +135,7 @@ class _HistorySummary:
             try:
                 self._find(report)
             except IsolangError:
-                pass  # the report has the reason already
+                pass  # the report already has the reason
             except (TimeoutError, MemoryError):
                 report = replace(
                     report,
@@ -178,7 +179,7 @@ class _HistorySummary:
 
 
 def _with_verdict(findings: Findings, report: Report) -> Findings:
-    """Return the findings, with the violation of the report if its kind is not among them."""
+    """Return the findings, and add the report's violation if its kind is missing."""
     from isolang.explain.violation import Finding
 
     violation = report.violation
@@ -196,7 +197,7 @@ def _with_verdict(findings: Findings, report: Report) -> Findings:
 
 
 def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
-    """Read the history; if that fails, emit the reports and return ``None``."""
+    """Read the history, or emit the reports and return ``None`` if reading fails."""
     from isolang.api import read
     from isolang.limits import out_of_memory
 
@@ -225,7 +226,7 @@ def _judged(
     deadline: Deadline,
     progress: Progress,
 ) -> Report:
-    """Return the report of one history and one spec; an exception becomes a report, too."""
+    """Return the report of one history and one spec, also if an exception was raised."""
     from isolang.limits import out_of_memory
     from isolang.pipeline import decide
     from isolang.pipeline.other_reading import with_other_reading
@@ -265,7 +266,7 @@ def _judged(
 
 
 def _unexpected(error: Exception) -> str:
-    """Return the message of an unexpected exception, which ends only one verdict."""
+    """Return the message of an unexpected exception, which ends only this verdict."""
     if os.environ.get("ISOLANG_TRACEBACK"):
         import traceback
 
@@ -282,14 +283,14 @@ def _default(job: Job) -> str:
 def _is_large(history: str) -> bool:
     try:
         return os.stat(history).st_size >= _LARGE
-    except (OSError, ValueError):  # a pipe, or a missing file, which the reader reports
+    except (OSError, ValueError):  # a pipe, or a missing file, about which the reader complains
         return False
 
 
 def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save the requested files, and always a rejected certificate; return the report with them.
+    """Save the requested files, and any rejected certificate, and return the report with them.
 
-    The report also names the files that could not be saved; its verdict holds all the same.
+    The report also names the files that could not be saved, and keeps its verdict in any case.
     """
     from isolang.verdict import Invalid, Unknown, Valid
 

@@ -1,4 +1,4 @@
-"""Runs jobs in child processes; why a child died becomes the reason of an unknown verdict."""
+"""Runs jobs in child processes; if a child dies, its verdict is unknown, with the reason."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from isolang.jobs.job import Job, run_job
 from isolang.limits import about_default_memory
 from isolang.output.records import Report, unknown_report
 
-# Seconds after its deadline until a child that has not ended by itself is killed, and seconds for
-# its start, which do not count for the history.
+# The seconds after its deadline until a child is killed that has not ended by itself, and the
+# seconds for its start, which do not count for the history.
 _GRACE = 0.5
 _START = 5.0
-# The search for a minimal part keeps to the deadline, but finishes writing its result.
+# The search for a minimal part ends at the deadline, but may still finish writing its result.
 _MINIMAL = 1.0
 
 
 def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -> list[Report]:
-    """Run a job in a child; if it dies, run the remaining specs in another one."""
+    """Run a job in a child; if the child dies, run the remaining specs in another child."""
     reports: list[Report] = []
     while len(reports) < len(job.specs):
         rest = replace(job, specs=job.specs[len(reports) :])
@@ -38,7 +38,7 @@ def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -
 
 
 def work(job: Job, send: Send) -> None:
-    """Run a job, in the child."""
+    """Run a job in the child process."""
     from msgspec import to_builtins
 
     run_job(
@@ -51,7 +51,7 @@ def work(job: Job, send: Send) -> None:
 def _run(
     children: Children, job: Job, progress: Callable[[str], object]
 ) -> tuple[list[Report], str]:
-    """Return the reports of one child, and why it ended if some are missing."""
+    """Return the reports of one child, and, if some are missing, why the child ended."""
     reports: list[Report] = []
     phase = "start"
     timeout = job.options.timeout

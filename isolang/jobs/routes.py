@@ -1,4 +1,4 @@
-"""Loading specifications for a run, under its limits, before any history is read."""
+"""Loads specifications for a run, under the limits of the run, before any history is read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def load_route(spec: str, include: Sequence[str] = ()) -> Route:
-    """Load a specification and route it.
+    """Load a specification and choose its route.
 
     Raises:
-        SpecError: it cannot be used.
+        SpecError: if the specification cannot be used.
     """
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
@@ -27,12 +27,13 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
 def load_routes(
     specs: Sequence[str], include: Sequence[str], options: Options
 ) -> tuple[tuple[str, Route | Unloaded], ...]:
-    """Load and route specifications before any history is read, so that a typo costs no time.
+    """Load and route specifications before reading a history, so a typo costs no time.
 
-    Each may take as much time and memory as a verdict; one that exceeds these is ``Unloaded``.
+    Each specification may take as much time and memory as a verdict. A specification that exceeds
+    these limits is ``Unloaded``.
 
     Raises:
-        SpecError: the first one that cannot be used.
+        SpecError: if a specification cannot be used.
     """
     return tuple((spec, _limited(spec, include, options)) for spec in specs)
 

@@ -1,1 +1,1 @@
-"""Prints verdicts: the report as a record, as text for people, and as EDN."""
+"""Prints verdicts: a report is a record, which becomes text for people, or EDN."""

@@ -10,9 +10,10 @@ _KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 
 
 def to_edn(value: Any) -> str:
-    """Write a JSON value as EDN.
+    """Return a JSON value as EDN.
 
-    Keys that are names become keywords with ``-`` for ``_`` and spaces; others stay strings.
+    Keys that are names become keywords, in which ``-`` replaces ``_`` and spaces. Other keys remain
+    strings.
 
     >>> to_edn({"verdict": "valid", "certified_reason": None, "keys": [1, True]})
     '{:verdict "valid", :certified-reason nil, :keys [1 true]}'
@@ -37,6 +38,6 @@ def _key(key: str) -> str:
 
 
 def _string(text: str) -> str:
-    # EDN has JSON's escapes; half characters of odd file names stay visible as \uXXXX.
+    # EDN has the same escapes as JSON. Half characters in odd file names are printed as \uXXXX.
     shown = json.dumps(text, ensure_ascii=False)
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", shown)

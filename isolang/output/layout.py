@@ -1,6 +1,6 @@
-r"""Lays out text for people in columns: wrapped at words, indented, coloured on a terminal.
+r"""Arranges text for people in columns: wrapped between words, indented, coloured on a terminal.
 
-Every start of the program imports this module, so it imports little itself.
+The program imports this module at every start, so this module imports little itself.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Grid(Struct, kw_only=True):
     right: frozenset[int] = frozenset()
 
     def add(self, *cells: Cell) -> None:
-        """Add a row."""
+        """Add a row of cells at the end."""
         self.rows.append(cells)
 
 
 class Sheet(Struct, frozen=True, kw_only=True):
-    """Writes text for people to a stream.
+    """Writes text for people to a stream, in lines of limited width.
 
     Attributes:
         file: the stream.
@@ -63,7 +63,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
     coloured: bool = False
 
     def line(self, *parts: Cell) -> None:
-        """Write a line, which is not wrapped."""
+        """Write a line without wrapping it."""
         self._write("".join(self._painted(part) for part in parts))
 
     def show(self, grid: Grid) -> None:
@@ -94,12 +94,12 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return f"\x1b[{codes}m{part.text}\x1b[0m"
 
     def _write(self, line: str) -> None:
-        # Without blanks at its end a line is easier to copy.
+        # A line without blanks at its end is easier to copy.
         self.file.write(line.rstrip() + "\n")
 
 
 def sheet(stream: IO[str], colour: str) -> Sheet:
-    """Return a sheet on a stream, as wide as the terminal, else 80 columns wide.
+    """Return a sheet on a stream, with the width of the terminal, or of 80 columns without one.
 
     Args:
         stream: the stream to write to.
@@ -121,7 +121,7 @@ def sheet(stream: IO[str], colour: str) -> Sheet:
 
 
 def cells_of(text: str) -> int:
-    """Return how many cells of a terminal a text takes.
+    """Return the number of terminal cells that a text takes.
 
     >>> cells_of("née"), cells_of("日本"), cells_of("e\u0301")
     (3, 4, 1)
@@ -140,7 +140,7 @@ def _cells(character: str) -> int:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a text, broken between words, and inside a word longer than a line.
+    """Yield the lines of a text, broken between words, or inside a word that is longer than a line.
 
     >>> list(wrapped("one two  three", 8)), list(wrapped("abcdef gh", 4)), list(wrapped("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
@@ -165,7 +165,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def _fitting(word: str, width: int) -> str:
-    """Return the longest beginning of a word that fits, at least one character."""
+    """Return the longest beginning of a word that fits, which has at least one character."""
     taken = 0
     for place, character in enumerate(word):
         taken += _cells(character)
@@ -175,7 +175,7 @@ def _fitting(word: str, width: int) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], grid: Grid, width: int) -> list[int]:
-    """Return the width of each column; the widest columns shrink until all fit."""
+    """Return the width of each column, where the widest columns shrink until all columns fit."""
     columns = max(map(len, rows), default=0)
     widths = [
         max(

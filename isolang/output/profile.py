@@ -19,7 +19,7 @@ _PHASES = {
     "solve": "solving",
     "certify": "certifying",
 }
-# The stages of `solve` that the engine measures, and its counts; other names are printed unchanged.
+# The stages of `solve` that the engine measures, and its counts. Other names are printed unchanged.
 _STAGES = {
     "graph": "event graph",
     "prune": "pruning",

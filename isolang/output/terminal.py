@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from isolang.output.layout import Sheet, sheet
 
 # Control characters (C0, DEL, C1), the line separators of Unicode, marks that change the direction
-# of text or have no width, tags, and halves of characters (file names that are not UTF-8).
+# of text or have no width, tags, and halves of characters, which file names have that are not
+# UTF-8.
 _HIDDEN: Final = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff"
@@ -30,11 +31,11 @@ _IN_LINES: Final = re.compile(f"(?!\n)[{_HIDDEN}]")
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
-    r"""Return a text with the characters escaped that a terminal would hide or obey.
+    r"""Return a text in which the characters that a terminal would hide or obey are escaped.
 
     Args:
         text: the text to print.
-        lines: keep line breaks; otherwise they are escaped too.
+        lines: whether to keep line breaks, which are otherwise escaped, too.
 
     >>> escaped("a\x1b[2Jb\nc")
     'a\\x1b[2Jb\\nc'
@@ -52,7 +53,7 @@ def _escape_character(match: re.Match[str]) -> str:
 
 
 def escaped_record(value: Any) -> Any:
-    """Return a record, or a value of one, with all its texts escaped."""
+    """Return a record, or a value in a record, with all its texts escaped."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Struct):
@@ -66,12 +67,12 @@ def escaped_record(value: Any) -> Any:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines for people on the standard output; a text may have several lines."""
+    """Print lines for people on the standard output, where each text may have several lines."""
     _write(sys.stdout, lines)
 
 
 def warn(*lines: str) -> None:
-    """Print lines for people on the standard error output; a closed stream is not an error."""
+    """Print lines for people on the standard error output, and ignore a closed stream."""
     with suppress(BrokenPipeError):
         _write(sys.stderr, lines)
 
@@ -82,7 +83,7 @@ def _write(stream: IO[str], lines: Iterable[str]) -> None:
 
 
 def print_data(text: str) -> None:
-    """Print text for programs on the standard output: JSON, or the content of a file."""
+    """Print text for programs on the standard output, such as JSON or the content of a file."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -91,7 +92,7 @@ _COLOR: Final = {"choice": "auto"}
 
 
 def use_color(choice: str) -> None:
-    """Set when output is coloured: ``always``, ``never``, or only on terminals (``auto``).
+    """Set whether output is coloured: ``always``, ``never``, or only on terminals (``auto``).
 
     ``auto`` obeys the environment variables ``NO_COLOR`` and ``FORCE_COLOR``.
     """
@@ -99,7 +100,7 @@ def use_color(choice: str) -> None:
 
 
 def console(stream: IO[str]) -> Sheet:
-    """Return a sheet as wide as the terminal, coloured as :func:`use_color` set.
+    """Return a sheet with the width of the terminal, coloured as :func:`use_color` has set.
 
     The caller passes only :func:`escaped` text to it.
     """
@@ -110,11 +111,11 @@ def console(stream: IO[str]) -> Sheet:
 
 
 def open_streams() -> None:
-    """Reopen closed standard streams, and let them escape characters that they cannot encode.
+    """Reopen closed standard streams, and make streams escape characters that they cannot encode.
 
-    A stream that the caller closed (``>&-``) becomes the null device, so that no file that is
-    opened later takes its place. It is opened for writing only: a closed input must not read as an
-    empty history.
+    A stream that the caller closed (``>&-``) becomes the null device, because otherwise a file that
+    is opened later would take its place. It is opened for writing only: a closed input must not
+    read as an empty history.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -130,7 +131,7 @@ def open_streams() -> None:
 
 
 def forget_stdout() -> None:
-    """Send further output to the null device, since the reader is gone."""
+    """Send all further output to the null device, because the reader has closed the pipe."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

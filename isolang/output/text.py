@@ -1,4 +1,4 @@
-"""Renders reports as text for people: readable in 80 columns, coloured on a terminal."""
+"""Renders reports as text for people, readable in 80 columns and coloured on a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
-# Of longer cycles and lists of transactions, only this many at each end are printed in full.
+# Of longer cycles and lists of transactions, only this many at each end are printed.
 _LONGEST, _ENDS = 24, 4
 
 
@@ -52,7 +52,8 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
     Args:
         report: the report to print.
         out: the sheet to print it on.
-        before: the report printed before it; facts about the same input are not repeated.
+        before: the report printed before, whose facts are not repeated if they are about the same
+            input.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))
@@ -60,7 +61,7 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
 
 
 def _without_excerpt(warning: str) -> str:
-    """Return a warning about a specification as one line, without the excerpt, printed before."""
+    """Return a warning about a specification as one line, without its excerpt of the text."""
     return warning.partition("\n")[0].replace(" warning: ", " ", 1)
 
 
@@ -103,7 +104,7 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
 
 
 def _sole(report: Report) -> bool:
-    """Return whether the violation shows the only anomaly."""
+    """Return whether the shown violation is the only anomaly of the history."""
     (first, *more) = report.anomalies
     alone = not more and first.count == 1
     return alone and report.violation is not None and not _cycles(report.violation.argument)
@@ -167,7 +168,7 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
-    """Return the names of the transactions at the ends of the printed edges."""
+    """Return the names of the transactions at both ends of the printed edges."""
     match node:
         case ArgumentView():
             inner = [*(lemma.reason for lemma in node.lemmas), node.conclusion]
@@ -184,7 +185,7 @@ def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]
 def _parts(
     edges: Sequence[EdgeView],
 ) -> tuple[Sequence[EdgeView], Sequence[EdgeView], Sequence[EdgeView]]:
-    """Return the first edges of a cycle, the omitted ones, and the last ones."""
+    """Return the first edges of a cycle, the edges that are left out, and the last edges."""
     if len(edges) <= _LONGEST:
         return edges, [], []
     return edges[:_ENDS], edges[_ENDS:-_ENDS], edges[-_ENDS:]
@@ -315,7 +316,7 @@ def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[Grid]:
 
 
 def _standing(report: Report) -> str:
-    """Return between which levels the history lies, as one line."""
+    """Return in one line between which levels the history lies."""
     found = report.standing
     if found is None:
         return ""
@@ -370,7 +371,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
 
 
 def _decided(report: Report) -> str:
-    """Return the pair that decided, unless it is the default one."""
+    """Return the pair that decided, or an empty text if it is the default pair."""
     natively = report.solver == "native" and report.encoding in ("event-graph", "relational")
     if not report.solver or (natively and not report.cross_check):
         return ""
@@ -400,7 +401,7 @@ def _count(number: int | None, what: str) -> str:
 
 
 def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> Grid:
-    """Return a paragraph; all its lines but the first are indented by ``hang`` more blanks."""
+    """Return a paragraph, in which all lines but the first are indented by ``hang`` more blanks."""
     if hang:
         return Grid(rows=[(text[:hang], text[hang:])], indent=indent, space=0)
     return Grid(rows=[(Styled(text, style),)], indent=indent)

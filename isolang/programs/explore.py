@@ -1,11 +1,11 @@
 """Lists all outcomes of a program: the values that its reads may return, whatever the level.
 
-An external read returns the initial value or a write of another transaction, even one that aborts
-or overwrites it itself; a read of a key that its transaction wrote returns that write. A level then
-allows some of these outcomes.
+An external read returns the initial value or a write of another transaction, even if that
+transaction aborts or overwrites the write itself; a read of a key that its transaction wrote
+returns that write. A level then allows some of these outcomes.
 
-ASSUMPTION: no value comes out of thin air. Each is computed from values that were computed before
-it, so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the outcome 0, 0 alone.
+ASSUMPTION: no value comes out of thin air. Each value is computed from values that were computed
+before, so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the outcome 0, 0 alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from isolang.programs.syntax import (
 )
 
 MOST: Final = 100_000
-"""The greatest number of combinations of sources to try."""
+"""The greatest number of combinations of sources that are tried."""
 
 _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
@@ -72,11 +72,11 @@ class ExecutedTransaction(Struct, frozen=True):
 
 
 class _Trace:
-    """A transaction, as far as the values of its reads are known.
+    """A transaction, executed as far as the values of its reads are known.
 
-    An unknown value is ``None``, and so is each value computed from it; a condition on it ends the
-    trace for now. So a write of a constant has its value before the reads that precede it: two
-    transactions may read from each other, at levels that allow it.
+    An unknown value is ``None``, and so is each value that is computed from it. A condition on an
+    unknown value ends the trace for now. A write of a constant has its value even before the reads
+    that precede it, so two transactions may read from each other at levels that allow this.
     """
 
     def __init__(
@@ -85,21 +85,21 @@ class _Trace:
         self.operations: list[tuple[str, str, int | None, str, bool]] = []
         self.writes: dict[str, list[int | None]] = {}
         self.reads: list[str] = []  # the keys of its external reads
-        self.open = ""  # the key of the first external read without a source
+        self.open = ""  # the key of the first read without a source
         self.waits = False  # whether a condition has no value yet
         self.aborted = False
-        self.refused = False  # whether a read returned a value that the program excludes
+        self.refused = False  # whether a read returned a forbidden value
         self._initial, self._values = initial, values
         self._named: dict[str, int | None] = {}
         self._run(steps)
 
     @property
     def ended(self) -> bool:
-        """Return whether the trace has no further step, or none that is known."""
+        """Return whether the trace has no further step, or no further step that can be run now."""
         return bool(self.open) or self.waits or self.aborted
 
     def done(self) -> ExecutedTransaction:
-        """Return the transaction, whose values are all known."""
+        """Return the executed transaction, all of whose values are known."""
         operations = [
             ExecutedOperation(kind, key, value, name, own)
             for kind, key, value, name, own in self.operations
@@ -141,8 +141,8 @@ class _Trace:
             self.reads.append(step.key)
         if step.expected is not None and value is not None:
             expected = step.expected
-            # The trace goes on: without its writes, their readers would lose values, and perhaps
-            # this read, too; but traces must only grow.
+            # The trace continues. Without its writes, their readers would lose values, and perhaps
+            # this read would, too; but traces must only grow.
             self.refused |= value != (
                 self._initial.get(step.key, 0) if expected == "nil" else expected
             )
@@ -151,7 +151,7 @@ class _Trace:
 
 
 class _NotYetError(Exception):
-    """A value is unknown so far."""
+    """The exception for a value that is still unknown."""
 
 
 _Known = TypeVar("_Known")
@@ -165,14 +165,14 @@ def _known(compute: Callable[[], _Known]) -> _Known | None:
 
 
 def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransaction, ...]]:
-    """Return all outcomes, each once, in the order of the values that their reads return.
+    """Return all outcomes, each once, sorted by the values that their reads return.
 
     Args:
         program: the program.
         most: the greatest number of combinations of sources to try.
 
     Raises:
-        ProgramError: there are more combinations.
+        ProgramError: if there are more combinations.
 
     >>> from isolang.programs.syntax import parse_program
     >>> skew = parse_program("r(x) w(y, 1) || r(y) w(x, 1)")
@@ -207,14 +207,15 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
                 todo += [(*chosen[:t], (*chosen[t], one), *chosen[t + 1 :]) for one in sources]
                 break
         else:
-            # An unknown value never gets known now: its source does not happen, or depends on it.
+            # A value that is unknown now will never be known: its source does not happen, or
+            # depends on it.
             if not any(map(_unknown, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
     return sorted(found, key=_order)
 
 
 def _unknown(trace: _Trace) -> bool:
-    """Return whether a value is unknown; a waiting condition waits for such a value."""
+    """Return whether a value is unknown, or a condition waits for an unknown value."""
     return any(value is None for _, _, value, _, _ in trace.operations)
 
 
@@ -223,10 +224,10 @@ def _run(
     initial: Mapping[str, int],
     chosen: Sequence[Sequence[Source]],
 ) -> list[_Trace]:
-    """Return each transaction as far as its sources have values.
+    """Return each transaction, executed as far as its sources have values.
 
     SOUND BECAUSE a trace only grows as values become known, so the result does not depend on the
-    order in which they do.
+    order in which they become known.
     """
     values: list[list[int | None]] = [[None] * len(sources) for sources in chosen]
     while True:
@@ -249,7 +250,7 @@ def _run(
 
 
 def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
-    """Yield each key with the greatest number of its writes in a transaction."""
+    """Yield each key, with the greatest number of writes of the key in the transaction."""
     counts: dict[str, int] = {}
     for step in steps:
         if isinstance(step, WriteStep):
@@ -268,11 +269,11 @@ def _order(outcome: Sequence[ExecutedTransaction]) -> tuple[object, ...]:
 
 
 def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
-    """Return a value, given the values of the reads.
+    """Return the value of an expression, given the values of the reads.
 
     Raises:
-        KeyError: it depends on a read that did not happen.
-        _NotYetError: it depends on a read whose value is unknown so far.
+        KeyError: if the expression depends on a read that did not happen.
+        _NotYetError: if the expression depends on a read whose value is still unknown.
     """
     match value:
         case Number():
@@ -301,7 +302,7 @@ def holds(condition: Condition, named: Mapping[str, int | None]) -> bool:
 
 
 def satisfies(outcome: Sequence[ExecutedTransaction], condition: Condition) -> bool:
-    """Return whether an outcome satisfies a condition; false if a named read did not happen."""
+    """Return whether an outcome satisfies a condition, or false if a named read did not happen."""
     named = {op.name: op.value for one in outcome for op in one.operations if op.name}
     try:
         return holds(condition, named)

@@ -1,8 +1,8 @@
-"""Determines the outcomes of a program that each level allows: a verdict with its proof for each.
+"""Finds the outcomes of a program that each level allows, with a verdict and a proof for each.
 
 An outcome becomes a history of the values that clients saw. A level allows the outcome iff the
-history satisfies the level, which the checker of histories decides and certifies. This module knows
-no level.
+history satisfies the level, which the checker of histories decides and certifies. This module
+itself knows no level.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class OutcomeTable(Struct, frozen=True, kw_only=True):
 
 
 def standing(verdict: Verdict) -> Standing:
-    """Return the standing of an outcome by its verdict."""
+    """Return whether a verdict says that the level allows or forbids the outcome."""
     match verdict:
         case Valid():
             return "allowed"
@@ -167,7 +167,7 @@ def outcomes(
 
 
 def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, int]]:
-    """Yield reads by name: the program's, else transaction and key: ``T1.x``, ``T1.x.2``."""
+    """Yield reads by their name in the program, or as transaction and key: ``T1.x``, ``T1.x.2``."""
     for t, one in enumerate(transactions, 1):
         seen: dict[str, int] = {}
         for op in one.operations:
@@ -177,7 +177,7 @@ def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, i
 
 
 def _columns(rows: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return the names of all reads, by transaction and program order."""
+    """Return the names of all reads, sorted by transaction and program order."""
     places: dict[str, tuple[int, int]] = {}
     for row in rows:
         for t, one in enumerate(row.transactions):
@@ -192,9 +192,9 @@ def _history(
     transactions: Sequence[ExecutedTransaction],
     number: int,
 ) -> tuple[bytes, History]:
-    """Return the history that the clients saw, as EDN, and as read from the EDN.
+    """Return the history that the clients saw, as EDN, and as it is read from this EDN.
 
-    The check is of the history as read, so that certificates are about the file.
+    The history as read is checked, so certificates are about the file.
     """
     written: dict[str, set[int]] = {}
     for one in transactions:
@@ -234,14 +234,14 @@ def _op(op: ExecutedOperation, initial: int, written: dict[str, set[int]]) -> tu
 def save(table: OutcomeTable, folder: Path) -> list[Path]:
     """Save the history of each outcome, and a certificate and a picture for each level.
 
-    The picture of a forbidden outcome shows why it is forbidden; that of an allowed one, the
-    dependencies of its witness, if it has any.
+    The picture of a forbidden outcome shows why the outcome is forbidden. The picture of an allowed
+    outcome shows the dependencies of its witness, if it has any.
 
     Returns:
         The paths of the files.
 
     Raises:
-        ProgramError: a file cannot be written.
+        ProgramError: if a file cannot be written.
     """
     from isolang.files import replacing, write_whole
     from isolang.report.dependencies import dependencies
@@ -271,5 +271,5 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
 
 
 def file_name(level: str) -> str:
-    """Return the stem of a level's files: the last part of its path, without special characters."""
+    """Return the stem of a level's file names: the last part of its path, with safe characters."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(level).stem) or "level"

@@ -1,4 +1,4 @@
-"""Writes the table of outcomes for pages and papers: HTML and LaTeX."""
+"""Writes the table of outcomes for pages and papers, in HTML and LaTeX."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unkno
 
 
 def cell(verdict: Verdict) -> str:
-    """Return the cell of a verdict: its standing, or the anomaly of a forbidden outcome."""
+    """Return the table cell of a verdict: its standing, or the anomaly of a forbidden outcome."""
     return verdict.violation.anomaly if isinstance(verdict, Invalid) else standing(verdict)
 
 
@@ -30,7 +30,7 @@ def values(table: OutcomeTable, outcome: Outcome) -> list[str]:
 
 
 def aborts(table: OutcomeTable) -> bool:
-    """Return whether some transaction aborts in some outcome: the table then has a column."""
+    """Return whether a transaction aborts in some outcome, for which the table needs a column."""
     return any(one.aborted for one in table.outcomes)
 
 
@@ -142,7 +142,7 @@ _ESCAPES: Final = str.maketrans(
 
 
 def latex(table: OutcomeTable) -> str:
-    r"""Return a ``tabular``, with ``\checkmark`` (amssymb) where a level allows the outcome."""
+    r"""Return a ``tabular`` with ``\checkmark`` (amssymb) in each cell for an allowed outcome."""
     columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
     lines = [f"% {line}" for line in map(visible, program_lines(table))]
     lines.append(rf"\begin{{tabular}}{{{'r' * len(columns)}{'l' * len(table.levels)}}}")
@@ -164,5 +164,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """Return LaTeX that prints a text as it is."""
+    """Return LaTeX code that prints the text unchanged."""
     return visible(value).translate(_ESCAPES)

@@ -1,4 +1,4 @@
-"""The syntax of programs: the parts of a text, and their parser.
+"""The syntax of programs: the parts of a program, and the parser.
 
 A program is a few sessions, separated by ``||``; a session is a few transactions, separated by
 ``->``; a transaction is a sequence of steps::
@@ -31,7 +31,7 @@ DEEPEST: Final = 30
 
 
 class ProgramError(IsolangError):
-    """A program that cannot be read, or has too many outcomes to list."""
+    """The error for a program that cannot be read, or that has too many outcomes to list."""
 
 
 class Number(Struct, frozen=True):
@@ -170,7 +170,7 @@ def load_program(path: str | Path) -> Program:
     """Read a program from a file.
 
     Raises:
-        ProgramError: the file cannot be read or parsed; the message has line and column.
+        ProgramError: if the file cannot be read or parsed. The message has the line and the column.
     """
     path = Path(path)
     try:
@@ -190,7 +190,7 @@ def parse_program(text: str, file: str = "<text>") -> Program:
         file: the name of the program in messages.
 
     Raises:
-        ProgramError: the text does not follow the syntax.
+        ProgramError: if the text does not follow the syntax.
 
     >>> found = parse_program("a = r(x) w(y, a + 1) || r(y) -> w(x, 2)")
     >>> [len(own) for own in found.sessions], found.texts[0]

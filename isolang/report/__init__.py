@@ -2,7 +2,8 @@
 
 ``contents.py`` gathers the data of a page as records; ``columns.py`` packs the history; ``html.py``
 puts both into the template. ``page/`` contains the template, the style and the scripts, which the
-browser runs as they are, without a build step. ``vendor/`` contains the one library they use.
+browser runs unchanged, without a build step. ``vendor/`` contains the only library that the scripts
+use.
 """
 
 from isolang.report.course import course_of

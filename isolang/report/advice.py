@@ -9,8 +9,8 @@ from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
-# By anomaly: the levels of databases that forbid it, and what an application can do if the database
-# stays as it is.
+# For each anomaly, the database levels that forbid it, and what an application can do if the
+# database is not changed.
 _BY_ANOMALY: Final = {
     "lost update": (
         "Parallel snapshot isolation, snapshot isolation and serializability forbid a lost update; "
@@ -114,7 +114,7 @@ _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:
-    """Return what can be done about a verdict, a paragraph each."""
+    """Return what a database engineer can do about a verdict, in paragraphs."""
     from isolang.verdict import Invalid, Unknown
 
     if isinstance(verdict, Unknown):

@@ -21,9 +21,9 @@ def age_of(history: History, txn: int) -> str:
         txn: the number of the transaction.
 
     Returns:
-        The end of a sentence, ``open for 1.07 s while 2,340 others committed``; without seconds if
-        the times are not nanoseconds of a clock. Empty if few transactions committed meanwhile, or
-        if the history has no times.
+        The end of a sentence, ``open for 1.07 s while 2,340 others committed``; It has no seconds
+        if the times are not nanoseconds of a clock. It is empty if few transactions committed
+        meanwhile, or if the history has no times.
     """
     columns = history.columns
     if not columns.has_time or not 0 <= txn < columns.transactions():

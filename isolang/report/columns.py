@@ -1,7 +1,8 @@
-"""Packs a history for a page: columns of small numbers, and tables of keys and values.
+"""Packs a history for a page, as columns of small numbers and tables of keys and values.
 
-A list read is stored as a prefix of the longest list read of its key if it is one, so it takes two
-numbers, however long it is. Long values are cut, and their length is noted.
+If a list read is a prefix of the longest list that was read of its key, it is stored as such a
+prefix. Then it takes two numbers, however long it is. Long values are cut, and their length is
+added.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 
 LONGEST_VALUE: Final = 1024
-"""The most characters of a value that a page shows in full."""
+"""The greatest number of characters of a value that a page shows in full."""
 
 MOST_TRANSACTIONS: Final = 200_000
-"""The most transactions of a page; of a longer history it shows a part, and says so."""
+"""The greatest number of transactions on a page. Of a longer history, the page shows a part and
+says so.
+"""
 
 _STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.INDETERMINATE: "m", c.INITIAL: "i"}
 _KIND_OF: Final = {
@@ -33,17 +36,19 @@ _KIND_OF: Final = {
 
 
 class Columns(Struct, frozen=True, kw_only=True):
-    """A history, or a part of one.
+    """A history, or a part of one, in the form that a page needs.
 
     Attributes:
-        of: how many transactions the whole history has.
-        numbers: for each transaction here its number in the whole; empty if it is all of it.
+        of: the number of transactions in the whole history.
+        numbers: for each transaction of the page, its number in the whole history, or empty if the
+            page has all transactions.
         labels: the name of each transaction in messages; empty if they are T1, T2 and so on.
         sessions: the name of each session.
-        session: for each transaction its session, an index of ``sessions``; -1 for the initial one.
+        session: for each transaction, its session as an index of ``sessions``, or -1 for the
+            initial transaction.
         status: a letter for each transaction: committed, aborted, indeterminate (m), initial.
-        begin: when each began; empty if the history has no times.
-        end: when each ended; ``None`` if that is not known.
+        begin: when each transaction began, or empty if the history has no times.
+        end: when each transaction ended, or ``None`` if this is unknown.
         first: the number of each transaction's first operation, and the count of operations.
         place: the place of each transaction in its file.
         file: the file of each transaction, an index of ``files``; empty if there is only one.
@@ -52,21 +57,23 @@ class Columns(Struct, frozen=True, kw_only=True):
         kind: a letter for each operation: r, w, a (append), l (a read of a list), d (a delete), s
             (a read that says only which values it did or did not see).
         key: the key of each operation, an index of ``keys``.
-        value: its value, an index of ``values``, or of ``lists`` for a read of a list; -1 if it is
-            not known.
+        value: the value of each operation, as an index of ``values``, or of ``lists`` for a read of
+            a list, or -1 if the value is unknown.
         failed: the operations that failed.
-        statements: of each predicate read its first operation, the one after its last, and the
-            predicate.
-        sent: when each operation was sent, after its transaction's begin; ``None`` if that is not
-            known; empty if no operation has times of the transactions' clock.
-        took: how long its answer took.
-        commit: when each transaction sent COMMIT, after its begin.
+        statements: for each predicate read, its first operation, the operation after its last one,
+            and the predicate.
+        sent: the time from the beginning of its transaction until each operation was sent, or
+            ``None`` if this is unknown. The column is empty if no operation has times of the
+            transactions' clock.
+        took: the time until the answer to each operation.
+        commit: the time from the beginning of each transaction until it sent COMMIT.
         place_of: the place of each operation in its file.
         keys: the keys, as text.
         values: the values, as text.
-        lists: each a prefix ``[n]`` of the key's longest list, or the values in a list.
-        longest: for each key that lists were read of, its longest list, as indices of ``values``.
-        rows: of operations on the rows of a watched application, their columns, as text.
+        lists: the lists that were read, each as a prefix ``[n]`` of the longest list of its key, or
+            as the values in the list.
+        longest: for each key of which lists were read, its longest list, as indices of ``values``.
+        rows: for operations on the rows of a watched application, the columns of the row, as text.
     """
 
     of: int
@@ -103,8 +110,8 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
 
     Args:
         history: the history that was checked.
-        around: transactions that the page must show; of a history too long for a page it keeps
-            those nearest to them in the file.
+        around: the transactions that the page must show. If the history is too long for a page, the
+            page keeps the transactions that are nearest to these in the file.
     """
     columns = history.columns
     total = columns.transactions()
@@ -156,7 +163,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
 
 
 def _rows(history: History, ops: Ints) -> dict[int, str]:
-    """Return the recorded rows of operations, by the place of the operation in the page."""
+    """Return the recorded rows of operations, by the position of each operation in the page."""
     if not history.remarks():
         return {}
     rows = ((i, history.remark(op).row) for i, op in enumerate(ops.tolist()))
@@ -168,14 +175,14 @@ def _plain(labels: tuple[str, ...]) -> bool:
 
 
 def cut(text: str) -> str:
-    """Return a text, cut and with its length if it is too long for a page."""
+    """Return a text unchanged, or cut and with its length if it is too long for a page."""
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[: LONGEST_VALUE // 4]}… ({len(text):,} characters)"
 
 
 def _kept(total: int, around: tuple[int, ...]) -> Ints:
-    """Return the transactions of the page, in the order of the file."""
+    """Return the transactions that the page shows, in the order of the file."""
     if total <= MOST_TRANSACTIONS:
         return np.arange(total)
     centres = np.array([t for t in around if 0 <= t < total] or [0])
@@ -234,7 +241,7 @@ def _values(
 
 
 def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
-    """Return when each transaction began and ended, relative to the first begin."""
+    """Return when each transaction began and ended, counted from the first beginning."""
     columns = history.columns
     if not columns.has_time:
         return [], []
@@ -260,7 +267,7 @@ def _moments(
     known = (sent != c.UNKNOWN_BEGIN) & (began[owner] != c.UNKNOWN_BEGIN)
     ended = np.asarray(columns.txn_end)[owner]
     if (known & ((sent < began[owner]) | (sent > ended))).any():
-        return [], [], []  # the operations have another clock
+        return [], [], []  # the operations were measured with another clock
 
     def after(moment: Ints, start: Ints, there: NDArray[np.bool_]) -> list[int | None]:
         return [
@@ -277,7 +284,7 @@ def _moments(
 
 
 def _statements(history: History, ops: Ints) -> list[tuple[int, int, str]]:
-    """Return the predicate reads, by the places of their operations in the page."""
+    """Return the predicate reads, with the positions of their operations in the page."""
     columns = history.columns
     if not len(columns.statement_start):
         return []

@@ -1,4 +1,4 @@
-"""Gathers the data of a page about a verdict, as records that become the JSON in it."""
+"""Gathers the data of a page about a verdict, as records that become JSON in the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-_LONGEST_PART: Final = 1_000_000  # characters
+_LONGEST_PART: Final = 1_000_000  # in characters
 
 
 class Axioms(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Axioms(Struct, frozen=True, kw_only=True):
 
 
 class LatticeNode(Struct, frozen=True, kw_only=True):
-    """The verdict of one level of the library, and its place in the drawing."""
+    """The verdict on one level of the library, and the place of the level in the drawing."""
 
     name: str
     title: str
@@ -86,7 +86,7 @@ class LatticeDrawing(Struct, frozen=True, kw_only=True):
 
 
 class Contents(Struct, frozen=True, kw_only=True):
-    """All that a page shows.
+    """All data that a page shows.
 
     Attributes:
         tool: the name and version of the program that wrote the page.
@@ -192,7 +192,7 @@ def contents(
 
 
 def _part(verdict: Invalid) -> str:
-    """Return the smallest invalid part of the history that is found in a short time, as EDN."""
+    """Return the smallest invalid part of the history that a short search finds, as EDN."""
     from isolang.errors import IsolangError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -209,7 +209,7 @@ def _part(verdict: Invalid) -> str:
 
 
 def _cut(value: Any) -> Any:
-    """Return a value with every text cut that is too long for a page."""
+    """Return a value in which every text that is too long for a page is cut."""
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, dict):
@@ -218,7 +218,7 @@ def _cut(value: Any) -> Any:
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the input, and how it was understood."""
+    """Yield the facts about the input, and about how it was understood."""
     read = report["input"]
     yield "format", read["format"]
     yield "files", ", ".join(read["files"]) or report["history"]
@@ -294,7 +294,7 @@ def _standings(levels: Levels | None) -> LatticeDrawing | None:
 
 
 def _number_edges(violation: dict[str, Any], history: History) -> None:
-    """Add the numbers of transactions to edges, and their places in transactions to operations."""
+    """Add transaction numbers to the edges, and to operations their place in the transaction."""
     for txn in violation["transactions"]:
         start = history.operations_of(txn["number"]).start
         for op in txn["operations"]:
@@ -328,7 +328,7 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
-    """Return the place in a transaction of the operation that an edge joins; -1 for none."""
+    """Return the place of an edge's operation in its transaction, or -1 if there is none."""
     match place:
         case "first":
             return 0
@@ -353,7 +353,7 @@ def _operation(history: History, txn: int, key: str, kind: str) -> int:
 
 
 def _edges(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all edges of an argument, also those of its lemmas and cases."""
+    """Yield all edges of an argument, including those of its lemmas and cases."""
     match node["kind"]:
         case "argument":
             for lemma in node["lemmas"]:

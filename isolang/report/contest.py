@@ -1,4 +1,4 @@
-"""Writes the page of ``isocheck solvers``: time against size, and a table of all runs."""
+"""Writes the page of ``isocheck solvers``, with time against size and a table of all runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NUMBERS: Final = frozenset((1, *range(6, 15)))
 
 
 def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str]) -> str:
-    """Return the page.
+    """Return the page with the results of all runs.
 
     Args:
         rows: the results of the runs.
-        picture: time against size.
-        messages: the disagreements.
+        picture: the chart of time against size.
+        messages: the messages about disagreements.
     """
     spec = rows[0].spec if rows else ""
     histories = len({row.history for row in rows})

@@ -1,4 +1,4 @@
-"""Reads the course of a recorded run: throughput, latency and outcomes over time, and faults."""
+"""Reads the course of a recorded run: throughput, latency, outcomes and faults over time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 _BINS: Final = 120
-_LEAST: Final = 0.1  # seconds of a bin
+_LEAST: Final = 0.1  # the seconds of one bin
 _OUTCOMES: Final = ("ok", "fail", "info")
-# Recorders write these fields before any value, which may contain anything.
+# Recorders write these fields before any value, because a value may contain any text.
 _EVENT: Final = re.compile(rb"^\{[^[\"]*?:type :(invoke|ok|fail|info)\b[^[\"]*?:process (-?\d+)\b")
 _FAULT: Final = re.compile(
     rb":process :nemesis\b.*?:f :([\w-]+)|:f :([\w-]+).*?:process :nemesis\b"
@@ -23,7 +23,7 @@ _TIME: Final = re.compile(rb"^\{[^[\"]*?:time (\d+)")
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """A fault, and the second at which it was injected."""
+    """A fault, and the second of the run at which it was injected."""
 
     at: float
     name: str

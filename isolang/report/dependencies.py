@@ -1,4 +1,4 @@
-"""Draws the dependencies that a witness claims: why a history satisfies a level."""
+"""Draws the dependencies in a witness, which show why a history satisfies a level."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from isolang.report.picture import Picture
 from isolang.verdict import Valid
 
 MOST = 20
-"""The most transactions of a picture; a larger one is not readable."""
+"""The greatest number of transactions in a picture. A larger picture is not readable."""
 
 
 def dependencies(verdict: Valid) -> Picture | None:
     """Draw the sources, version orders and sessions of a witness.
 
-    Of each version order and each session the neighbours are joined, and a reader with the next
-    writer after the one that it read from. A read without an edge returned the initial state.
+    Edges join the neighbours in each version order and in each session, and each reader to the next
+    writer after the writer that it read from. A read without an edge returned the initial state.
 
     Returns:
-        The picture; ``None`` if the witness is of another kind, or the history too large.
+        The picture, or ``None`` if the witness is of another kind or the history is too large.
     """
     history, witness = verdict.history, verdict.witness
     if not isinstance(witness, Witness) or history.t0 > MOST:

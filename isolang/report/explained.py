@@ -32,7 +32,7 @@ _RADIUS: Final = 17.0
 
 
 class Apart(Struct, frozen=True, kw_only=True):
-    """A weaker level, and the history that tells it apart.
+    """A weaker level, with the history that separates it from the specification.
 
     Attributes:
         weaker: the name of the weaker level.
@@ -49,12 +49,12 @@ def html(
     examples: Mapping[str, Implication | str],
     apart: Sequence[Apart],
 ) -> str:
-    """Return the page.
+    """Return the page about a specification.
 
     Args:
         found: the explanation of the specification.
         texts: the texts of the specification, by file.
-        examples: by check, a history that it alone forbids, or why there is none.
+        examples: for each check, a history that only this check forbids, or why there is none.
         apart: the next weaker levels of the library.
     """
     title = f"{found.name}: {found.title}" if found.title else found.name
@@ -156,7 +156,7 @@ def _apart(name: str, one: Apart) -> Iterator[str]:
 
 
 def _decided(found: Explained) -> Iterator[str]:
-    """Yield the automata of the engine, if they differ from those of the checks."""
+    """Yield the automata of the engine if they differ from those of the checks."""
     own = [check.event_graph for check in found.checks]
     graphs = [graph for graph in found.graphs if graph not in own]
     if not graphs:
@@ -177,7 +177,7 @@ def _decided(found: Explained) -> Iterator[str]:
 
 
 def sentence(value: str) -> str:
-    """Return a sentence as HTML; text between backticks becomes code."""
+    """Return a sentence as HTML, in which text between backticks becomes code."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", text(value))
 
 

@@ -1,7 +1,7 @@
-"""Draws figures for papers: the cycle, or the tree of cases, of a violation; and the lattice.
+"""Draws figures for papers: the cycle or the tree of cases of a violation, and the lattice.
 
-Relations differ by their dashes and their labels as well as by their colours, so that a figure can
-be printed without colour.
+Relations have different dashes and labels as well as different colours, so a figure can also be
+printed without colour.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 _MARGIN, _GAP, _STEP = 16.0, 14.0, 22.0
-_LINE = 14.0  # from one line of text to the next
+_LINE = 14.0  # the distance between two lines of text
 _NARROWEST = 380.0
-_OPERATIONS = 6  # of a transaction, that its box has room for
-_LONGEST = 34  # characters of an operation, or of a key
+_OPERATIONS = 6  # the most operations in the box of a transaction
+_LONGEST = 34  # the most characters of an operation or a key
 
 
 class Drawn(NamedTuple):
-    """A part of a picture whose top left corner is at 0, 0."""
+    """A part of a picture, whose top left corner is at 0, 0."""
 
     width: float
     height: float
@@ -64,7 +64,7 @@ def figure(verdict: Verdict) -> Picture:
     """Draw why a history violates a level: the cycle, or the tree of cases.
 
     Raises:
-        OptionError: the verdict is another one, so that there is nothing to draw.
+        OptionError: if the verdict is not invalid, because there is nothing to draw.
     """
     from isolang.verdict import Invalid
 
@@ -77,9 +77,9 @@ def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
     """Draw a violation.
 
     Args:
-        violation: what to draw.
+        violation: the violation to draw.
         level: the name of the specification, for the picture's title.
-        key: whether to say below what the lines mean.
+        key: whether to add a legend of the lines below the drawing.
     """
     views = {view.number: view for view in violation.transactions}
     parts = [_argument(violation.argument, views)]
@@ -99,7 +99,7 @@ def _framed(body: Drawn, title: str) -> Picture:
 
 
 def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -> Picture:
-    """Return a picture of shapes, just large enough for them."""
+    """Return a picture that contains all shapes and is just large enough for them."""
     return _framed(_fitted(shapes), title)
 
 
@@ -107,7 +107,7 @@ def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -
 
 
 def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Drawn:
-    """Return the drawing of an argument: the conclusion, and below it the lemmas it uses."""
+    """Return the drawing of an argument, with the conclusion first and its lemmas below."""
     match argument.conclusion:
         case CycleView() as cycle:
             drawn = _cycle(cycle, views)
@@ -122,15 +122,15 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
     width = max(drawn.width, _NARROWEST)
     lemmas = [_text(_lemma(lemma), width) for lemma in argument.lemmas]
     below = _stacked(lemmas, gap=4)
-    # Lemmas come first if cases use them, and last if they only comment on a cycle.
+    # Lemmas are drawn first if cases use them, and last if they only comment on a cycle.
     if isinstance(argument.conclusion, SplitView):
         return _stacked([below, drawn], gap=_GAP)
     return _stacked([drawn, below], gap=_GAP)
 
 
 def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
-    """Return the drawing of the cases, each a branch of a tree that grows downwards."""
-    if len(split.cases) == 1:  # a single case is not an assumption
+    """Return the drawing of the cases, as branches of a tree that grows downwards."""
+    if len(split.cases) == 1:  # a single case needs no assumption
         inner = _argument(split.cases[0].argument, views)
         head = _text(f"{split.cases[0].assumption}:", max(inner.width, _NARROWEST))
         return _stacked([head, inner], gap=_GAP)
@@ -188,7 +188,7 @@ def _sentence(text: str, because: Sequence[int]) -> str:
 
 
 class _Node(NamedTuple):
-    """The box of a transaction, by its centre."""
+    """The box of a transaction, given by its centre."""
 
     x: float
     y: float
@@ -214,7 +214,7 @@ def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
 
 
 def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
-    """Return the transactions in the order of the cycle, and its edges."""
+    """Return the drawing of a cycle: its transactions in order, and its edges."""
     return _graph({edge.ends[0]: edge.source for edge in cycle.edges}, cycle.edges, views)
 
 
@@ -224,13 +224,13 @@ def drawn_graph(
     views: Sequence[TransactionView],
     title: str,
 ) -> Picture:
-    """Draw transactions and edges between them.
+    """Draw transactions and edges the edges between the transactions.
 
     Args:
-        names: of the transactions, by number, in the order in which they stand around.
+        names: the names of the transactions, by number, in their order around the ellipse.
         edges: between them.
-        views: what stands in their boxes; T0 has none.
-        title: of the picture.
+        views: the contents of the boxes, of which T0 has none.
+        title: the title of the picture.
     """
     return _framed(_graph(names, edges, {view.number: view for view in views}), visible(title))
 
@@ -263,7 +263,7 @@ def _graph(
 
 
 def _spot(points: Sequence[Point], taken: Sequence[Point]) -> Point:
-    """Return the place of the label of an edge: its middle, unless another label is there."""
+    """Return the place of an edge's label: the middle, unless another label is there already."""
     spots = [on_curve(points, t) for t in (0.5, 0.36, 0.64, 0.22, 0.78)]
     free = ((x, y) for x, y in spots if all(abs(x - a) > 34 or abs(y - b) > 16 for a, b in taken))
     return next(free, spots[0])
@@ -279,7 +279,7 @@ def _named(edge: EdgeView) -> str:
 
 
 def _box(node: _Node) -> Iterator[Box | Line | Words]:
-    """Return the shapes of a transaction; the outline shows its outcome."""
+    """Return the shapes of a transaction's box, whose outline shows the outcome."""
     x, y = node.x - node.width / 2, node.y - node.height / 2
     yield Box(
         x=x,
@@ -315,7 +315,7 @@ def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _No
 
 
 def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
-    """Return whether no boxes are near each other, and each label fits between its boxes."""
+    """Return whether no two boxes are too near, and each label fits between its boxes."""
     for a, b in combinations(nodes.values(), 2):
         across = abs(a.x - b.x) - (a.width + b.width) / 2
         down = abs(a.y - b.y) - (a.height + b.height) / 2
@@ -333,7 +333,7 @@ def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
 
 
 def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
-    """Return the path of each edge; edges between the same two transactions are bent apart."""
+    """Yield the path of each edge; edges between the same two transactions are bent apart."""
     together: dict[frozenset[int], int] = {}
     for edge in edges:
         together[frozenset(edge.ends)] = together.get(frozenset(edge.ends), 0) + 1
@@ -342,7 +342,7 @@ def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[
         pair = frozenset(edge.ends)
         a, b = (nodes[n] for n in edge.ends)
         place = seen[pair] = seen.get(pair, -1) + 1
-        if a is b:  # a loop above the box
+        if a is b:  # an edge from a box to itself is drawn above the box
             top = a.y - a.height / 2
             yield (a.x - 12, top), (a.x - 44, top - 48), (a.x + 44, top - 48), (a.x + 12, top)
             continue
@@ -383,19 +383,20 @@ _MEANS: Final = {
 }
 
 
-_HIGH: Final = 24.0  # a level's box
+_HIGH: Final = 24.0  # the sizes of a level's box
 
 
 def placed_levels(
     names: Collection[str],
 ) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
-    """Return the places of levels in the drawing of the lattice, the strongest at the top.
+    """Return the places of the levels in the drawing, with the strongest level at the top.
 
     Args:
-        names: of the levels.
+        names: the names of the levels.
 
     Returns:
-        Width and height; by level its middle and its width; and the curves between them.
+        The width and height of the drawing, the centre and the width of each level's box, and the
+        curves between the boxes.
     """
     from isolang.language.hierarchy import among
     from isolang.report.layers import Node, layers
@@ -425,11 +426,11 @@ def placed_levels(
     return total, _HIGH + step * (len(rows) - 1), places, tuple(lines)
 
 
-_LEGEND: Final = 240.0  # the longest line of it
+_LEGEND: Final = 240.0  # the longest line of this text
 
 
 def lattice(levels: Levels) -> Picture:
-    """Draw the verdicts of the levels of the library, the strongest at the top."""
+    """Draw the verdicts of the library's levels, with the strongest level at the top."""
     total, _, at, lines = placed_levels(levels.worth_listing())
     shapes: list[Box | Line | Shape | Words] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
@@ -463,7 +464,7 @@ def lattice(levels: Levels) -> Picture:
 
 
 def _key(violation: Violation) -> Drawn:
-    """Return the legend of the lines and boxes that the drawing has."""
+    """Return the legend for the lines and boxes that the drawing contains."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
     used = {edge.relation.partition("[")[0] for edge in edges}
     shapes: list[Box | Line | Shape | Words] = []
@@ -483,7 +484,7 @@ def _key(violation: Violation) -> Drawn:
 def _text(
     text: str, width: float, *, size: float = 10.5, bold: bool = False, colour: str = INK
 ) -> Drawn:
-    """Return a text in lines of about this width."""
+    """Return a text, broken into lines of about this width."""
     text = " ".join(
         word if len(word) <= 60 else f"{word[:40]}…" for word in visible(text).split(" ")
     )
@@ -498,7 +499,7 @@ def _text(
 
 
 def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
-    """Return parts below each other, aligned at the left."""
+    """Return the parts placed below each other and aligned at the left."""
     parts = [part for part in parts if part.shapes]
     shapes: list[Box | Line | Shape | Words] = []
     y = 0.0
@@ -509,7 +510,7 @@ def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
 
 
 def _row(nodes: Sequence[_Node]) -> Drawn:
-    """Return boxes side by side, in rows of limited width."""
+    """Return the boxes placed side by side, in rows of limited width."""
     shapes: list[Box | Line | Shape | Words] = []
     x = y = tallest = 0.0
     for node in nodes:
@@ -522,7 +523,7 @@ def _row(nodes: Sequence[_Node]) -> Drawn:
 
 
 def _fitted(shapes: Sequence[Box | Line | Shape | Words]) -> Drawn:
-    """Return shapes moved such that they begin at 0, 0."""
+    """Return the shapes moved such that their top left corner is at 0, 0."""
     points: list[Point] = []
     for shape in shapes:
         match shape:

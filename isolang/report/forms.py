@@ -1,7 +1,7 @@
-"""Other forms of a verdict: for Graphviz, Mermaid, Perfetto, JUnit, SARIF, and for a bug report.
+"""Other forms of a verdict: Graphviz, Mermaid, Perfetto, JUnit, SARIF, and a bug report.
 
-Each function takes a verdict, or what a command found, and gives text. ``FORMS`` names those of a
-single verdict.
+Each function takes a verdict, or the result of a command, and returns text. ``FORMS`` lists the
+functions for a single verdict.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
-    """Return the graph of a violation; for any other verdict, a graph without nodes."""
+    """Return the graph of a violation, or a graph without nodes for any other verdict."""
     import networkx as nx
 
     from isolang.verdict import Invalid
@@ -82,10 +82,10 @@ def graphml(verdict: Verdict) -> str:
 
 
 def perfetto(verdict: Verdict) -> str:
-    """Return the history as Chrome's trace events: transactions are slices, edges are flows.
+    """Return the history as Chrome's trace events, with transactions as slices and edges as flows.
 
-    Open it in a viewer of such traces. Times are those of the history, as microseconds from its
-    first event; without times, places in the file.
+    A viewer of such traces can open it. Times are those of the history, in microseconds from its
+    first event. If the history has no times, places in the file are used instead.
     """
     columns = pack(verdict.history)
     events: list[dict[str, Any]] = [
@@ -117,7 +117,7 @@ def perfetto(verdict: Verdict) -> str:
     for flow, (a, b, edge) in enumerate(_edges(graph_of(verdict)), 1):
         ends = [place.get(n, -1) if place else n for n in (a, b)]
         if not all(0 <= end < len(spans) and columns.session[end] >= 0 for end in ends):
-            continue  # T0 stands on no row
+            continue  # T0 is in no row
         name = f"{edge['relation']} {edge['key']}".strip()
         for phase, end, moment in (("s", ends[0], 1), ("f", ends[1], 0)):
             events.append(
@@ -136,11 +136,11 @@ def perfetto(verdict: Verdict) -> str:
 
 
 def markdown(verdict: Verdict, *, command: str = "") -> str:
-    """Return a bug report: the argument, the smallest part of the history, and how to repeat it.
+    """Return a bug report: the argument, the smallest part, and the command to repeat the check.
 
     Args:
-        verdict: of ``check``.
-        command: how to get it again.
+        verdict: a result of ``check``.
+        command: the command that gives this verdict again.
     """
     from isolang.report.contents import contents
 
@@ -171,7 +171,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
 
 
 def markdown_of_report(report: Report) -> str:
-    """Return a report without a verdict, such as of a file that cannot be read."""
+    """Return a report that has no verdict, such as for a file that cannot be read."""
     lines = [f"**{report.verdict.upper()}** {_code(report.history)} {_prose(report.spec)}"]
     if report.reason:
         lines += ["", _prose(report.reason)]
@@ -179,11 +179,11 @@ def markdown_of_report(report: Report) -> str:
 
 
 def _caveats(caveats: Sequence[str]) -> list[str]:
-    """Return the caveats of a verdict as a list, after an empty line."""
+    """Return the caveats of a verdict as a list that begins with an empty line."""
     return ["", *(f"* {_prose(one)}" for one in caveats)] if caveats else []
 
 
-_LONGEST, _ENDS = 24, 4  # of longer cycles, so many edges are listed at each end
+_LONGEST, _ENDS = 24, 4  # this many edges at each end of a longer cycle are listed
 
 
 def _argument(node: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _because(node: Mapping[str, Any]) -> str:
 
 
 def _called(op: Mapping[str, str]) -> str:
-    """Return an operation, with the line of the application that it comes from."""
+    """Return an operation, with the line of the application that ran it."""
     where = f" {_code(op['caller'])}" if op["caller"] else ""
     return _code(op["text"]) + where
 
@@ -231,7 +231,7 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
     """Return reports as a JUnit file: a test case for each history and level.
 
     Args:
-        reports: each with its text, which is the body of what failed.
+        reports: the reports, each with its text, which becomes the body of a failure.
     """
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name="isocheck")
@@ -259,13 +259,13 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif(reports: Iterable[tuple[Report, str]]) -> str:
-    """Return reports as SARIF 2.1.0: each violation at the lines that caused it.
+    """Return reports as SARIF 2.1.0, with each violation at the lines that caused it.
 
-    These are lines of the application where the recording knows them, else those of the history.
-    A valid verdict that means less than it says is a note.
+    These are lines of the application if the recording has them, and otherwise lines of the
+    history. A valid verdict that means less than it says is a note.
 
     Args:
-        reports: each with its text.
+        reports: the reports, each with its text.
     """
     results = []
     for report, text in reports:
@@ -354,16 +354,16 @@ FORMS: Final[Mapping[str, Callable[[Verdict], str]]] = {
     "mermaid": mermaid,
     "perfetto": perfetto,
 }
-"""By name of ``--output``: the function that returns the text of one verdict."""
+"""The function that returns the text of one verdict, for each name of ``--output``."""
 
 _STATUS: Final = {"c": "committed", "a": "aborted", "m": "maybe", "i": "initial"}
 
 
 def _edges(graph: MultiDiGraph[int]) -> list[tuple[int, int, dict[str, Any]]]:
-    """Return the edges of an argument, each once, though several cycles may have it."""
+    """Return the edges of an argument, each only once even if several cycles have it."""
     seen: dict[tuple[int, int, str, str], tuple[int, int, dict[str, Any]]] = {}
     for a, b, data in graph.edges(data=True):
-        # The conclusion comes last, and is what counts.
+        # The conclusion comes last, and its version of an edge is the one that is kept.
         seen[a, b, data["relation"], data["key"]] = (a, b, data)
     return list(seen.values())
 
@@ -391,7 +391,7 @@ def _visible_lines(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a string of Graphviz."""
+    """Return a text as a Graphviz string."""
     shown = _visible_lines(cut(text))
     escaped = shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
@@ -405,19 +405,19 @@ def _entities(text: str) -> str:
 
 
 def _xml_text(text: str) -> str:
-    """Return a text for XML, with hidden characters escaped, most of which XML forbids."""
+    """Return a text for XML, in which hidden characters are escaped because XML forbids most."""
     return re.sub("[\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", _visible_lines(text))
 
 
 _MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>#|~&!]")
-_OPENING: Final = re.compile(r"^(\d*)([-+.)=])")  # of a list, a rule or a heading
+_OPENING: Final = re.compile(r"^(\d*)([-+.)=])")  # starts of a list, a rule or a heading
 _LINKED: Final = re.compile(r"://|www\.|@|mailto:|xmpp:", re.IGNORECASE)
 
 
 def _prose(text: str) -> str:
     """Return a text escaped for a paragraph, a list or a cell of Markdown.
 
-    Escapes do not stop addresses and names after ``@`` from becoming links; code does.
+    Escapes do not prevent that addresses and names after ``@`` become links, but code does.
     """
     if _LINKED.search(text):
         return _cell(_code(text))
@@ -425,12 +425,12 @@ def _prose(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """Return the length of the longest run of backticks."""
+    """Return the length of the longest sequence of backticks."""
     return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _code(text: str) -> str:
-    """Return a text as code, between more backticks than its longest run."""
+    """Return a text as code, between more backticks than the text has in a row."""
     shown = visible(text)
     ticks = "`" * (1 + _longest_run(shown))
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""

@@ -1,8 +1,8 @@
 """The page: a template, its style, its scripts and the contents, in one file.
 
-The page loads nothing, and its content security policy forbids that it does: the style and the
-script are allowed by their hashes, and nothing else is. Contents are data: they stand in a block of
-JSON in which ``<`` is written as an escape, and the scripts put them into the page as text only.
+The page loads nothing, and its content security policy forbids it to load anything. The policy
+allows the style and the script by their hashes, and nothing else. The contents are data in a block
+of JSON, in which ``<`` is written as an escape. The scripts put them into the page only as text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.report.course import Course
     from isolang.verdict import Verdict
 
-# In this order: each uses what those before it define.
+# The order matters, because each script uses the definitions of earlier ones.
 _SCRIPTS: Final = (
     "vendor/dagre-3.1.3.min.js",
     "page/model.js",
@@ -52,16 +52,18 @@ def page(
     """Return the page of a verdict.
 
     Args:
-        verdict: of ``check``.
-        name: what to call the history; by default what it calls itself.
-        levels: of ``levels_of``, to draw where the history stands among the library's levels.
-        course: of a run, ``course_of`` what it recorded.
-        certificate: of a verdict that was not decided here but read from a certificate, the hash of
-            that file; then nothing is decided for the page either.
-        statements: what was sent to the database by transactions of a violation, by their names.
+        verdict: a result of ``check``.
+        name: the name of the history, which is by default its own name.
+        levels: a result of ``levels_of``, to draw which levels of the library the history
+            satisfies.
+        course: the course of a recorded run, from ``course_of``.
+        certificate: the hash of the certificate, if the verdict was read from a certificate and not
+            decided now. If so, nothing else is decided for the page either.
+        statements: the statements that transactions of a violation sent to the database, by the
+            names of the transactions.
 
     Returns:
-        The text of an HTML file that needs no other.
+        The text of an HTML file that needs no other file.
     """
     shown = contents(
         verdict,
@@ -79,13 +81,13 @@ def page(
 
 
 def save_page(text: str, path: Path) -> str:
-    """Write a page to a file, and make its folder.
+    """Write a page to a file, and create its folder if necessary.
 
     Returns:
         The name of the file.
 
     Raises:
-        OptionError: it cannot be written.
+        OptionError: if the page cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,16 +7,16 @@ from itertools import pairwise
 from typing import TypeAlias
 
 Node: TypeAlias = tuple[str, str, int]
-"""A name, an empty text, and its row; or both ends of an edge that passes a row, and the row."""
+"""A name, an empty text and a row, or the two ends of an edge that passes a row, and the row."""
 
 
 def layers(
     names: Sequence[str], edges: Sequence[tuple[str, str]]
 ) -> tuple[list[list[Node]], dict[tuple[str, str], list[Node]]]:
-    """Return the nodes in rows, each below its predecessors, and the way of each edge by row.
+    """Return the nodes in rows, each below its predecessors, and the path of each edge by row.
 
-    An edge that passes a row has a place in it, so that it does not run through another node.
-    Neighbours are moved near each other (K. Sugiyama and others, 1981).
+    An edge that passes a row gets a place in the row, because it must not run through another node.
+    Nodes that an edge joins are moved near each other (K. Sugiyama and others, 1981).
     """
     depth: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""Finds an order of the transactions that explains a valid history, from its witness."""
+"""Finds an order of the transactions that explains a valid history, using its witness."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 50_000
-"""The most transactions that are listed in order; a longer list is not readable."""
+"""The greatest number of transactions that are listed in order. A longer list is not readable."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """Transactions in an order.
+    """An order of transactions that explains a valid history.
 
     Attributes:
         kind: ``serial`` if running them one after the other gives every read its value; ``commit``
-            if only what they read from and overwrote is in order, as under snapshot isolation.
-        sessions: whether it keeps the order of every session.
+            if each transaction only comes after the transactions that it read from or overwrote, as
+            under snapshot isolation.
+        sessions: whether the order keeps the order of every session.
         txns: the transactions that took effect.
     """
 
@@ -39,7 +40,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def order_of(verdict: Valid) -> Order | None:
-    """Return the strongest order that the witness shows; ``None`` for none or a long history."""
+    """Return the strongest order that the witness shows, or ``None`` if none or too long."""
     from isolang.certify.proofs import Witness
 
     if verdict.history.columns.transactions() > LONGEST:
@@ -65,7 +66,7 @@ def order_of(verdict: Valid) -> Order | None:
 
 
 def _effective(history: History, witness: Witness) -> list[int]:
-    """Return the transactions that took effect: committed, or read from, or in a version order."""
+    """Return the transactions that took effect: committed, read from, or in a version order."""
     there = np.asarray(history.columns.txn_status) == c.COMMITTED
     sources = witness.source[witness.source >= 0]
     for txns in (sources[sources < history.t0], witness.order_txn):
@@ -114,7 +115,7 @@ def _dependencies(
 def _sorted(
     history: History, txns: list[int], edges: Iterable[tuple[int, int]]
 ) -> list[int] | None:
-    """Return a topological order of the edges, by begin as far as possible; ``None`` on a cycle."""
+    """Return a topological order, by begin times if possible, or ``None`` if there is a cycle."""
     place = {txn: i for i, txn in enumerate(txns)}
     successors: dict[int, list[int]] = {}
     waiting = dict.fromkeys(txns, 0)

@@ -1,6 +1,7 @@
-"""Pictures made of a few shapes, as SVG without any library, or as PNG and PDF by matplotlib.
+"""Pictures made of a few shapes, written as SVG without a library, or as PNG and PDF by matplotlib.
 
-The unit is a point at the top left; a picture has a white ground, since papers have.
+The unit of length is a point, and the origin is at the top left. The background is white, as in
+papers.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Point: TypeAlias = tuple[float, float]
 INK: Final = "#1b1f24"
 FAINT: Final = "#57606a"
 KINDS: Final = (".svg", ".png", ".pdf")
-"""How the name of a picture's file may end."""
+"""The endings that the name of a picture's file may have."""
 
 _SANS: Final = ("Helvetica", "Arial", "Liberation Sans", "DejaVu Sans", "sans-serif")
 _MONO: Final = ("DejaVu Sans Mono", "Menlo", "Consolas", "monospace")
-_DOTS: Final = 220  # to the inch, of a PNG
-# Widths of characters of DejaVu Sans, the widest of these fonts, in parts of the size.
+_DOTS: Final = 220  # dots per inch of a PNG
+# The widths of characters of DejaVu Sans, the widest of these fonts, as shares of the font size.
 _NARROW, _WIDE = "iljtfrI.,:;'|!()[] ", "mwMW@%→—"
 
 
 class Box(Struct, frozen=True, kw_only=True):
-    """A rectangle with round corners, by its top left corner."""
+    """A rectangle with round corners, given by its top left corner."""
 
     x: float
     y: float
@@ -47,7 +48,7 @@ class Box(Struct, frozen=True, kw_only=True):
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """A line, or one curve, through two end points and the control points between them."""
+    """A line or a curve, given by two end points and the control points between them."""
 
     points: tuple[Point, ...]
     line: str = FAINT
@@ -63,7 +64,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """A line of text, by its anchor on the base line."""
+    """A line of text, given by its anchor on the base line."""
 
     x: float
     y: float
@@ -76,13 +77,13 @@ class Words(Struct, frozen=True, kw_only=True):
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """What to draw, in this order.
+    """A picture: shapes that are drawn in this order.
 
     Attributes:
-        title: what it shows, for those who cannot see it.
-        width: in points.
-        height: likewise.
-        shapes: those behind first.
+        title: what the picture shows, for people who cannot see it.
+        width: the width in points.
+        height: the height in points.
+        shapes: the shapes, the ones in the background first.
     """
 
     title: str
@@ -92,7 +93,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
-    """Return an upper estimate of the width of a text."""
+    """Return an estimate of the width of a text that is at least the real width."""
 
     def one(character: str) -> float:
         if unicodedata.east_asian_width(character) in "WF":
@@ -110,7 +111,7 @@ _TIP: Final = 8.0
 
 
 def tip(end: Point, before: Point, colour: str) -> Shape:
-    """Return the head of an arrow from one point to another."""
+    """Return the head of an arrow that leads from one point to another."""
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
     dx, dy = dx / length, dy / length
@@ -185,7 +186,8 @@ def save_picture(picture: Picture, path: str | Path) -> str:
         The name of the file.
 
     Raises:
-        OptionError: it cannot be written, or needs matplotlib, which is not installed.
+        OptionError: if the picture cannot be written, or if it needs matplotlib, which is not
+            installed.
     """
     path = Path(path)
     require_kind(path)
@@ -205,7 +207,7 @@ def require_kind(path: str | Path) -> None:
     """Check that a picture can be written to a file of this name.
 
     Raises:
-        OptionError: it cannot.
+        OptionError: if the name has another ending.
     """
     from importlib.util import find_spec
 
@@ -223,7 +225,7 @@ def require_kind(path: str | Path) -> None:
 
 
 def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
-    """Draw a picture with matplotlib; one unit is a point."""
+    """Draw a picture with matplotlib, where one unit is a point."""
     import logging
     import warnings
 
@@ -245,7 +247,7 @@ def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
         _paint(axes, shape, order + 2, fonts)
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a character that no font has is drawn as a box
+        warnings.simplefilter("ignore")  # matplotlib draws a box for a character that no font has
         figure.savefig(
             stream,
             format=kind,
@@ -261,7 +263,7 @@ def _paint(
     from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
     from matplotlib.path import Path as Way
 
-    # matplotlib takes dashes in parts of the line's width.
+    # For matplotlib, the lengths of dashes are multiples of the line's width.
     match shape:
         case Box():
             patch: Any = FancyBboxPatch(
@@ -312,5 +314,5 @@ _HIDDEN: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return a text with invisible characters, and those that reorder text, as escapes."""
+    """Return a text with escapes for invisible characters and for those that reorder text."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

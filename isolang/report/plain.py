@@ -1,4 +1,4 @@
-"""Writes pages of tables and pictures: one file, no network, a security policy by hash."""
+"""Writes pages of tables and pictures: one file without network access, secured by hashes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from isolang.report.picture import Picture, svg, visible
 
 
 def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> str:
-    """Return a page with this body.
+    """Return a page that has this body.
 
     Args:
         title: the title of the page.
-        body: HTML, in which :func:`text` has escaped all foreign text.
-        script: the name of a script of ``page/``; empty for none.
-        refresh: seconds after which the page reloads itself; 0 for never.
+        body: the HTML of the body, in which the caller has escaped all foreign text with
+            :func:`text`.
+        script: the name of a script in ``page/``, or empty for no script.
+        refresh: the seconds after which the page reloads itself, or 0 for never.
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
     code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""

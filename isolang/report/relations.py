@@ -1,4 +1,4 @@
-"""The colours, dashes and words with which every picture draws relations.
+"""The colours, dashes and words that all pictures use for relations.
 
 The vocabulary defines the colour and the words of each relation.
 """
@@ -34,7 +34,7 @@ COLOURS: Final[Mapping[Colour, str]] = {
     "order": "#57606a",
     "time": "#8250df",
 }
-"""The colours on a white ground; ``page/style.css`` has others for a dark one."""
+"""The colours on a white background; ``page/style.css`` has others for a dark background."""
 
 RELATIONS: Final[Mapping[str, Style]] = {
     word.name: Style(COLOURS[word.colour], word.dash, word.between("the first", "the second"))
@@ -45,7 +45,7 @@ RELATIONS: Final[Mapping[str, Style]] = {
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """The style of the edges of a relation for the scripts of a page.
+    """The style of a relation's edges, as the scripts of a page need it.
 
     Attributes:
         colour: the name of the colour in the classes and variables of ``page/style.css``.

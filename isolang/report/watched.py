@@ -1,4 +1,4 @@
-"""Writes the page of a watch: its numbers over time."""
+"""Writes the page of a watch, which shows its numbers over time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isolang.report.picture import FAINT, Box, Line, Picture, Point, Shape, Word
 from isolang.report.plain import figure, plain_page, text
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420.0, 120.0, 64.0, 26.0
-_MOST: Final = 300  # points of a curve
+_MOST: Final = 300  # the most points of a curve
 _ANCHORS: Final[tuple[tuple[float, Literal["start", "middle", "end"]], ...]] = (
     (0.0, "start"),
     (0.5, "middle"),
@@ -23,7 +23,7 @@ _CLASSES: Final = {"valid": "valid", "invalid": "invalid"}
 
 
 class Curve(Struct, frozen=True, kw_only=True):
-    """One number over time.
+    """The values of one number over time.
 
     Attributes:
         name: the name of the number, with its unit.
@@ -43,7 +43,7 @@ def watched_page(
     curves: Sequence[Curve],
     refresh: int = 0,
 ) -> str:
-    """Return the page.
+    """Return the page of a watch.
 
     Args:
         title: the names of the logs.
@@ -68,7 +68,7 @@ def watched_page(
 
 
 def _thinned(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Return at most ``_MOST`` points; each is the largest of several."""
+    """Return at most ``_MOST`` points, each of which is the largest of several points."""
     step = max(1, math.ceil(len(seconds) / _MOST))
     starts = range(0, len(seconds), step)
     return (
@@ -111,7 +111,7 @@ def _picture(curve: Curve, seconds: list[float], values: list[float], *, when: s
 
 
 def _round(value: float) -> float:
-    """Return the next round number above a value."""
+    """Return the smallest round number above a value."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -119,7 +119,7 @@ def _round(value: float) -> float:
 
 
 def _short(value: float) -> str:
-    """Return a number in few characters.
+    """Return a number as a text of few characters.
 
     >>> _short(1500), _short(2_000_000), _short(0.5), _short(7)
     ('1.5 k', '2 M', '0.5', '7')
