@@ -18,14 +18,14 @@ Phase: TypeAlias = Literal["read", "prepare", "solve", "certify"]
 
 
 class Seconds(Struct, frozen=True, kw_only=True):
-    """The wall-clock seconds that a check spent, by phase.
+    """Wall-clock seconds by phase.
 
     Attributes:
-        read: reading the history; 0 if the caller already had the history in memory.
+        read: reading the history (0 for one that the caller has in memory).
         prepare: the pre-pass and the neutral problem.
-        solve: running the engine, and explaining its answer.
-        certify: running the independent checker.
-        total: all phases together.
+        solve: the engine, and explaining its answer.
+        certify: the independent checker.
+        total: all of it.
     """
 
     read: float = 0.0

@@ -31,8 +31,8 @@ class AnomalyCount(Struct, frozen=True, kw_only=True):
     """The number of occurrences of an intrinsic anomaly, with the first examples.
 
     Attributes:
-        name: the name of the anomaly in the table of ``docs/anomalies.md``.
-        count: how many reads of included transactions show the anomaly.
+        name: its name in the table of ``docs/anomalies.md``.
+        count: how many reads of included transactions show it.
         examples: the first occurrences, in words.
     """
 

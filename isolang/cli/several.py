@@ -67,7 +67,7 @@ class Remarks:
                 warn(line)
 
     def warn_about(self, report: Report, *, caveats: bool) -> None:
-        """Print the warnings of a report; with ``caveats``, also those of its verdict."""
+        """Print the warnings of a report, and with ``caveats`` also those of its verdict."""
         unsaved = report.unsaved  # `warn_unsaved` prints these lines
         self.warn_once(warning(one) for one in report.warnings if one not in unsaved)
         if caveats:
@@ -92,7 +92,7 @@ def warn_unsaved(report: Report) -> None:
 
 
 def was_printed(show: Callable[[], object]) -> bool:
-    """Call ``show`` and return whether it could print, because no verdict must be lost otherwise.
+    """Call ``show`` and return whether it could print; a failure must not lose a verdict.
 
     Raises:
         BrokenPipeError: if the reader closed the pipe.

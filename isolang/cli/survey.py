@@ -35,7 +35,7 @@ def run_survey(
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
-        if page:  # after each, because the next level may end it all
+        if page:  # each time, because a later cell may end the run
             unsaved.clear()
             try:
                 save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))

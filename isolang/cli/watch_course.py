@@ -161,7 +161,7 @@ class Progress:
         )
 
     def save_end(self, report: WatchReport) -> str:
-        """Write the final page, of a violation if there is one, and return a line about it."""
+        """Write the final page, about a violation if there is one, and return a line about it."""
         from isolang.report import page, save_page
         from isolang.verdict import Invalid
 

@@ -120,7 +120,7 @@ class Finder:
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
         self._outcomes: dict[str, str] = {}  # by relation, the outcome without it
-        self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation without it
+        self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation found
 
     @property
     def remaining_work(self) -> int:

@@ -156,7 +156,7 @@ class LemmaView(Struct, frozen=True, kw_only=True):
 
 
 class CaseView(Struct, frozen=True, kw_only=True):
-    """One case of a split, with its assumption and the argument against this assumption.
+    """One case of a split: an assumption, and the argument against it.
 
     Attributes:
         assumption: the assumption, in words.
@@ -172,7 +172,7 @@ class CaseView(Struct, frozen=True, kw_only=True):
 
 
 class SplitView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="split"):
-    """A split into cases of which one must hold, although each is refuted."""
+    """Cases of which one must hold, while each is refuted."""
 
     text: str
     cases: tuple[CaseView, ...]
@@ -182,14 +182,14 @@ Conclusion: TypeAlias = CycleView | SplitView | PlainReason
 
 
 class ArgumentView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="argument"):
-    """Lemmas, each of which follows from earlier ones, and a contradiction as the conclusion."""
+    """Lemmas, each from the ones before it, and a contradiction as the conclusion."""
 
     lemmas: tuple[LemmaView, ...]
     conclusion: Conclusion
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """An explanation of why a history violates a spec.
+    """An explanation why a history violates a spec.
 
     Attributes:
         anomaly: the name, by the closed table of ``docs/anomalies.md``.
@@ -289,7 +289,7 @@ Counted: TypeAlias = Literal["reads", "components", "levels"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One kind of anomaly in a history.
+    """One kind of anomaly.
 
     Attributes:
         anomaly: its name, by the table of ``docs/anomalies.md``.

@@ -119,7 +119,7 @@ class Phrases:
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
     def locked_key(self, a: int, b: int) -> int:
-        """Return the key that both write and whose write by ``a`` was answered first."""
+        """Return a key that both transactions write, with the write by ``a`` answered first."""
         facts = self.facts
         common = facts.last[a].keys() & facts.last[b].keys()
         return min(common, key=lambda key: (facts.write_answered(a, key), key))

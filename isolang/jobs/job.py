@@ -38,7 +38,7 @@ Progress = Callable[[str], object]
 
 
 class Unloaded(Struct, frozen=True):
-    """A specification that exceeded a limit while it was loaded; every verdict on it is unknown."""
+    """A specification that exceeded a limit while it was loaded; its verdicts are unknown."""
 
     reason: str
 
@@ -328,7 +328,7 @@ def _drawn(form: str, verdict: Verdict) -> str:
 
 
 def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
-    """Write the page of a verdict to the file, or to a new file in the folder; return its name."""
+    """Write the page of a verdict to the file, or a new file in the folder; return its name."""
     from isolang.report import page, save_page
 
     path = Path(job.output.html)

@@ -43,7 +43,7 @@ _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
 }  # fmt: skip
 
 Source: TypeAlias = tuple[int, int] | None
-"""A transaction and the number of its write of the key, from 0; ``None`` for the initial value."""
+"""A transaction and the number of its write of the key, from 0, or ``None`` for initial values."""
 
 
 class ExecutedOperation(Struct, frozen=True):

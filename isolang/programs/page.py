@@ -25,7 +25,7 @@ def cell(verdict: Verdict) -> str:
 
 
 def values(table: OutcomeTable, outcome: Outcome) -> list[str]:
-    """Return the values of the reads, by column; ``-`` for a read that did not happen."""
+    """Return the values of the reads by column, or ``-`` for a read that did not happen."""
     return [str(outcome.reads.get(name, "-")) for name in table.reads]
 
 
@@ -52,7 +52,7 @@ def program_lines(table: OutcomeTable) -> Iterator[str]:
 
 
 def html(table: OutcomeTable) -> str:
-    """Return the page: the table, and below it each outcome with its history and arguments."""
+    """Return the page, with the table first and then each outcome with its history and proof."""
     program = table.program
     title = f"{program.name}: {program.title}" if program.title else program.name
     lines = "\n".join(text(line) for line in program_lines(table))

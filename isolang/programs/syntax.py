@@ -66,7 +66,7 @@ class Compared(Struct, frozen=True):
 
 
 class Combined(Struct, frozen=True):
-    """Conditions: all hold (``and``), any holds (``or``), the only one does not hold (``not``)."""
+    """A combined condition: all hold (``and``), any holds (``or``), or one fails (``not``)."""
 
     op: Literal["and", "or", "not"]
     parts: tuple[Condition, ...]
@@ -324,7 +324,7 @@ class _Parser:
         return steps, " ".join(text.split())
 
     def _sequence(self, known: set[str], depth: int) -> tuple[Step, ...]:
-        """Return the steps up to the first other token; ``known`` are variables with a value."""
+        """Return the steps before any other token; ``known`` are the variables with a value."""
         if depth > DEEPEST:
             raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
         steps: list[Step] = []
@@ -440,7 +440,7 @@ class _Parser:
         return Compared(op, left, self._value(known, depth))
 
     def _in_parentheses(self, known: frozenset[str], depth: int) -> Condition | None:
-        """Parse ``(condition)``; return ``None``, at the same place, if they hold a value."""
+        """Parse ``(condition)``, or return ``None`` and read nothing if it is a value."""
         level = 0
         for at in range(self._at, len(self._tokens)):
             level += {"(": 1, ")": -1}.get(self._tokens[at].text, 0)

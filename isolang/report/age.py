@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-_MANY: Final = 10  # without a clock, fewer other transactions are not worth a sentence
+_MANY: Final = 10  # without a clock, fewer other transactions give no sentence
 
 
 def age_of(history: History, txn: int) -> str:

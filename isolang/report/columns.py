@@ -199,7 +199,7 @@ def _renumbered(column: Ints) -> tuple[Ints, Ints]:
 def _values(
     history: History, ops: Ints, kind: Ints, key: Ints
 ) -> tuple[list[str], list[int], list[list[int] | int], dict[int, list[int]]]:
-    """Return the table of values, each operation's value, the lists, and each key's longest."""
+    """Return the table of values, the value of each operation, the lists, and the longest ones."""
     columns = history.columns
     value = np.asarray(columns.op_value)[ops]
     numbers: dict[int | str, int] = {}

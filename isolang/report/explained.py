@@ -1,4 +1,4 @@
-"""Writes the page of a specification: each check as an automaton, with a history it forbids."""
+"""Writes the page of a specification: each check as an automaton, with a forbidden history."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def _box(node: _Node) -> Iterator[Box | Line | Words]:
 
 
 def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
-    """Return the boxes around an ellipse just large enough for them and the labels between."""
+    """Return boxes around an ellipse that is just large enough for them and the labels."""
     count = len(nodes)
     first = -math.pi / 2 - math.pi / max(count, 1)
     angles = [first + 2 * math.pi * i / max(count, 1) for i in range(count)]

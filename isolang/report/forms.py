@@ -386,7 +386,7 @@ def _operation(columns: Columns, op: int) -> str:
 
 
 def _visible_lines(text: str) -> str:
-    """Return a text with the characters escaped that a terminal would obey, except line breaks."""
+    """Return a text with escapes for characters that a terminal would obey, but line breaks."""
     return "\n".join(map(visible, text.split("\n")))
 
 

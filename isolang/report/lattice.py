@@ -35,7 +35,7 @@ _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
 def svg(found: Lattice) -> str:
-    """Return the lattice as SVG, the strongest levels at the top; each edge shows its history."""
+    """Return the lattice as SVG, the strongest levels at the top, with a history on each edge."""
     rows, ways = layers([same[0] for same in found.order.classes], found.order.edges)
 
     def wide(node: Node) -> float:

@@ -87,7 +87,7 @@ def _session_order(history: History) -> Iterator[tuple[int, int]]:
 def _dependencies(
     history: History, witness: Witness
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the edges ``wr``, ``ww`` and ``rw``; the latter two to the next version only."""
+    """Return the edges ``wr``, ``ww`` and ``rw``, the latter two only to the next version."""
     columns, t0 = history.columns, history.t0
     start, writers = witness.order_start.tolist(), witness.order_txn.tolist()
     following: list[dict[int, int]] = []
