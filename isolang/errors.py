@@ -29,9 +29,9 @@ class SpecError(IsolangError):
     place.
 
     Attributes:
-        file: the file (or ``<text>``); empty if the error is not in a file.
-        line: the line, from 1; 0 if the error has no place.
-        column: the column, from 1; 0 if the error has no place.
+        file: the file (or ``<text>``), or empty if the error is not in a file.
+        line: the line, from 1, or 0 if the error has no place.
+        column: the column, from 1, or 0 if the error has no place.
         hint: a way to correct the mistake, which the message also includes.
     """
 

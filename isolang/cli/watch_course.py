@@ -83,7 +83,7 @@ class Progress:
         Args:
             name: the names of the logs.
             level: the level of the watch.
-            page: the file of the page; empty for none.
+            page: the file of the page, or empty for none.
             before: the transactions that the watch saw before it resumed.
         """
         self._first = before

@@ -47,7 +47,7 @@ def served(course: Progress, at: str) -> Iterator[str]:
         at: the address, as :func:`address` parses it; port 0 chooses a free port.
 
     Raises:
-        Mistake: the address is wrong or not available, or prometheus-client is missing.
+        Mistake: if the address is wrong or not available, or prometheus-client is missing.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server

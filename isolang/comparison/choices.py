@@ -42,7 +42,7 @@ class Choices:
                 values ``read`` returns.
 
         Raises:
-            SpecError: the specification uses a relation that small histories lack.
+            SpecError: if the specification uses a relation that small histories lack.
         """
         self.met: list[int] = []
         self._on = on

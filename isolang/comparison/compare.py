@@ -156,8 +156,8 @@ def compare(
         progress: called with a description of each step as it begins.
 
     Raises:
-        SpecError: a specification has no check, or uses a relation that small histories lack.
-        DisagreementError: the engine does not confirm a history.
+        SpecError: if a specification has no check, or uses a relation that small histories lack.
+        DisagreementError: if the engine does not confirm a history.
     """
     start = time.perf_counter()
     one, other = normal(a), normal(b)
@@ -215,7 +215,7 @@ def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> S
     """Return a history with the verdicts that the engine gives by both specifications.
 
     Raises:
-        DisagreementError: the engine does not allow, or does not forbid, the history.
+        DisagreementError: if the engine does not allow, or does not forbid, the history.
     """
     from isolang.verdict import Invalid
 

@@ -51,7 +51,7 @@ class Effort:
             built: the number of literals added since the last call.
 
         Raises:
-            TimeoutError: the effort was too small to decide it.
+            TimeoutError: if the effort was too small to decide this.
         """
         if self._until is not None:
             seconds = self._until - time.perf_counter()

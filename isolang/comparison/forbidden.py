@@ -27,8 +27,8 @@ def smallest_forbidden(spec: Spec, check: Check) -> Implication:
         there is no such history.
 
     Raises:
-        SpecError: the specification uses a relation that small histories lack.
-        DisagreementError: the engine does not confirm the history.
+        SpecError: if the specification uses a relation that small histories lack.
+        DisagreementError: if the engine does not confirm the history.
 
     >>> from isolang.language.load import load_spec
     >>> spec = load_spec("si")

@@ -76,7 +76,7 @@ def order(
         levels: the specifications by name.
         bounds: the bounds of the search for separating histories.
         seconds: the time limit for all pairs; by default, counted work limits each pair.
-        about: a name that restricts the comparison to its own pairs; empty for all pairs.
+        about: a name that restricts the comparison to its own pairs, or empty for all pairs.
         progress: called with a description of each step as it begins.
     """
     start = time.perf_counter()

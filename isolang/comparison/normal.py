@@ -42,7 +42,7 @@ class Axiom(Struct, frozen=True, kw_only=True):
 
     Attributes:
         check: the check that the axiom states.
-        implied_by: an expression whose irreflexivity implies the check; ``None`` if the check
+        implied_by: an expression whose irreflexivity implies the check, or ``None`` if the check
             itself forbids cycles.
         onwards: whether a walk of ``implied_by`` that enters a transaction at a read must leave it
             by a later read.
@@ -60,7 +60,7 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
         spec: the specification as written.
         axioms: its unflagged checks, or equivalent ones.
         exists: the relations that a witness chooses.
-        theorem: why the axioms are equivalent; empty if they are the checks themselves.
+        theorem: why the axioms are equivalent, or empty if they are the checks themselves.
     """
 
     spec: Spec
@@ -118,7 +118,7 @@ def normal(spec: Spec) -> Normal:
         spec: the specification.
 
     Raises:
-        SpecError: there is nothing to check.
+        SpecError: if there is nothing to check.
     """
     checks = tuple(check for check in spec.checks if not check.flag)
     if not checks:

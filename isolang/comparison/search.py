@@ -38,7 +38,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
         failed: per check a history on which every choice violates it, or every choice that meets
             all other checks.
         cannot_fail: the unflagged checks for which there is no such history.
-        transactions: the size up to which all histories were searched; 0 for none.
+        transactions: the size up to which all histories were searched, or 0 for none.
         complete: whether that is the requested size.
         lacking: relations that small histories have in part only.
     """
@@ -89,7 +89,7 @@ class _Search:
         """Search all histories of one size.
 
         Raises:
-            TimeoutError: the search reached its limit.
+            TimeoutError: if the search reached its limit.
         """
         scope = scope_of([self.whole], _BOUNDS, size)
         if self.written_twice is None or self.open:

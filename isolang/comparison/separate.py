@@ -126,7 +126,7 @@ class Separator:
             scope: the histories to search.
 
         Raises:
-            SpecError: the specification uses a relation that small histories lack.
+            SpecError: if the specification uses a relation that small histories lack.
         """
         self.histories = SymbolicInterpretation(scope)
         self._forbids = forbids
@@ -144,7 +144,7 @@ class Separator:
             more: literals that must be true.
 
         Raises:
-            TimeoutError: the search reached its limit.
+            TimeoutError: if the search reached its limit.
         """
         model = self._find(allows, effort, more)
         return None if model is None else self.histories.history(model)
@@ -176,7 +176,7 @@ class Separator:
             history is the smallest one found so far.
 
         Raises:
-            TimeoutError: the search reached its limit before it found any.
+            TimeoutError: if the search reached its limit before it found a history.
         """
         on = self.histories
         model = self._find(allows, effort, ())

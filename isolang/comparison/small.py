@@ -45,8 +45,8 @@ class Small(Struct, frozen=True, kw_only=True):
         lists: for each key, the order of its list, or ``None`` if the key is a register.
         before: the pairs (a, b) such that a ended before b began.
         timed: whether transactions have times.
-        groups: the transactions of each group; empty without groups.
-        labels: the labels of each transaction; empty without labels.
+        groups: the transactions of each group, or empty without groups.
+        labels: the labels of each transaction, or empty without labels.
         levels: the level that each transaction requested, or an empty text.
         key_names: the name of each key, or empty if any name is possible.
     """

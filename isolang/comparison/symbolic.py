@@ -510,7 +510,7 @@ class SymbolicInterpretation(Interpretation[int]):
         """Return a model in which the given literals are true, or ``None`` if there is none.
 
         Raises:
-            TimeoutError: the search reached its limit.
+            TimeoutError: if the search reached its limit.
         """
         more = self.circuit.variables - self._known_variables
         if more:

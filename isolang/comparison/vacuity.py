@@ -94,7 +94,7 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
         level: the specification in normal form.
 
     Raises:
-        UnsupportedError: the history has something that no specification can judge.
+        UnsupportedError: if the history has something that no specification can judge.
 
     >>> from isolang.comparison.normal import normal
     >>> from isolang.history import History, Transaction
@@ -198,7 +198,7 @@ class _Candidates:
     """The pairs that some choice can put into a relation, without T0, to which no pair leads.
 
     Attributes:
-        refusal: why the history cannot be analysed; empty if it can.
+        refusal: why the history cannot be analysed, or empty if it can.
     """
 
     def __init__(self, history: History) -> None:

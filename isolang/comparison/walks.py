@@ -114,7 +114,7 @@ class ProofStep(Struct, frozen=True, kw_only=True):
     Attributes:
         check: the implied check, as text.
         by: the checks of the stronger specification that imply it.
-        inclusion: the inclusion of the languages; ``None`` if the check is one of ``by``.
+        inclusion: the inclusion of the languages, or ``None`` if the check is one of ``by``.
         shorter: for a check of single keys, shorter cycles that each violation contains.
         part: whether one of ``by`` makes the same requirement of more steps.
     """

@@ -74,7 +74,7 @@ class CaseSplit(Struct, frozen=True):
     """A split into cases of which one holds, while each leads to a contradiction.
 
     Attributes:
-        choice: the read whose sources are the cases; ``None`` if the cases are a literal and its
+        choice: the read whose sources are the cases, or ``None`` if the cases are a literal and its
             opposite.
         cases: the assumption of each case, with the argument against this assumption.
     """

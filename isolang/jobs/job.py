@@ -54,8 +54,9 @@ class Job(Struct, frozen=True, kw_only=True):
             reading.
         parallel: the number of jobs that share the default memory.
         output: which files to write, and whether to search for every kind of anomaly.
-        form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
-        cross_check: the value of ``--cross-check``; empty for none.
+        form: the form of :mod:`isolang.report.forms` in which to draw the verdict, or empty for
+            none.
+        cross_check: the value of ``--cross-check``, or empty for none.
         standing: whether to report between which levels the history lies, if that is cheap.
         simplest: whether to search for the simplest violation, because somebody will read it.
     """

@@ -64,8 +64,8 @@ def gather_carried(sources: Sequence[SourceText]) -> Gathered:
         sources: the ``Gathered.sources`` of the earlier reading, with the main text first.
 
     Raises:
-        SpecError: a syntax error in any text, or an include that is neither among the texts nor in
-            the library.
+        SpecError: if a text has a syntax error, or an include that is neither among the texts nor
+            in the library.
     """
     return _Walk(_Carried(tuple(sources))).gathered(_Found(sources[0], None))
 
@@ -78,7 +78,7 @@ def read_source(path: Path, *, span: Span | None = None) -> SourceText:
         span: the place of the include that names the file, for the error message.
 
     Raises:
-        SpecError: the file cannot be read, is too large, or is not UTF-8.
+        SpecError: if the file cannot be read, is too large, or is not UTF-8.
     """
     in_library = path.resolve().parent in (SPECS, FRAGMENTS)
     source = library_source(path.name) if in_library else None

@@ -184,7 +184,7 @@ def library_source(name: str) -> SourceText | None:
     Levels, aliases, fragments and profiles have a text.
 
     Raises:
-        SpecError: a file of the library lacks its header.
+        SpecError: if a file of the library lacks its header.
     """
     stem = normalise(name)
     for entry in (*list_profiles(), *list_mixed()):

@@ -157,8 +157,9 @@ class Buffer(Struct, frozen=True, kw_only=True):
     """A text in an editor, which may have errors.
 
     Attributes:
-        gathered: the text with its includes; ``None`` if one of them does not follow the grammar.
-        spec: the specification; ``None`` if there is an error.
+        gathered: the text with its includes, or ``None`` if one of them does not follow the
+            grammar.
+        spec: the specification, or ``None`` if there is an error.
         errors: the errors that :func:`find_errors` finds.
     """
 

@@ -26,7 +26,7 @@ def parsed(source: SourceText) -> ast.File:
     """Return the tree of a text of the library, cached by the identity of the source.
 
     Raises:
-        SpecError: the text does not follow the grammar.
+        SpecError: if the text does not follow the grammar.
     """
     packed = _table().get(source.text)
     return parse(source) if packed is None else _unpacked(json.decode(packed), source)

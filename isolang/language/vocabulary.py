@@ -63,7 +63,7 @@ class Word(Struct, frozen=True, kw_only=True):
         meaning: the condition under which it relates ``{a}`` to ``{b}``, or contains ``{a}``.
         keyed: whether ``name[x]`` is its part for one key.
         named: whether it takes a name in quotes: ``label "audit"``.
-        fragment: the file of the library that defines it; empty for a builtin word.
+        fragment: the file of the library that defines it, or empty for a builtin word.
         transitive: whether r ; r ⊆ r without a key, which simplifications use.
         contains_init: whether it relates the initial transaction to every other one.
         level: whether it relates whole transactions, statements that read, or operations.
@@ -79,7 +79,7 @@ class Word(Struct, frozen=True, kw_only=True):
         between_commits: the walks, over statements or over operations, that may take it from one
             COMMIT to another.
         colour: the colour of its edges, which several words share.
-        dash: the lengths of the lines and gaps of its edges, in turn; empty for no gaps.
+        dash: the lengths of the lines and gaps of its edges, in turn, or empty for no gaps.
         joins: the place where its edges leave the first transaction, and where they enter the
             second.
     """
@@ -349,7 +349,7 @@ def word_of(name: str) -> Name:
     """Return a name as a word, so a type checker reports the words that an interpreter lacks.
 
     Raises:
-        KeyError: the name is not a word.
+        KeyError: if the name is not a word of the language.
     """
     return ROWS[name].name
 

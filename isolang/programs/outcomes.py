@@ -117,8 +117,8 @@ def outcomes(
         progress: called with the phase as it begins.
 
     Raises:
-        ProgramError: it has too many outcomes.
-        HistoryError: a level compares times, which outcomes do not have.
+        ProgramError: if the program has too many outcomes.
+        HistoryError: if a level compares times, which outcomes do not have.
 
     >>> from isolang.api import load_spec
     >>> from isolang.language.classify.route import route

@@ -80,8 +80,9 @@ class ReadStep(Struct, frozen=True):
 
     Attributes:
         key: the key.
-        name: the variable; empty for none.
-        expected: the value that it must return; ``"nil"`` for the initial one; ``None`` for any.
+        name: the name of the variable, or empty if there is none.
+        expected: the value that the read must return: ``"nil"`` for the initial value, or ``None``
+            for any value.
     """
 
     key: str

@@ -42,7 +42,7 @@ class Columns(Struct, frozen=True, kw_only=True):
         of: the number of transactions in the whole history.
         numbers: for each transaction of the page, its number in the whole history, or empty if the
             page has all transactions.
-        labels: the name of each transaction in messages; empty if they are T1, T2 and so on.
+        labels: the name of each transaction in messages, or empty if they are T1, T2 and so on.
         sessions: the name of each session.
         session: for each transaction, its session as an index of ``sessions``, or -1 for the
             initial transaction.
@@ -51,7 +51,7 @@ class Columns(Struct, frozen=True, kw_only=True):
         end: when each transaction ended, or ``None`` if this is unknown.
         first: the number of each transaction's first operation, and the count of operations.
         place: the place of each transaction in its file.
-        file: the file of each transaction, an index of ``files``; empty if there is only one.
+        file: the file of each transaction, an index of ``files``, or empty if there is only one.
         files: the names of the files.
         unit: what a place counts: ``line``, ``byte`` or ``record``.
         kind: a letter for each operation: r, w, a (append), l (a read of a list), d (a delete), s

@@ -39,7 +39,7 @@ class Axioms(Struct, frozen=True, kw_only=True):
         source: the origin of its text.
         sha256: the hash of all its texts.
         texts: pairs of file and text, the main file first.
-        file: the file of the failing check; empty if none failed.
+        file: the file of the failing check, or empty if none failed.
         line: the line of the failing check, from 1.
         check: the name of the failing check.
     """
@@ -95,7 +95,7 @@ class Contents(Struct, frozen=True, kw_only=True):
         reason: the anomaly and its meaning, or why the verdict is unknown.
         certified: whether an independent checker accepted the proof.
         certified_reason: which one, or why none did.
-        certificate: the hash of the certificate; empty if there is none.
+        certificate: the hash of the certificate, or empty if there is none.
         advice: what a database engineer can do about it, one sentence each.
         facts: facts about the input, as names and values.
         statistics: the costs of the verdict, as names and values.

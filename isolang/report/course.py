@@ -38,8 +38,8 @@ class Course(Struct, frozen=True, kw_only=True):
         committed: by interval, the committed transactions that ended in it.
         aborted: by interval, the aborted transactions that ended in it.
         maybe: by interval, the indeterminate transactions that ended in it.
-        median: by interval, the median latency of its committed transactions in milliseconds;
-            ``None`` without any.
+        median: by interval, the median latency of its committed transactions in milliseconds, or
+            ``None`` if there are none.
         slow: by interval, the 95th percentile of these latencies.
         faults: the faults in the order of time.
         about: facts about the run, as names and values: the database and its version, level,
@@ -64,10 +64,10 @@ def course_of(path: Path) -> Course | None:
         path: an EDN file with one event per line, and ``:time`` in nanoseconds.
 
     Returns:
-        The course; ``None`` if no event has a time.
+        The course, or ``None`` if no event has a time.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: if the file cannot be read.
     """
     began: dict[bytes, int] = {}
     ended: tuple[list[int], ...] = ([], [], [])

@@ -18,7 +18,7 @@ class Style(Struct, frozen=True):
 
     Attributes:
         colour: the colour on a white ground.
-        dash: the lengths of dashes and gaps in turn; empty for a solid line.
+        dash: the lengths of dashes and gaps in turn, or empty for a solid line.
         meaning: the meaning of an edge from a first transaction to a second one.
     """
 

@@ -51,7 +51,7 @@ def watched_page(
         rows: names and values to list.
         seconds: the time of each point since the beginning.
         curves: the curves over these times.
-        refresh: seconds after which the page reloads itself; 0 for never.
+        refresh: seconds after which the page reloads itself, or 0 for never.
     """
     list_ = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows)
     when = "now" if refresh else "in the end"

@@ -67,7 +67,7 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     """A check that does not compile to an event graph.
 
     Attributes:
-        check: the name of the check; empty if a declaration is the reason.
+        check: the name of the check, or empty if a declaration is the reason.
         reason: why it does not compile, as text.
         return_path_refusal: why the specification does not compile to return paths either.
     """
@@ -132,7 +132,7 @@ def classify(spec: Spec) -> Plan:
     Raises:
         NotAnEventGraph: if a check or a declaration does not compile. The error gives the first one
             and the reason.
-        SpecError: there is nothing to check.
+        SpecError: if there is nothing to check.
     """
     for exists in spec.exists:
         if exists != CANONICAL_EXISTS.get(exists.name):

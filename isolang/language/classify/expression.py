@@ -222,7 +222,7 @@ def language_of(
     Raises:
         NotRegularError: if the expression is not regular. The error names the construct and the
             reason.
-        TooLargeError: the automaton is too large.
+        TooLargeError: if the automaton is too large.
     """
     nfa = Nfa()
     expr = lettered(e)
@@ -283,7 +283,7 @@ def by_operation(e: Core) -> Core:
     statement, so ``po`` needs no letter. A walk that enters at a write goes on before it reads.
 
     Raises:
-        NotRegularError: a step has another form.
+        NotRegularError: if a step has another form.
     """
     return _by_operation(e, in_union_with_ww=False)
 
@@ -392,7 +392,7 @@ def by_statement(e: Core) -> Core:
     exclude it.
 
     Raises:
-        NotRegularError: a step has another form.
+        NotRegularError: if a step has another form.
     """
     match e:
         case Seq(parts=(before, Rel(name="statement"), *between, after)) if tuple(between) in _ON:

@@ -40,7 +40,7 @@ class Nfa:
         """Add a state and return its number.
 
         Raises:
-            TooLargeError: the automaton has ``MAX_NFA_STATES`` states.
+            TooLargeError: if the automaton has ``MAX_NFA_STATES`` states.
         """
         if len(self.moves) >= MAX_NFA_STATES:
             raise TooLargeError
@@ -96,7 +96,7 @@ def determinise(nfa: Nfa) -> Dfa:
     """Return a deterministic automaton with the same language, made by the subset construction.
 
     Raises:
-        TooLargeError: there are too many subsets, or they are too large.
+        TooLargeError: if there are too many subsets, or they are too large.
     """
     elements = 0
 

@@ -40,7 +40,7 @@ class Relational(Route, frozen=True, kw_only=True):
             empty if it does hold.
         unread_matter: whether the search must try both to include and to exclude each indeterminate
             transaction that no transaction reads from.
-        parts: the part of the specification that the native engine decides before any search;
+        parts: the part of the specification that the native engine decides before any search, or
             ``None`` if there is none.
     """
 

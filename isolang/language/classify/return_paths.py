@@ -102,7 +102,7 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     Raises:
         NotAnEventGraph: if the specification does not have this form either. The error gives the
             reason.
-        SpecError: there is nothing to check.
+        SpecError: if there is nothing to check.
     """
     try:
         automata = _automata(spec)

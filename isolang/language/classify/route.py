@@ -52,7 +52,7 @@ def route(spec: Spec) -> Route:
         spec: the specification.
 
     Raises:
-        SpecError: there is nothing to check.
+        SpecError: if there is nothing to check.
     """
     try:
         return native_plan(spec)
@@ -79,7 +79,7 @@ def native_plan(spec: Spec) -> Plan:
     Raises:
         NotAnEventGraph: if the specification has no such route. The message says why its checks are
             not event graphs.
-        SpecError: there is nothing to check.
+        SpecError: if there is nothing to check.
     """
     try:
         return classify(spec)

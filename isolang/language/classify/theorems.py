@@ -55,7 +55,7 @@ class Theorem(Struct, frozen=True, kw_only=True):
         order: the name of the total order on T in the original; any order that contains the pairs
             of the check of ``spec`` is a value for it.
         vis: the name of the visibility relation in the original, and a value for it, in terms of
-            the total order and ``ww``; ``None`` if there is none.
+            the total order and ``ww``, or ``None`` if there is none.
     """
 
     original: Spec

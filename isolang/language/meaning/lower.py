@@ -136,8 +136,8 @@ def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
         scope: the result of ``check_sorts``.
 
     Raises:
-        SpecError: a definition of ``wr``, ``rw``, ``rf`` or ``ww`` that differs from the one of the
-            language, or an expansion beyond the limits above.
+        SpecError: if a definition of ``wr``, ``rw``, ``rf`` or ``ww`` differs from that of the
+            language, or if an expansion exceeds the limits above.
     """
     return _Lowering(scope).items(items)
 

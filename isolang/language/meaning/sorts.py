@@ -435,7 +435,7 @@ def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
     """Return a sort if it is that of a relation.
 
     Raises:
-        SpecError: it is a set; the message begins with ``what``.
+        SpecError: if the sort is a set. The message begins with ``what``.
     """
     if sort.kind == "set":
         hint = "the identity on a set is `[S]`, the product `S * S`"
@@ -447,7 +447,7 @@ def require_same_sorts(e: ast.Expr, sort: Sort, who: str) -> Sort:
     """Return a sort if it is that of a relation on one kind of element.
 
     Raises:
-        SpecError: it is another sort; ``who`` requires it.
+        SpecError: if it is another sort. The message says that ``who`` requires this.
     """
     require_relation(e, sort, f"{who} needs a relation")
     if not compatible(sort.left, sort.right):
@@ -460,7 +460,7 @@ def require_common_sort(span: Span, left: Sort, right: Sort, who: str) -> Sort:
     """Return the common sort of two operands.
 
     Raises:
-        SpecError: they have none; ``who`` requires it.
+        SpecError: if they have no common sort. The message says that ``who`` requires one.
     """
     if ANY in (left, right):
         return right if left == ANY else left

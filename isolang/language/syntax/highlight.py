@@ -25,7 +25,7 @@ class Colour(Struct, frozen=True):
         pattern: a regular expression of Python and Oniguruma; its groups are ``(?:…)``.
         scope: the name of the colour in TextMate.
         token: the name of the colour in Pygments.
-        end: the pattern that ends a token of several lines; empty for other tokens.
+        end: the pattern that ends a token of several lines, or empty for other tokens.
     """
 
     pattern: str

@@ -50,7 +50,7 @@ def format_text(source: SourceText) -> str:
         source: the text, whose includes are not read.
 
     Raises:
-        SpecError: the text does not follow the grammar.
+        SpecError: if the text does not follow the grammar.
     """
     parse(source)
     text = SourceText(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
