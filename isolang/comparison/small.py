@@ -98,7 +98,7 @@ class Small(Struct, frozen=True, kw_only=True):
         )
 
     def group(self, t: int) -> str:
-        """Return the name of a transaction's group, or an empty text if there are no groups."""
+        """Return the name of a transaction's group, or an empty text without groups."""
         return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:

@@ -131,7 +131,7 @@ _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate w
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Return whether one predicate read both saw and missed a transaction, which is no phantom."""
+    """Return whether one predicate read both saw and missed a transaction: not a phantom."""
     (first, second) = (edge for edge in edges if edge.relation in ("wr", "rw"))
     saw = {first.relation, second.relation} == {"wr", "rw"}
     return saw and not any(

@@ -41,7 +41,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def notes(text: str, path: Path) -> list[Note]:
-    """Return the errors of a text, or its warnings if there are no errors."""
+    """Return the errors of a text, or its warnings if it has none."""
     found = load_buffer(text, path)
     if found.spec is None:
         return [_note("error", error, path) for error in found.errors]

@@ -77,7 +77,7 @@ class Words(Struct, frozen=True, kw_only=True):
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """A picture: shapes that are drawn in this order.
+    """A picture, which consists of shapes in the order of drawing.
 
     Attributes:
         title: what the picture shows, for people who cannot see it.

@@ -54,39 +54,43 @@ def in_order(letters: Iterable[str]) -> list[str]:
 class Automaton(Struct, frozen=True, kw_only=True):
     """The automaton of one check; its product with a history is the check's event graph.
 
-    State 0 is the only initial and the only final state, and every loop of the automaton passes it.
-    The check is violated exactly when the product has a cycle; read from state 0 on, the cycle
-    spells a word of L(e)⁺ (docs/routes.md#event-graphs).
+    State 0 is the only initial state and the only final state, and every loop of the automaton
+    passes it. The check is violated if and only if the product has a cycle. Read from state 0 on,
+    this cycle spells a word of L(e)⁺ (docs/routes.md#event-graphs).
 
     Attributes:
         check: the name of the check.
-        states: number of states; 0 … states - 1.
-        steps: letter (one of ``LETTERS``, one of them with names in quotes, ``wr["audit/*"]``, or
-            ``label "audit"``) to its steps ``(q, q')``: a pair T → S of the relation is
-            the product edge (T, q) → (S, q'); a transaction T that passes a test has the product
-            edge (T, q) → (T, q').
-        epsilon: moves ``(q, q')`` inside one transaction: product edges (T, q) → (T, q').
+        states: the number of states, which are 0 … states - 1.
+        steps: for each letter, its steps ``(q, q')``. A letter is one of ``LETTERS``, such a letter
+            with names in quotes, as ``wr["audit/*"]``, or ``label "audit"``. For a pair T → S of
+            the relation, a step is the product edge (T, q) → (S, q'). For a transaction T that
+            passes a test, it is the product edge (T, q) → (T, q').
+        epsilon: the moves ``(q, q')`` inside one transaction, which are the product edges (T, q) →
+            (T, q').
         repeatable: the relations among ``so``, ``rt`` whose immediate pairs suffice, because each
             step can be repeated in place.
-        back: return paths that a single ``rw`` must not close: for each ``(q, q')``, an ``rw`` pair
-            S → B is forbidden if (B, q') reaches (S, q). The product has no edges for such pairs,
-            and loops of the automaton need not pass state 0.
-        closing: the anti-dependencies that close ``back``: ``irw``, ``prw``, or all: ``rw``. Or
-            ``wr``: then a ``wr`` pair S → B is forbidden if (B, q') reaches (S, q).
+        back: the return paths that a single ``rw`` must not close. For each ``(q, q')``, an ``rw``
+            pair S → B is forbidden if (B, q') reaches (S, q). The product has no edges for such
+            pairs, and loops of the automaton need not pass state 0.
+        closing: the anti-dependencies that close ``back``: ``irw``, ``prw``, or ``rw`` for all of
+            them. If the value is ``wr``, a ``wr`` pair S → B is forbidden if (B, q') reaches (S,
+            q).
         direct: the return paths of a single pair, instead of ``back``: ``so``, ``wr``, or ``earlier
-            wr``, which means that S read from B by an operation before the one of the ``rw`` pair.
-            Such an automaton has no steps. Or ``components``: over one state, cycles of the steps
-            are allowed unless they have a pair of a ``closing`` relation; the words are such a pair
-            before (or after, if not ``closing_first``) any number of the others.
-        sites: the kind of nodes that the product pairs with states. ``transactions``. Or
-            ``accesses``, (T, x), of transactions to keys: a walk stays with one key; every step
-            leads between accesses to it, and ``W`` and ``R`` test for writes and reads of that key.
-            Or ``statements``: each statement that reads is a node; ``wr`` and ``committed-before``
-            lead to statements, ``rw``, ``committed-after`` and ``tx`` from one,
-            ``answered-before`` and ``po`` from one to another, and all others from COMMIT to
-            COMMIT, whose nodes are the transactions. Or ``operations``: in addition, ``ww`` leads
-            to the node of the write: the first later statement that reads, or a node after all
-            statements; ``po`` leads on within a state.
+            wr``, which means that S read from B by an operation before the operation of the ``rw``
+            pair. Such an automaton has no steps. If the value is ``components``, the automaton has
+            one state, and a cycle of steps is allowed unless it has a pair of a ``closing``
+            relation. The words are such a pair before (or after, if not ``closing_first``) any
+            number of other pairs.
+        sites: the kind of nodes that the product pairs with states, which may be ``transactions``.
+            If it is ``accesses``, the nodes are accesses (T, x) of transactions to keys. A walk
+            stays with one key, every step leads between accesses to this key, and ``W`` and ``R``
+            test for its writes and reads. If it is ``statements``, each statement that reads is a
+            node. The letters ``wr`` and ``committed-before`` lead to a statement, ``rw``,
+            ``committed-after`` and ``tx`` lead from a statement, and ``answered-before`` and ``po``
+            lead from one statement to another. All other letters lead from COMMIT to COMMIT, whose
+            nodes are the transactions. If it is ``operations``, in addition ``ww`` leads to the
+            node of the write, which is the first later statement that reads, or a node after all
+            statements. Then ``po`` leads on within a state.
         judges: whether cycles of the product are violations. If not, the automaton exists for its
             return paths only, and another check forbids each of its cycles.
     """

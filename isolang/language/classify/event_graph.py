@@ -225,8 +225,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             _need_closed(language, refuse, check.expr)
         # The automaton needs no `init`, because no walk leads back to T0.
         of_key = sites == "accesses"
-        # Refuse by name, as the checkers do, every relation that is no order, even `init ;
-        # relation`.
+        # Refuse by name, as the checkers do, every relation other than an order, even after `init`.
         if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
             raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE

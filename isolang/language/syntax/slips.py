@@ -28,7 +28,7 @@ class Got(Struct, frozen=True):
 
     Attributes:
         type: the terminal of the token, or ``$END`` at the end of the text, or ``character`` if the
-            text is no token.
+            text is not a token.
         text: the text of the token.
         accepts: the tokens that the grammar allows here, as a user types them.
     """
