@@ -184,7 +184,7 @@ def _with(
     *,
     ahead: int,
 ) -> Iterator[Checked]:
-    """Yield the results of an executor until it is done or breaks; ``lost`` gets what is left."""
+    """Yield the results of an executor until it is done or breaks; ``lost`` gets the remaining ones."""
     there: dict[Future[_Judged], list[_Waiting]] = {}
     alone: list[_Waiting] = []  # failed together, so each may be the cause
     broken = False

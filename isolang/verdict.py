@@ -77,7 +77,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """Whether the verdict is valid only because no session observed writes of another one."""
+        """True if the verdict is valid only because no session observed writes of another one."""
         return NOTHING_OBSERVED in self.notes
 
     @property

@@ -1,4 +1,4 @@
-"""For commands that take several histories: expands folders, and sums up verdicts in a line."""
+"""Commands that take several histories: expands folders, and sums up verdicts in a line."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """How a child process ended.
+    """The end of a child process.
 
     Attributes:
         status: the exit status of the child, which is negative for a signal.

@@ -185,7 +185,7 @@ def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]
 def _parts(
     edges: Sequence[EdgeView],
 ) -> tuple[Sequence[EdgeView], Sequence[EdgeView], Sequence[EdgeView]]:
-    """Return the first edges of a cycle, the edges that are left out, and the last edges."""
+    """Return the first edges of a cycle, the omitted edges, and the last edges."""
     if len(edges) <= _LONGEST:
         return edges, [], []
     return edges[:_ENDS], edges[_ENDS:-_ENDS], edges[-_ENDS:]
