@@ -184,7 +184,7 @@ def _with(
     *,
     ahead: int,
 ) -> Iterator[Checked]:
-    """Yield the results of an executor until it is done or breaks; ``lost`` gets the remaining ones."""
+    """Yield the results of an executor; if it breaks, add the remaining histories to ``lost``."""
     there: dict[Future[_Judged], list[_Waiting]] = {}
     alone: list[_Waiting] = []  # failed together, so each may be the cause
     broken = False
