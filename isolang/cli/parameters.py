@@ -209,10 +209,10 @@ class Only:
 
 
 def as_command(function: Callable[..., int]) -> Callable[..., int]:
-    """Turn ``function`` into a command, with one option for each field of its record parameters.
+    """Turn ``function`` into a command.
 
-    A record is a ``Struct``, and a parameter of another type stays unchanged. A value that the
-    record rejects is reported as a command-line mistake.
+    Each parameter whose type is a record (a ``Struct``) becomes one option per field. A value that
+    the record rejects is reported as a command-line mistake.
     """
     hints = get_type_hints(function, include_extras=True)
     records = records_of(function)
