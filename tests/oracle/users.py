@@ -25,6 +25,7 @@ from .history import History, show, timed
 from .parts import OF_LISTS
 from .pipeline import as_judged, initial_of, shrink, to_tool
 from .predicates import lower
+from .semantics import facts
 
 _BINARY = ("|", "|", ";", ";", ";", "&", "\\")
 _POSTFIX = ("^-1", "^+", "^+", "^*", "?")
@@ -251,6 +252,8 @@ def fits(spec: Spec, history: History) -> bool:
 def meant(spec: Spec, crossed: Crossed) -> str:
     """``valid`` or ``invalid``, by trying everything; empty if what contradicts itself is open.
 
+    It is not said whether a read that nothing explains is one of ``R``, where reads are not judged.
+
     Raises:
         TooLargeError: there is too much to try.
     """
@@ -258,6 +261,9 @@ def meant(spec: Spec, crossed: Crossed) -> str:
     resolved = versions.resolved(said, before)
     if resolved is None:
         return "invalid" if mentioned(spec) & ({"rf", "ww"} | OF_READS) else ""
+    unexplained = any(f.anomalies for f in facts(lower(resolved, before), before))
+    if unexplained and "R" in mentioned(spec) and not mentioned(spec) & ({"rf"} | OF_READS):
+        return ""
     valid = relational.satisfied(
         lower(resolved, before), spec, initial=before, limit=LARGEST, error=crossed.error
     )
@@ -306,7 +312,7 @@ def compare(text: str, crossed: Crossed, *, seed: int = 0) -> Found:
     except relational.TooLargeError:
         return Found("too large for the oracle")
     if not expected:
-        return Found("versions that contradict themselves")
+        return Found("what contradicts itself")
     got, uncertain = told(crossed, way, seed=seed)
     if got == "unsupported":
         return Found(got)
