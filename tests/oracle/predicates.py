@@ -78,8 +78,10 @@ def lower(history: History, initial: object = None) -> History:
 
     A returned row is a read of it, and one of nothing if it does not match. A key that was not
     returned and of which some version matches is read, too: none of these. What aborted was never
-    there. Where nothing was seen, it was the initial version or a deleted row.
+    there, and what it was told of rows says nothing. Where nothing was seen, it was the initial
+    version or a deleted row.
     """
+    history = tuple(_untold(t) if t.status == "aborted" else t for t in history)
     rows: dict[str, set[object]] = {
         k: set() if is_list_key(history, k) else {held(initial, k)} for k in keys(history)
     }
@@ -96,6 +98,11 @@ def lower(history: History, initial: object = None) -> History:
         named = tuple((first[j], source) for j, source in t.sources)
         low.append(replace(made, sources=named))
     return renamed(tuple(low), lambda i, j: (i, place[i, j]))
+
+
+def _untold(t: Txn) -> Txn:
+    """The transaction without the rows that its predicate reads returned."""
+    return replace(t, ops=tuple((*op[:2], ()) if op[0] == "scan" else op for op in t.ops))
 
 
 def deletes(history: History, initial: object) -> dict[str, tuple[object, ...]]:
