@@ -3,6 +3,7 @@
 // history, of which no history has both.
 #include <fuzzer/FuzzedDataProvider.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -210,18 +211,26 @@ class Input {
     h.end_statement();
   }
 
+  // Draws moments that do not contradict each other: in program order, each answer comes after everything that was sent
+  // before it.
   void add_times(History& h) {
-    const auto span = [&](auto set) {
-      const std::int64_t begin = bytes_.ConsumeIntegralInRange<std::int64_t>(0, 20);
-      set(begin, begin + bytes_.ConsumeIntegralInRange<std::int64_t>(0, 5));
-    };
-    for (std::int64_t op = 0; op < h.operations(); ++op)
-      if (!h.in_statement(op))
-        span([&](std::int64_t begin, std::int64_t end) { h.set_operation_times(op, begin, end); });
-    for (std::size_t s = 0; s < h.statement_start.size(); ++s)
-      span([&](std::int64_t begin, std::int64_t end) { h.set_statement_times(s, begin, end); });
-    for (std::int32_t t = 0; t < h.transactions(); ++t)
+    std::size_t s = 0;
+    for (std::int32_t t = 0; t < h.transactions(); ++t) {
+      std::int64_t latest = h.txn_begin[t];
+      const auto span = [&](auto set) {
+        const std::int64_t begin = bytes_.ConsumeIntegralInRange<std::int64_t>(0, 20);
+        latest = std::max(latest, begin);
+        set(begin, latest + bytes_.ConsumeIntegralInRange<std::int64_t>(0, 5));
+      };
+      for (std::int64_t op = h.op_start[t]; op <= h.op_start[t + 1]; ++op) {
+        for (; s < h.statement_start.size() && h.statement_txn[s] == t && h.statement_start[s] <= op; ++s)
+          span([&](std::int64_t begin, std::int64_t end) { h.set_statement_times(s, begin, end); });
+        if (op < h.op_start[t + 1] && !h.in_statement(op))
+          span([&](std::int64_t begin, std::int64_t end) { h.set_operation_times(op, begin, end); });
+      }
       span([&](std::int64_t begin, std::int64_t end) { h.set_commit_times(t, begin, end); });
+      if (h.txn_end[t] != kTimeUnknownEnd) h.txn_end[t] = std::max(h.txn_end[t], latest);
+    }
   }
 
   FuzzedDataProvider bytes_;

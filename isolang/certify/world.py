@@ -71,7 +71,6 @@ class ConcreteInterpretation(Evaluator):
         """
         self.facts = facts
         super().__init__(range(facts.keys) if keys is None else keys)
-        self.facts = facts
         self._has_events = events
         self.t0 = facts.n
         self._members = sorted(members)

@@ -18,8 +18,9 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
     The search extends names by one character at a time and tracks all patterns at once. Characters
     that occur in no pattern are equivalent, so one of them stands for all.
 
-    >>> examples(("a/*", "a/b"), 1)
-    {frozenset(): ('k',), frozenset({'a/*'}): ('a/',), frozenset({'a/*', 'a/b'}): ('a/b',)}
+    >>> found = examples(("a/*", "a/b"), 1)
+    >>> {", ".join(sorted(matched)): names for matched, names in found.items()}
+    {'': ('k',), 'a/*': ('a/',), 'a/*, a/b': ('a/b',)}
 
     Args:
         patterns: the patterns, in which ``*`` matches any text.

@@ -298,8 +298,8 @@ class Sources:
             """Return the keys that a transaction accesses, with the read, or -1 for a write."""
             if test == "W":
                 (written,) = np.nonzero(native.writer_txn == txn)
-                keys = np.searchsorted(native.key_start, written, side="right") - 1
-                return dict.fromkeys(keys.tolist(), -1)
+                after = np.asarray(np.searchsorted(native.key_start, written, side="right"))
+                return dict.fromkeys((after - 1).tolist(), -1)
             (some,) = np.nonzero((native.read_txn == txn) & (np.diff(native.candidate_start) > 0))
             return dict(
                 zip(native.read_key[some].tolist(), native.read_op[some].tolist(), strict=True)

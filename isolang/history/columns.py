@@ -26,10 +26,9 @@ NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
 NO_VERSION: Final = -1  # op_version: not stated
-
-# op_source: how a read is matched with its write.
 PART: Final = 2  # statement_known: a predicate read of a part keeps the verdict of the whole
 
+# op_source: how a read is matched with its write.
 SOURCE_BY_VALUE: Final = -1
 SOURCE_INITIAL: Final = -2
 SOURCE_MISSING: Final = -3

@@ -268,7 +268,6 @@ class _Pool:
         import numpy as np
 
         own = len(self._rows)
-        found = Rows.none()
         every = Rows.none()
         every.extend(self._rows)
         every.extend(self._in_flight)

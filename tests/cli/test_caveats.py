@@ -126,3 +126,17 @@ def test_markdown_lists_the_cases_of_a_lost_update(tmp_path, capfd, monkeypatch)
         "    * T2 wrote x = 2 before T1 wrote x = 1 (assumed)",
         "    * T1 read x = nil, the initial value, but T2 had overwritten it",
     ]
+
+
+def test_a_torn_completion_of_a_log_that_is_not_whole(tmp_path, capfd, monkeypatch):
+    """A torn completion is not dropped where some process completes what it has not invoked.
+
+    Process 2's write is known from its completion alone: without it, the read is of nobody.
+    """
+    monkeypatch.chdir(tmp_path)
+    invoked = "{:type :invoke, :process 3, :f :txn, :value [[:w :y 1]]}\n"
+    read = "{:type :ok, :process 1, :f :txn, :value [[:r :x 1]]}\n"
+    (tmp_path / "h.edn").write_text(invoked * 3 + read + "{:type :ok, :process 2, :f :txn, :va")
+    found = run_here(capfd, "--spec", "si", "h.edn")
+    assert found.code == 2
+    assert "h.edn: line 5: expected a value" in found.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +12,16 @@ from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import Files, Reading, call_native, counted, remarks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
     from isolang._native import Columns
 
 _NAMES_SHOWN: Final = 5
+_TYPE: Final = re.compile(rb":type\s+:(\w+)")
+_PROCESS: Final = re.compile(rb":process\s+([^\s,}]+)")
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -160,16 +165,31 @@ def _without_torn_line(data: bytes) -> bytes:
     Return nothing if the last line is not torn, or if dropping it could lose a transaction.
 
     SOUND BECAUSE: a torn completion leaves its transaction indeterminate (its invocation is still
-    there), and a torn invocation has done nothing yet. In a log of completions only, other
-    transactions might have read from the dropped transaction.
+    there), and a torn invocation has done nothing yet. In a log in which some process completes
+    what it has not invoked, other transactions might have read from the dropped transaction.
     """
     end = data.rfind(b"\n") + 1
     torn = data[end:].strip()
     if not torn.startswith(b"{") or torn.endswith(b"}"):
         return b""
     whole = data[:end]
-    completed = whole.count(b":type :ok") + whole.count(b":type :fail")
-    return whole if whole.count(b":type :invoke") >= max(completed, 1) else b""
+    open_processes: set[bytes] = set()
+    for kind, process in _invocations_and_completions(whole):
+        if kind == b"invoke":
+            open_processes.add(process)
+        elif process in open_processes:
+            open_processes.remove(process)
+        elif kind != b"info":  # a nemesis logs :info without an invocation
+            return b""
+    return whole if b":type :invoke" in whole else b""
+
+
+def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the type and the process of each line that states both."""
+    for line in log.splitlines():
+        kind, process = _TYPE.search(line), _PROCESS.search(line)
+        if kind and process:
+            yield kind[1], process[1]
 
 
 def session_names(processes: list[int]) -> tuple[str, ...]:

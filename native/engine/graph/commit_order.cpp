@@ -322,7 +322,10 @@ class CommitGraph {
     std::iota(by_time.begin(), by_time.end(), 0);
     if (!p_.has_time && sessions_stand_apart()) {
       const std::vector<std::int64_t> when = shares();
-      std::ranges::stable_sort(by_time, {}, [&](std::int32_t v) { return when[idx(kept_.serial ? v : v / 2)]; });
+      // The nodes of moments have no share: they follow.
+      std::stable_sort(by_time.begin(), by_time.begin() + own(), [&](std::int32_t v, std::int32_t w) {
+        return at_once() ? when[idx(v)] < when[idx(w)] : when[idx(v / 2)] < when[idx(w / 2)];
+      });
     } else if (p_.has_time) {
       const auto begin = [&](std::int32_t t) { return p_.begin[t]; };
       const auto end = [&](std::int32_t t) { return p_.end[t] == kTimeUnknownEnd ? p_.begin[t] : p_.end[t]; };
