@@ -47,11 +47,12 @@ DIRECT = {
     "report": {"output", "comparison"},
     "programs": {"api", "report"},
     "run": {"api", "report", "watch"},
-    "testing": {"run"},
+    "foresee": {"programs", "run"},
+    "testing": {"foresee", "run"},
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "report"},
-    "cli": {"jobs", "programs", "run", "simulator", "watch"},
+    "cli": {"foresee", "jobs", "programs", "run", "simulator", "watch"},
     "__init__": {"many", "testing"},
 }
 
