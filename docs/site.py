@@ -46,7 +46,8 @@ def on_files(files: Files, config: Any) -> Files:
     for module, what in REFERENCE.items():
         members = "".join(f"        - {name}\n" for name in _public(module))
         text = f"# {module}\n\n{what[:1].upper()}{what[1:]}.\n\n::: {module}\n"
-        text += f"    options:\n      show_root_heading: false\n      members:\n{members}"
+        text += "    options:\n      show_root_heading: false\n      inherited_members: true\n"
+        text += f"      members:\n{members}"
         files.append(File.generated(config, f"reference/{module}.md", content=text))
     levels = _levels()
     for name in levels:

@@ -190,9 +190,11 @@ class _Repaired:
 
         Return ``None`` if the line does not change. Keep ``versions`` in step with the operations.
         """
+        from isolang.history.objects import op_object
+
         history = self._history
         # A delete has no value.
-        objects = [(*history.op_object(op), None)[:3] for op in ops]
+        objects = [(*op_object(history, op), None)[:3] for op in ops]
         found = _XID.search(line)
         xid = int(found[1]) if found else None
         own = {xid, *(value for name, _, value in objects if name == "w")}

@@ -1,0 +1,165 @@
+"""The transactions and operations of a history as the Python objects that build one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from isolang.history import columns as c
+from isolang.history.transaction import Op, Transaction, one_or_several
+from isolang.history.values import UNKNOWN, Value, decode
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+
+def op_object(history: History, op: int) -> Op:
+    """Return an operation as the tuple that :class:`Transaction` takes."""
+    columns = history.columns
+    kind, key = int(columns.op_kind[op]), history.key_object(int(columns.op_key[op]))
+    atom, source = int(columns.op_value[op]), int(columns.op_source[op])
+    result: Any
+    if history.is_delete(op):
+        return ("delete", key)
+    if atom == c.UNKNOWN_VALUE:
+        result = UNKNOWN
+    elif kind in c.LISTS:
+        result = [history.value_object(v) for v in history.list_values(atom)]
+    else:
+        result = history.value_object(atom)
+    by_version = columns.has_versions and columns.op_version[op] != c.NO_VERSION
+    if source == c.SOURCE_BY_VALUE or by_version:
+        return (c.KIND_NAMES[kind], key, result)
+    where: Any = {c.SOURCE_INITIAL: "initial", c.SOURCE_MISSING: "missing"}.get(source)
+    if where is None:
+        txn = history.transaction_of(source)
+        where = (txn, _places(history, txn)[source - int(columns.op_start[txn])])
+    return (c.KIND_NAMES[kind], key, result, where)
+
+
+def transaction_object(history: History, txn: int) -> Transaction:
+    """Return one transaction as a Python object."""
+    columns = history.columns
+    places = _places(history, txn)
+    begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
+    session, ops = int(columns.txn_session[txn]), history.operations_of(txn)
+    return Transaction(
+        ops=_op_objects(history, txn),
+        session=history.session_names[session] if history.session_names else session,
+        status=history.status(txn),
+        begin=None if begin == c.UNKNOWN_BEGIN else begin,
+        end=None if end == c.UNKNOWN_END else end,
+        number=int(columns.txn_number[txn]),
+        failed=tuple(
+            sorted({i for i, op in zip(places, ops, strict=True) if not columns.op_ok[op]})
+        ),
+        times=_times(history, txn),
+        commit=_commit(history, txn),
+        group=_group(history, txn),
+        versions=_versions(history, txn),
+        label=one_or_several(history.labels_of(txn)),
+        level=history.level_of(txn) or None,
+    )
+
+
+def _versions(history: History, txn: int) -> list[Value] | None:
+    """Return the version that each operation of ``_op_objects`` states."""
+    if not history.columns.has_versions:
+        return None
+    stated = [None if scan else history.version(i) for scan, i in _objects(history, txn)]
+    return None if all(version is None for version in stated) else stated
+
+
+def _group(history: History, txn: int) -> Value:
+    groups = history.columns.txn_group
+    return decode(*history.columns.group(int(groups[txn]))) if len(groups) else None
+
+
+def _times(history: History, txn: int) -> list[tuple[int | None, int | None] | None] | None:
+    """Return when each operation of ``_op_objects`` was sent and answered, if known.
+
+    The times are by the clock of the begins of transactions.
+    """
+    columns = history.columns
+    if not columns.has_operation_times or columns.two_clocks:
+        return None
+    known: list[tuple[int | None, int | None] | None] = []
+    for scan, i in _objects(history, txn):
+        sent = int((columns.statement_sent if scan else columns.op_begin)[i])
+        answered = int((columns.statement_answered if scan else columns.op_end)[i])
+        one = None if sent == c.UNKNOWN_BEGIN else sent
+        other = None if answered == c.UNKNOWN_END else answered
+        known.append(None if one is None and other is None else (one, other))
+    return known if any(known) else None
+
+
+def _commit(history: History, txn: int) -> int | None:
+    if not history.columns.has_operation_times or history.columns.two_clocks:
+        return None
+    sent = int(history.columns.commit_begin[txn])
+    return None if sent == c.UNKNOWN_BEGIN else sent
+
+
+def _statements_of(history: History, txn: int) -> range:
+    import numpy as np
+
+    first, end = np.searchsorted(history.columns.statement_txn, [txn, txn + 1]).tolist()
+    return range(first, end)
+
+
+def _objects(history: History, txn: int) -> Iterator[tuple[bool, int]]:
+    """Yield for each object of a transaction whether it is a predicate read, and its number."""
+    columns, ops = history.columns, history.operations_of(txn)
+    at = ops.start
+    for s in _statements_of(history, txn):
+        yield from ((False, op) for op in range(at, int(columns.statement_start[s])))
+        yield True, s
+        at = int(columns.statement_end[s])
+    yield from ((False, op) for op in range(at, ops.stop))
+
+
+def _op_objects(history: History, txn: int) -> list[Op]:
+    """Return the operations of a transaction; each predicate read is one operation."""
+    return [
+        _scan_object(history, i) if scan else op_object(history, i)
+        for scan, i in _objects(history, txn)
+    ]
+
+
+def _places(history: History, txn: int) -> list[int]:
+    """Return the index of each operation of a transaction in ``_op_objects``."""
+    columns, ops = history.columns, history.operations_of(txn)
+    places: list[int] = []
+    before = 0  # the number of earlier objects
+    at = ops.start
+    for s in _statements_of(history, txn):
+        start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
+        places += range(before, before + start - at)
+        before += start - at
+        places += [before] * (end - start)
+        before += 1
+        at = end
+    return [*places, *range(before, before + ops.stop - at)]
+
+
+def _scan_object(history: History, s: int) -> Op:
+    columns = history.columns
+    number = int(columns.statement_predicate[s])
+    judged = number < 0 or columns.statement_known[s] == c.PART
+    predicate = None if judged else columns.predicates[number]
+    if not columns.statement_known[s]:
+        return ("scan", predicate, UNKNOWN)
+    rows: dict[Any, Any] = {}
+    missed: dict[Any, Any] = {}
+    for op in range(int(columns.statement_start[s]), int(columns.statement_end[s])):
+        kind, atom = int(columns.op_kind[op]), int(columns.op_value[op])
+        key = history.key_object(int(columns.op_key[op]))
+        if kind == c.READ:
+            rows[key] = history.value_object(atom)
+            continue
+        values = [history.value_object(v) for v in history.list_values(atom)]
+        if kind == c.READ_ONE_OF:
+            (rows[key],) = values
+        else:
+            missed[key] = values
+    return ("scan", predicate, rows) if predicate else ("scan", None, rows, missed)
