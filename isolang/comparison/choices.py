@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from isolang.comparison.normal import Normal
 from isolang.comparison.symbolic import SymbolicInterpretation
+from isolang.comparison.variables import total_order
 from isolang.encodings.relational.circuit import FALSE
 from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.interpretation import T0
@@ -107,8 +108,8 @@ class Choices:
         if shared not in self._free:
             elements = sorted(j for _, j, _ in over.pairs())
             if place[0] == "ww":
-                elements = list(range(self._on.scope.transactions + 1))
-            before = self._on.total_order(elements, self._circuit.new)
+                elements = list(range(self._on.variables.scope.transactions + 1))
+            before = total_order(self._on.circuit, elements, self._circuit.new)
             if T0 in elements and place[0] in BEGIN_WITH_T0:
                 for e in elements[1:]:
                     self._circuit.state((before[T0, e],))
@@ -171,7 +172,7 @@ def numbered(level: Normal, on: SymbolicInterpretation) -> Choices | None:
     """
     if not level.ranked:
         return None
-    numbers = range(on.scope.transactions + 1)
+    numbers = range(on.variables.scope.transactions + 1)
     choices = Choices(
         level, on, {("ww", None): frozenset((i, j) for i in numbers for j in numbers if i < j)}
     )

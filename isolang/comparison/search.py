@@ -20,7 +20,7 @@ from isolang.comparison.separate import (
     scope_of,
 )
 from isolang.comparison.small import Small
-from isolang.comparison.symbolic import SmallScope
+from isolang.comparison.variables import SmallScope
 from isolang.language.meaning.core import Check, Spec
 
 TRANSACTIONS = 3

@@ -14,10 +14,12 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.comparison.choices import Choices, numbered
+from isolang.comparison.decoder import Decoder
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.small import Small
-from isolang.comparison.symbolic import SmallScope, SymbolicInterpretation
+from isolang.comparison.symbolic import SymbolicInterpretation
+from isolang.comparison.variables import SmallScope
 from isolang.language.vocabulary import (
     COMPARING_GROUPS,
     COMPARING_TIMES,
@@ -147,7 +149,7 @@ class Separator:
             TimeoutError: if the search reached its limit.
         """
         model = self._find(allows, effort, more)
-        return None if model is None else self.histories.history(model)
+        return None if model is None else self._decoded(model)
 
     def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
         """Find a history that a level allows, forbidden or not, or return ``None`` if none exists.
@@ -155,7 +157,10 @@ class Separator:
         The arguments are those of :meth:`find`.
         """
         model = self.histories.solve([self._allowed(level), *more], effort)
-        return None if model is None else self.histories.history(model)
+        return None if model is None else self._decoded(model)
+
+    def _decoded(self, model: Sequence[int]) -> Small:
+        return Decoder(self.histories.variables, model).history()
 
     def _find(self, allows: Normal, effort: Effort, more: Sequence[int]) -> Sequence[int] | None:
         on = self.histories
@@ -184,7 +189,7 @@ class Separator:
             return None
         bounds: list[int] = []
         try:
-            for literals in (on.operations, on.used_keys):
+            for literals in (on.operations, on.variables.used_keys):
                 count = self._counter(literals)
                 while number := sum(on.circuit.value(x, model) for x in literals):
                     fewer = [*bounds, -count[number - 1]]
@@ -200,8 +205,8 @@ class Separator:
                     model = less
                 bounds.append(-x)
         except TimeoutError:
-            return on.history(model), False
-        return on.history(model), True
+            return self._decoded(model), False
+        return self._decoded(model), True
 
     def _allowed(self, level: Normal) -> int:
         """Return a literal that requires, when it is assumed, that a level is satisfied."""

@@ -30,7 +30,7 @@ def search(allows, forbids, size, keys, *, lists=False, reads=1):
     """A history of exactly this many transactions and keys, all registers or all lists."""
     bounds = Bounds(transactions=size, keys=keys, reads=reads)
     separator = Separator(forbids, replace(scope_of((allows, forbids), bounds, size), lists=lists))
-    all_lists = separator.histories.are_lists if lists else ()
+    all_lists = separator.histories.variables.are_lists if lists else ()
     return separator.find(allows, Effort(), all_lists)
 
 

@@ -1,0 +1,363 @@
+"""Represents all histories of a few transactions and keys, with variables for the operations.
+
+Every value is written once, so a read determines its source; all transactions commit. A transaction
+writes a key at most once, and reads it at most ``SmallScope.reads`` times before. Keys are
+registers or lists. A read of a list shows the order of the elements that were appended before, and
+no element that its reader appends later. With predicates, a transaction may also read all rows of a
+register, and find none. Times do not contradict session order; without overlap, each transaction of
+a session begins after the previous one ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import combinations, pairwise, permutations, product
+
+from msgspec import Struct
+
+from isolang.comparison.names import examples
+from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
+from isolang.encodings.relational.interpretation import T0, ReadEvent
+
+
+class SmallScope(Struct, frozen=True, kw_only=True):
+    """The histories that a search covers.
+
+    Attributes:
+        transactions: the exact number of transactions, without T0; each has an operation.
+        keys: the greatest number of keys.
+        reads: the greatest number of reads of one key by one transaction: 1 or 2.
+        lists: whether keys may be lists.
+        sessions: whether there is a session order; otherwise each transaction has its own session.
+        real_time: whether transactions have times.
+        groups: whether sessions have groups.
+        operations: whether the order of the operations of a transaction matters.
+        predicates: whether there are predicate reads.
+        one_by_one: whether to leave out histories whose reads, sessions and times contradict each
+            other. A database that runs one step after the other never shows such a history.
+        overlap: whether transactions of a session may overlap in time.
+        serial: whether to search only serial histories, in the order of the transaction numbers.
+        labels: the patterns of labels that a specification distinguishes.
+        levels: the patterns of levels.
+        key_patterns: the patterns of key names.
+        common_labels: whether it matters which transactions share a label.
+    """
+
+    transactions: int
+    keys: int
+    reads: int = 2
+    lists: bool = True
+    sessions: bool = True
+    real_time: bool = False
+    groups: bool = False
+    operations: bool = False
+    predicates: bool = False
+    one_by_one: bool = False
+    overlap: bool = False
+    serial: bool = False
+    labels: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+    key_patterns: tuple[str, ...] = ()
+    common_labels: bool = False
+
+
+class HistoryVariables:
+    """The variables of all histories of a scope, and the clauses that restrict them to histories.
+
+    In the keys of these tables, ``t`` and ``s`` are transactions, ``x`` is a key, and ``j`` is the
+    number of a read among its transaction's reads of the key.
+
+    Attributes:
+        scope: the histories.
+        circuit: the circuit of the variables.
+        free: the variables whose values determine a history.
+        txns: the transactions except T0.
+        keys: the keys.
+        slots: the numbers of the reads of a key. The last one may be of a predicate read.
+        reads: all reads that may happen.
+        write: per (t, x) a literal that is true if the transaction writes the key.
+        source: per (t, x, j, s) a literal that is true if the read reads from ``s``.
+        happening: per (t, x, j) a literal that is true if the read happens.
+        so: per pair of transactions a literal of session order.
+        rt: per pair of transactions a literal of real time.
+        together: per ascending pair of transactions a literal that they are in one group.
+        bears: per ("label" or "level", t, name) a literal that is true if the transaction has it.
+        matching: per ("label" or "level", name) the patterns that the name matches.
+        key_names: per (x, name) a literal that is true if the key has the name.
+        keys_matching: per name of a key the patterns that it matches.
+        used_keys: per key a literal that is true if the key is written or read.
+        are_lists: per key a literal that is true if the key is a list.
+        shown: per key the literals of the order in which lists show elements.
+        elements: per event its transaction, and a literal that is true if it happens.
+        event_of: per (t, x, j) the event of a read; per (t, x, ``None``) the event of a write.
+        order: per pair of events of a transaction a literal of their order.
+    """
+
+    def __init__(self, scope: SmallScope) -> None:
+        """Create the variables and the clauses that restrict them to histories."""
+        self.scope = scope
+        self.circuit = Circuit()
+        self.free: list[int] = []
+        self.keys = range(scope.keys)
+        self.txns = range(1, scope.transactions + 1)
+        self._make_operations()
+        self._make_sessions()
+        self._make_times()
+        self._make_groups()
+        self._make_names()
+        self._make_lists()
+        self._make_events()
+        if scope.one_by_one:
+            self._make_one_order()
+        if scope.serial:
+            self._make_serial()
+
+    def sources(self, t: int, x: int, j: int) -> dict[int, int]:
+        """Return the literals of a read's sources."""
+        return {s: self.source[t, x, j, s] for s in (T0, *self.txns) if (t, x, j, s) in self.source}
+
+    def _new(self) -> int:
+        variable = self.circuit.new()
+        self.free.append(variable)
+        return variable
+
+    def _make_operations(self) -> None:
+        scope, state = self.scope, self.circuit.state
+        slots = range(scope.reads)
+        self.write = {(t, x): self._new() for t in self.txns for x in self.keys}
+        self.source = {
+            (t, x, j, s): self._new()
+            for t in self.txns
+            for x in self.keys
+            for j in slots
+            for s in (T0, *self.txns)
+            if s != t
+        }
+        # The last slot of a key is a predicate read of it, which finds no row.
+        self.slots = range(scope.reads + scope.predicates)
+        self.reads = [
+            ReadEvent(op=j, reader=t, key=x, of_predicate=j == scope.reads)
+            for t in self.txns
+            for x in self.keys
+            for j in self.slots
+        ]
+        for t, x in product(self.txns, self.keys) if scope.predicates else ():
+            self.source[t, x, scope.reads, T0] = self._new()
+        for (_, x, _, s), literal in self.source.items():
+            if s != T0:
+                state((-literal, self.write[s, x]))
+        some = self.circuit.any_of
+        self.happening = {
+            (t, x, j): some(self.sources(t, x, j).values())
+            for t in self.txns
+            for x in self.keys
+            for j in self.slots
+        }
+        reading = {
+            (t, x): some(self.happening[t, x, j] for j in self.slots)
+            for t in self.txns
+            for x in self.keys
+        }
+        for t in self.txns:
+            done = [self.write[t, x] for x in self.keys]
+            done += [reading[t, x] for x in self.keys]
+            state((some(done),))
+            for x in self.keys:
+                for j in slots:
+                    for a, b in combinations(self.sources(t, x, j).values(), 2):
+                        state((-a, -b))
+                # A second read of a key requires a first one, from another source.
+                for (s, second), (r, earlier) in (
+                    (one, other)
+                    for j in slots[1:]
+                    for one in self.sources(t, x, j).items()
+                    for other in self.sources(t, x, j - 1).items()
+                ):
+                    if s == r or (s < r and not scope.operations):
+                        state((-second, -earlier))
+                for j in slots[1:]:
+                    state((-self.happening[t, x, j], self.happening[t, x, j - 1]))
+        used = [
+            some(one[t, x] for one in (self.write, reading) for t in self.txns) for x in self.keys
+        ]
+        for x in self.keys[1:]:
+            state((-used[x], used[x - 1]))
+        self.used_keys = used
+
+    def _make_sessions(self) -> None:
+        """Require that session order is a total order of the transactions in each session."""
+        state = self.circuit.state
+        sessions = self.scope.sessions
+        so = self.so = {pair: self._new() for pair in permutations(self.txns, 2) if sessions}
+        for (a, b), literal in so.items():
+            state((-literal, -so[b, a]))
+            for c in self.txns:
+                if c not in (a, b):
+                    state((-literal, -so[b, c], so[a, c]))
+                    # Two transactions that share a neighbour in session order are in one session.
+                    state((-literal, -so[a, c], so[b, c], so[c, b]))
+                    state((-literal, -so[c, b], so[a, c], so[c, a]))
+
+    def _make_times(self) -> None:
+        """Require that real time is an interval order."""
+        state = self.circuit.state
+        self.rt: dict[tuple[int, int], int] = {}
+        if not self.scope.real_time:
+            return
+        rt = self.rt = {pair: self._new() for pair in permutations(self.txns, 2)}
+        for (a, b), first in rt.items():
+            for (c, d), second in rt.items():
+                if (a, b) != (c, d) and a != d and c != b:
+                    state((-first, -second, rt[a, d], rt[c, b]))
+                elif b == c:
+                    state((-first, -second, rt.get((a, d), FALSE)))
+        for (i, j), literal in self.so.items():
+            state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
+
+    def _make_groups(self) -> None:
+        """Require that the groups are a partition of the sessions."""
+        state = self.circuit.state
+        pairs = combinations(self.txns, 2) if self.scope.groups else ()
+        self.together = {pair: self._new() for pair in pairs}
+
+        def both(a: int, b: int) -> int:
+            return self.together[min(a, b), max(a, b)]
+
+        for (a, b), literal in self.together.items():
+            for c in self.txns:
+                if c not in (a, b):
+                    state((-literal, -both(b, c), both(a, c)))
+                    state((-literal, -both(a, c), both(b, c)))
+            for pair in ((a, b), (b, a)):
+                state((-self.so[pair] if pair in self.so else TRUE, literal))
+
+    def _make_names(self) -> None:
+        """Give each transaction labels and at most one level, and each key one name.
+
+        A few names represent all names that match the same patterns.
+        """
+        scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
+        labels = examples(scope.labels, 2 if scope.common_labels else 1)
+        borne = [name for names in labels.values() for name in names]
+        self.bears = {
+            ("label", t, name): self._new()
+            for t in (self.txns if scope.labels or scope.common_labels else ())
+            for name in borne
+        }
+        of_level = {names[0]: matched for matched, names in examples(scope.levels, 1).items()}
+        for t in self.txns if scope.levels else ():
+            own = {name: self._new() for name in of_level}
+            for a, b in combinations(own.values(), 2):
+                state((-a, -b))
+            self.bears |= {("level", t, name): literal for name, literal in own.items()}
+        if scope.levels:  # without a level the history cannot be judged
+            state(tuple(x for (word, *_), x in self.bears.items() if word == "level"))
+        self.matching = {("level", name): matched for name, matched in of_level.items()}
+        self.matching |= {
+            ("label", name): matched for matched, names in labels.items() for name in names
+        }
+        self.key_names: dict[tuple[int, str], int] = {}
+        self.keys_matching: dict[str, frozenset[str]] = {}
+        if not scope.key_patterns:
+            return
+        of_keys = examples(scope.key_patterns, len(self.keys))
+        self.keys_matching = {name: matched for matched, names in of_keys.items() for name in names}
+        self.key_names = {(x, name): self._new() for x in self.keys for name in self.keys_matching}
+        for x in self.keys:
+            state((some(self.key_names[x, name] for name in self.keys_matching),))
+            for one, other in combinations(self.keys_matching, 2):
+                state((-self.key_names[x, one], -self.key_names[x, other]))
+        for name in self.keys_matching:
+            for x, y in combinations(self.keys, 2):
+                state((-self.key_names[x, name], -self.key_names[y, name]))
+
+    def _make_lists(self) -> None:
+        lists = self.scope.lists
+        self.are_lists = [self._new() if lists else FALSE for _ in self.keys]
+        self.shown = [
+            total_order(self.circuit, self.txns, self._new) if lists else {} for _ in self.keys
+        ]
+        for x, literal in enumerate(self.are_lists):
+            if lists:
+                self.circuit.state((-literal, self.used_keys[x]))
+        for t, x in product(self.txns, self.keys) if self.scope.predicates else ():
+            self.circuit.state((-self.happening[t, x, self.scope.reads], -self.are_lists[x]))
+        # A list read that shows an element that its reader appends later would be an intrinsic
+        # anomaly.
+        for (t, x, _, s), read in self.source.items():
+            if lists and s != T0:
+                there = (self.are_lists[x], read, self.write[t, x])
+                self.circuit.state((*(-one for one in there), self.shown[x][s, t]))
+
+    def _make_one_order(self) -> None:
+        """Require that one order of the transactions contains reads, sessions and times."""
+        before = total_order(self.circuit, self.txns, self.circuit.new)
+        for pair, literal in (*self.so.items(), *self.rt.items()):
+            self.circuit.state((-literal, before[pair]))
+        for (t, _, _, s), literal in self.source.items():
+            if s != T0:
+                self.circuit.state((-literal, before[s, t]))
+        for (t, x, _, s), literal in self.source.items():
+            for a in self.txns if s != T0 and self.scope.lists else ():
+                if a != s:  # the read also returns earlier elements
+                    there = (self.are_lists[x], literal, self.write[a, x], self.shown[x][a, s])
+                    self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
+
+    def _make_serial(self) -> None:
+        """Require that each transaction reads the last version before it, and that none overlap."""
+        state = self.circuit.state
+        for (a, b), literal in self.so.items():
+            if a > b:
+                state((-literal,))
+        for (a, b), literal in self.rt.items():
+            state((literal if a < b else -literal,))
+        for shown in self.shown:
+            for (a, b), literal in shown.items():
+                state((literal if a < b else -literal,))
+        for (t, x, _, s), literal in self.source.items():
+            if s > t:
+                state((-literal,))
+            for u in range(s + 1 if s != T0 else 1, t):
+                state((-literal, -self.write[u, x]))
+
+    def _make_events(self) -> None:
+        """Create an element for each operation, and an order within each transaction."""
+        self.elements: dict[int, tuple[int, int]] = {}
+        self.event_of: dict[tuple[int, int, int | None], int] = {}
+        self.order: dict[tuple[int, int], int] = {}
+        if not self.scope.operations:
+            return
+
+        def event(t: int, x: int, j: int | None, literal: int) -> int:
+            number = self.event_of[t, x, j] = len(self.txns) + 1 + len(self.elements)
+            self.elements[number] = (t, literal)
+            return number
+
+        for x in self.keys:
+            event(T0, x, None, TRUE)
+        for t in self.txns:
+            own = []
+            ordered = []
+            for x in self.keys:
+                reads = [event(t, x, j, self.happening[t, x, j]) for j in self.slots]
+                write = event(t, x, None, self.write[t, x])
+                own += [*reads, write]
+                ordered += [*pairwise(reads[: self.scope.reads]), *((e, write) for e in reads)]
+            before = total_order(self.circuit, own, self._new)
+            self.order |= before
+            for pair in ordered:
+                self.circuit.state((before[pair],))
+
+
+def total_order(
+    circuit: Circuit, elements: Iterable[int], new: Callable[[], int]
+) -> dict[tuple[int, int], int]:
+    """Return literals for ``a`` before ``b`` in a total order of some elements."""
+    before: dict[tuple[int, int], int] = {}
+    for a, b in combinations(elements, 2):
+        before[a, b] = new()
+        before[b, a] = -before[a, b]
+    for a, b, c in permutations({a for a, _ in before}, 3):
+        if a < b and a < c:  # each cycle of three only once
+            circuit.state((-before[a, b], -before[b, c], -before[c, a]))
+    return before
