@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
+from functools import cache
 
 import pytest
 from support import english
@@ -20,6 +21,7 @@ SHARED = {
 }
 
 
+@cache
 def shared_names() -> dict[str, list[str]]:
     """The public classes of one name in several modules."""
     places = defaultdict(list)

@@ -72,6 +72,13 @@ def test_the_text_has_the_proof_the_table_and_the_reason(folder, capfd):
     assert "write skew" in edn.with_suffix(".html").read_text()
 
 
+def compare_only_with(monkeypatch, *names):
+    """Let the library have these levels alone, as each pair with one of all takes seconds."""
+    some = {name: one for name, one in library_levels().items() if name in names}
+    assert len(some) == len(names)
+    monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: some)
+
+
 def test_what_is_not_found_out_says_how_far_it_was_looked(folder, capfd):
     """A proof by automata does not exist here; that nothing tells them apart is no proof."""
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr | ww as c\nacyclic so as d\n')
@@ -148,7 +155,12 @@ def test_a_level_that_the_library_has_is_named(folder, capfd):
     assert run.out.startswith("mine is si-nosession (also called si-co-nosession")
 
 
-def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(folder, capfd):
+def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(
+    folder, capfd, monkeypatch
+):
+    compare_only_with(
+        monkeypatch, "ser", "si", "update-atomic", "cc", "pl-cs", "strong-session-pl-2", "pl-1"
+    )
     (folder / "mine.iso").write_text(
         'include "adya.iso"\nacyclic so | wr | ww as c\nirreflexive for x: rw[x] ; ww[x] as d\n'
     )
@@ -162,8 +174,9 @@ def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(folder
     assert found["below"][0]["witness"]["allowed_by"] == "pl-cs"
 
 
-def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd):
+def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd, monkeypatch):
     """That a level has no lost step is no proof, but all small histories say that it is PL-2."""
+    compare_only_with(monkeypatch, "ser", "pl-3", "pl-2", "pl-1")
     (folder / "mine.iso").write_text(
         'include "adya.iso"\nacyclic wr | ww as c\nempty (wr & ww) & (wr & ww)^-1 as d\n'
     )
@@ -192,7 +205,8 @@ def test_a_place_with_real_time_and_no_sessions_is_found(folder, capfd):
     assert "when sessions do one thing at a time" in run.out
 
 
-def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd):
+def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd, monkeypatch):
+    compare_only_with(monkeypatch, "ser", "si", "update-atomic", "pl-2", "pl-1")
     (folder / "mine.iso").write_text('include "adya.iso"\nirreflexive for x: rw[x] ; ww[x] as d\n')
     (folder / "lost").write_text("r(0,0,1,1)\nw(0,1,1,1)\nr(0,0,2,2)\nw(0,2,2,2)\n")
     run = run_here(capfd, "levels", "--spec", "mine.iso", "lost")
@@ -219,8 +233,7 @@ def test_a_history_that_names_levels_is_told_what_judges_by_them(folder, capfd):
 
 def test_the_lattice_is_printed(folder, capfd, monkeypatch):
     """Of some levels: that every pair of the library is decided is another test's."""
-    few = {name: library_levels()[name] for name in ("ser", "si", "pc", "cc", "cc-vis", "cc-adya")}
-    monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: few)
+    compare_only_with(monkeypatch, "ser", "si", "pc", "cc", "cc-vis", "cc-adya")
     run = run_here(capfd, "spec", "lattice", "--svg", "l.svg")
     assert run.code == 0
     assert "cc = cc-vis = cc-adya" in run.out
@@ -231,8 +244,7 @@ def test_the_lattice_is_printed(folder, capfd, monkeypatch):
 
 def test_all_pairs_of_the_lattice_are_in_its_json(folder, capfd, monkeypatch):
     """Each pair of levels is implied by edges, told apart by a history, or listed as not known."""
-    few = {name: one for name, one in library_levels().items() if name in FEW}
-    monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: few)
+    compare_only_with(monkeypatch, "ser", "ser-co", "si", "psi", "pc", "pl-1", "pl-3", "mixed")
     found = valid("spec-lattice", run_here(capfd, "spec", "lattice", "-o", "json").out)
     names = [same[0] for same in found["classes"]]
     implied = {(edge["stronger"], edge["weaker"]) for edge in found["edges"]}
@@ -246,9 +258,6 @@ def test_all_pairs_of_the_lattice_are_in_its_json(folder, capfd, monkeypatch):
     assert all(edge["witness"]["history"] for edge in found["edges"])
 
 
-FEW = ("ser", "ser-co", "si", "psi", "pc", "pl-1", "pl-3", "mixed")
-
-
 def test_lint_names_the_check_that_another_one_implies(folder, capfd):
     (folder / "mine.iso").write_text(
         'include "adya.iso"\nacyclic wr | ww | rw as all\n'
@@ -260,8 +269,9 @@ def test_lint_names_the_check_that_another_one_implies(folder, capfd):
     assert "check `all` is implied" not in run.out
 
 
-def test_a_place_says_what_small_histories_lack(folder, capfd):
+def test_a_place_says_what_small_histories_lack(folder, capfd, monkeypatch):
     """A commit order by times of COMMIT is no real time, though small histories have no more."""
+    compare_only_with(monkeypatch, "sser", "sser-nosession", "strong-si", "ser", "si", "pl-1")
     (folder / "mine.iso").write_text(
         'include "adya.iso"\nacyclic so | wr | ww | rw | done as c "against the order of commits"\n'
     )

@@ -118,8 +118,13 @@ def python_texts(source: str) -> Iterator[tuple[str, int, str]]:
             yield "comment", token.start[0], token.string
 
 
-def texts(root: Path) -> Iterator[tuple[str, Path, str, int, str]]:
-    """Yield (room, file, kind, line, text) of all that is written in the repository."""
+@cache
+def texts(root: Path) -> tuple[tuple[str, Path, str, int, str], ...]:
+    """Return (room, file, kind, line, text) of all that is written in the repository."""
+    return tuple(_texts(root))
+
+
+def _texts(root: Path) -> Iterator[tuple[str, Path, str, int, str]]:
     for path in sorted(root.glob("isolang/**/*.py")):
         relative = path.relative_to(root)
         room = relative.parts[1].removesuffix(".py")
@@ -137,7 +142,8 @@ def texts(root: Path) -> Iterator[tuple[str, Path, str, int, str]]:
                 yield "docs", path.relative_to(root), "comment", line, text
 
 
-def hits(root: Path = ROOT, *, identifiers: bool = True) -> list[Hit]:
+@cache
+def hits(root: Path = ROOT) -> list[Hit]:
     """Return all hits, without those that the baseline lists as reviewed and false."""
     false = reviewed()
     found = []
@@ -146,8 +152,6 @@ def hits(root: Path = ROOT, *, identifiers: bool = True) -> list[Hit]:
             if (rule.kind == "identifier") != (kind == "identifier"):
                 continue
             if rule.kind == "docstring" and kind != "docstring":
-                continue
-            if kind == "identifier" and not identifiers:
                 continue
             for match in rule.hits(text):
                 shown = text if kind == "identifier" else match[0]

@@ -47,7 +47,6 @@ class ClientProgram:
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         self._in, self._out = self.child.stdin, self.child.stdout
-        self._unread = b""
         self._numbers = count(1)
         self.ended = False
         for stream in (self._in, self._out):
@@ -88,15 +87,14 @@ class ClientProgram:
 
     def _exchange(self, line: str, within: float) -> bytes:
         until = time.monotonic() + within
-        if self._unread or select.select([self._out], [], [], 0)[0]:
-            self._unread += self._out.read(_LINE) or b""
-            if self._unread:
-                shown = ascii(self._unread.decode(errors="replace").strip()[:80])
-                raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
+        if select.select([self._out], [], [], 0)[0] and (unasked := self._out.read(_LINE)):
+            shown = ascii(unasked.decode(errors="replace").strip()[:80])
+            raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
         with suppress(BrokenPipeError):  # the program has ended, perhaps with a response
             self._send((line + "\n").encode(), until)
-        while b"\n" not in self._unread:
-            if len(self._unread) > _LINE:
+        response, part = bytearray(), b""
+        while b"\n" not in part:
+            if len(response) > _LINE:
                 raise BadAnswer(f"more than {_LINE >> 20} MB without the end of a line")
             if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
                 self._late(within)
@@ -104,9 +102,9 @@ class ClientProgram:
             if not part:
                 self.ended = True
                 raise UnclearAnswer("the program ended without an answer")
-            self._unread += part
-        answer, _, self._unread = self._unread.partition(b"\n")
-        if self._unread:
+            response += part
+        answer, _, more = bytes(response).partition(b"\n")
+        if more:
             raise BadAnswer("two answers to one request (got more after the line)")
         return answer
 
