@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -12,10 +11,21 @@ from isolang._native import Columns, add_plain_operations, add_plain_rows
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock import Clock
+from isolang.history.fields import (
+    add_group,
+    add_names,
+    add_times,
+    add_versions,
+    failed_operations,
+    is_sequence,
+    number_of,
+    sequence,
+    status_code,
+)
 from isolang.history.predicates import lower, predicate_text
 from isolang.history.readers.reading import Reading
-from isolang.history.transaction import STATUS_ALIASES, Transaction
-from isolang.history.values import INTEGER, UNKNOWN, encode, shown
+from isolang.history.transaction import Transaction
+from isolang.history.values import UNKNOWN, encode, shown
 
 _FORMS = (
     'expected ("r", key, result), ("w", key, value), ("append", key, value), '
@@ -78,17 +88,6 @@ def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     return bool(without)
 
 
-def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
-    # isinstance with an abstract class costs more than the rest of an operation.
-    return type(value) in (tuple, list) or (
-        isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    )
-
-
-def _is_list(result: object) -> bool:
-    return isinstance(result, list)
-
-
 class _Builder:
     """Fills the columns, one transaction at a time, and checks its input."""
 
@@ -125,7 +124,7 @@ class _Builder:
 
     def add(self, index: int, transaction: Transaction) -> None:
         where = f"{self.name} transaction {index + 1}"
-        status = self.status(transaction.status, where)
+        status = status_code(transaction.status, where)
         if status == c.INITIAL:
             if self.initial_at is not None:
                 raise HistoryError(
@@ -139,10 +138,10 @@ class _Builder:
                 f"{where}: it ends before it begins (got begin {transaction.begin}, "
                 f"end {transaction.end})"
             )
-        ops = self.sequence(transaction.ops, f"{where}: the operations")
-        failed = self.failed(transaction.failed, len(ops), where)
+        ops = sequence(transaction.ops, f"{where}: the operations")
+        failed = failed_operations(transaction.failed, len(ops), where)
         session = self.session(transaction.session, where)
-        number = self.number(transaction.number, index + 1, where)
+        number = number_of(transaction.number, index + 1, where)
         self.columns.begin_transaction(session, status, number, index + 1, 0, begin, end)
         last_write: dict[int, int] = {}
         plain = not failed and status != c.INITIAL and not self.by_key
@@ -151,7 +150,7 @@ class _Builder:
             if plain and (i := add_plain_operations(self.columns, ops, i, self.scalar)) == len(ops):
                 break
             op, at = ops[i], f"{where}, operation {i + 1}"
-            if _is_sequence(op) and op and op[0] == "scan":
+            if is_sequence(op) and op and op[0] == "scan":
                 if status == c.INITIAL:
                     raise HistoryError(f"{at}: a predicate read in the initial transaction")
                 self.scan(op, at, i + 1, ok=i not in failed)
@@ -172,113 +171,13 @@ class _Builder:
                     raise HistoryError(f"{at}: a source for {what} (got {shown(op)})")
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
-        self.times(index, transaction, where)
-        self.group(index, transaction, where)
-        self.versions(index, transaction, where)
-        self.names(index, transaction, where)
+        add_times(self.columns, self.clock, index, transaction, where)
+        add_group(self.columns, index, transaction, where)
+        add_versions(self.columns, index, transaction, where)
+        add_names(self.columns, index, transaction, where)
         if status == c.INITIAL:
             for key, value in last_write.items():
                 self.columns.set_initial_value(key, value)
-
-    def group(self, index: int, transaction: Transaction, where: str) -> None:
-        if transaction.group is not None:
-            self.columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
-
-    def versions(self, index: int, transaction: Transaction, where: str) -> None:
-        """Add the versions that operations state for their reads and writes."""
-        if transaction.versions is None:
-            return
-        versions = self.sequence(transaction.versions, f"{where}: versions")
-        if len(versions) != len(transaction.ops):
-            raise HistoryError(
-                f"{where}: versions (got {len(versions)}, expected one for each of "
-                f"{len(transaction.ops)} operations, or None in its place)"
-            )
-        for i, (op, version) in enumerate(zip(transaction.ops, versions, strict=True)):
-            if version is None:
-                continue
-            at = f"{where}: the version of operation {i + 1}"
-            if op[0] not in ("r", "w", "insert", "delete") or (op[0] == "r" and _is_list(op[2])):
-                raise HistoryError(f"{at}: not an operation on a register (got {shown(op)})")
-            if len(op) == 4 and op[3] is not None:
-                raise HistoryError(f"{at}: the read names its source, too (got {shown(op)})")
-            kind, payload = encode(version, at)
-            if self.columns.versions_ordered and kind != INTEGER:
-                raise HistoryError(
-                    f"{at}: not a 64-bit integer, though versions are ordered (got "
-                    f"{shown(version)})"
-                )
-            self.columns.set_version(self.columns.operation_at(index, i + 1), kind, payload)
-
-    def names(self, index: int, transaction: Transaction, where: str) -> None:
-        """Add the labels and the level of a transaction."""
-        label, level = transaction.label, transaction.level
-        if label is None and level is None:
-            return
-        labels = () if label is None else (label,) if isinstance(label, str) else label
-        if not isinstance(labels, Sequence) or not all(isinstance(name, str) for name in labels):
-            raise HistoryError(f"{where}: the label (got {shown(label)}, expected names)")
-        if labels:
-            self.columns.set_labels(index, list(labels))
-        if level is not None and not isinstance(level, str):
-            raise HistoryError(f"{where}: the level (got {shown(level)}, expected a name)")
-        if level is not None:
-            self.columns.set_level(index, level)
-
-    def times(self, index: int, transaction: Transaction, where: str) -> None:
-        """Add the times of operations and of COMMIT, which must be within the transaction's."""
-        times, commit = transaction.times, transaction.commit
-        if times is None and commit is None:
-            return
-        begin = self.clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
-        end = self.clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
-        intervals = () if times is None else self.sequence(times, f"{where}: times")
-        if times is not None and len(intervals) != len(transaction.ops):
-            raise HistoryError(
-                f"{where}: times (got {len(intervals)}, expected one pair for each of "
-                f"{len(transaction.ops)} operations, or None in its place)"
-            )
-        scans = [i for i, op in enumerate(transaction.ops) if op[0] == "scan"]
-        number = dict(zip(reversed(scans), count(self.columns.statements() - 1, -1), strict=False))
-        for i, interval in enumerate(intervals):
-            at = f"{where}: the times of operation {i + 1}"
-            if interval is None:
-                continue
-            pair = self.sequence(interval, at)
-            if len(pair) != 2:
-                raise HistoryError(f"{at}: not a pair (got {shown(interval)}, expected two times)")
-            sent = self.clock.time(pair[0], c.UNKNOWN_BEGIN, at)
-            answered = self.clock.time(pair[1], c.UNKNOWN_END, at)
-            known = [begin, sent, answered, end]
-            known = [at for at in known if at not in (c.UNKNOWN_BEGIN, c.UNKNOWN_END)]
-            if known != sorted(known):
-                raise HistoryError(
-                    f"{at}: out of order (got {shown(interval)}, expected within begin "
-                    f"{transaction.begin} and end {transaction.end})"
-                )
-            if i in number:
-                self.columns.set_statement_times(number[i], sent, answered)
-            else:
-                self.columns.set_operation_times(
-                    self.columns.operation_at(index, i + 1), sent, answered
-                )
-        sent = self.clock.time(commit, c.UNKNOWN_BEGIN, f"{where}: commit")
-        if sent != c.UNKNOWN_BEGIN and not begin <= sent <= end:
-            raise HistoryError(
-                f"{where}: COMMIT was sent at {commit} (expected within begin {transaction.begin} "
-                f"and end {transaction.end})"
-            )
-        answered = end if transaction.status == "committed" else c.UNKNOWN_END
-        self.columns.set_commit_times(index, sent, answered)
-
-    def status(self, status: object, where: str) -> int:
-        name = STATUS_ALIASES.get(status, status) if isinstance(status, str) else status
-        if name not in c.STATUS_NAMES:
-            expected = ", ".join((*c.STATUS_NAMES, *STATUS_ALIASES))
-            raise HistoryError(
-                f"{where}: unknown status (got {shown(status)}, expected one of {expected})"
-            )
-        return c.STATUS_NAMES.index(name)
 
     def session(self, session: object, where: str) -> int:
         try:
@@ -289,34 +188,6 @@ class _Builder:
                 f"{where}: a session that is not hashable (got {shown(session)}); "
                 "use a number or a string"
             ) from None
-
-    def number(self, number: object, ordinal: int, where: str) -> int:
-        if number is None:
-            return ordinal
-        if (
-            not isinstance(number, int)
-            or isinstance(number, bool)
-            or not -(2**63) <= number < 2**63
-        ):
-            raise HistoryError(
-                f"{where}: not a number (got {shown(number)}, expected an integer of 64 bits)"
-            )
-        return number
-
-    def failed(self, failed: object, operations: int, where: str) -> set[int]:
-        numbers = self.sequence(failed, f"{where}: failed")
-        for number in numbers:
-            if not isinstance(number, int) or not 0 <= number < operations:
-                raise HistoryError(
-                    f"{where}: failed names an operation that is not there (got {shown(number)}, "
-                    f"expected 0 … {operations - 1}, counted from 0)"
-                )
-        return set(numbers)
-
-    def sequence(self, value: object, where: str) -> Sequence[Any]:
-        if not _is_sequence(value):
-            raise HistoryError(f"{where}: not a list (got {shown(value)}, expected a list)")
-        return value
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
         """Add a predicate read, without set-reads of rows that it did not return."""
@@ -344,9 +215,9 @@ class _Builder:
         columns.end_statement()
 
     def op(self, op: object, at: str) -> tuple[int, int, int]:
-        if _is_sequence(op) and len(op) == 2 and op[0] == "delete":
+        if is_sequence(op) and len(op) == 2 and op[0] == "delete":
             return c.WRITE, self.key(op[1], at), self.columns.deleted_atom()
-        if not _is_sequence(op) or len(op) not in (3, 4):
+        if not is_sequence(op) or len(op) not in (3, 4):
             raise HistoryError(f"{at}: not an operation (got {shown(op)}, {_FORMS})")
         name, key, value = op[0], self.key(op[1], at), op[2]
         if name == "r":
@@ -358,7 +229,7 @@ class _Builder:
         if name in _SET_READS:
             if value is UNKNOWN:
                 return _SET_READS[name], key, c.UNKNOWN_VALUE
-            values = self.sequence(value, f"{at}: the values of a set-read")
+            values = sequence(value, f"{at}: the values of a set-read")
             return _SET_READS[name], key, self.columns.add_list([self.value(v, at) for v in values])
         if name in ("w", "append", "insert"):
             if value is UNKNOWN:

@@ -1,0 +1,160 @@
+"""Checks the fields of Python transactions, and adds those that describe a whole transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, TypeGuard
+
+from isolang._native import Columns
+from isolang.errors import HistoryError
+from isolang.history import columns as c
+from isolang.history.clock import Clock
+from isolang.history.transaction import STATUS_ALIASES, Transaction
+from isolang.history.values import INTEGER, encode, shown
+
+
+def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    """Return whether a value is a list or a tuple, and no text."""
+    # isinstance with an abstract class costs more than the rest of an operation.
+    return type(value) in (tuple, list) or (
+        isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    )
+
+
+def sequence(value: object, where: str) -> Sequence[Any]:
+    """Return a value that must be a list."""
+    if not is_sequence(value):
+        raise HistoryError(f"{where}: not a list (got {shown(value)}, expected a list)")
+    return value
+
+
+def status_code(status: object, where: str) -> int:
+    """Return the code of a status."""
+    name = STATUS_ALIASES.get(status, status) if isinstance(status, str) else status
+    if name not in c.STATUS_NAMES:
+        expected = ", ".join((*c.STATUS_NAMES, *STATUS_ALIASES))
+        raise HistoryError(
+            f"{where}: unknown status (got {shown(status)}, expected one of {expected})"
+        )
+    return c.STATUS_NAMES.index(name)
+
+
+def number_of(number: object, ordinal: int, where: str) -> int:
+    """Return the number of a transaction in the input; by default its ordinal."""
+    if number is None:
+        return ordinal
+    if not isinstance(number, int) or isinstance(number, bool) or not -(2**63) <= number < 2**63:
+        raise HistoryError(
+            f"{where}: not a number (got {shown(number)}, expected an integer of 64 bits)"
+        )
+    return number
+
+
+def failed_operations(failed: object, operations: int, where: str) -> set[int]:
+    """Return the operations that failed, counted from 0."""
+    numbers = sequence(failed, f"{where}: failed")
+    for number in numbers:
+        if not isinstance(number, int) or not 0 <= number < operations:
+            raise HistoryError(
+                f"{where}: failed names an operation that is not there (got {shown(number)}, "
+                f"expected 0 … {operations - 1}, counted from 0)"
+            )
+    return set(numbers)
+
+
+def add_group(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
+    """Add the group of a transaction's session."""
+    if transaction.group is not None:
+        columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
+
+
+def add_versions(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
+    """Add the versions that operations state for their reads and writes."""
+    if transaction.versions is None:
+        return
+    versions = sequence(transaction.versions, f"{where}: versions")
+    if len(versions) != len(transaction.ops):
+        raise HistoryError(
+            f"{where}: versions (got {len(versions)}, expected one for each of "
+            f"{len(transaction.ops)} operations, or None in its place)"
+        )
+    for i, (op, version) in enumerate(zip(transaction.ops, versions, strict=True)):
+        if version is None:
+            continue
+        at = f"{where}: the version of operation {i + 1}"
+        if op[0] not in ("r", "w", "insert", "delete") or (
+            op[0] == "r" and isinstance(op[2], list)
+        ):
+            raise HistoryError(f"{at}: not an operation on a register (got {shown(op)})")
+        if len(op) == 4 and op[3] is not None:
+            raise HistoryError(f"{at}: the read names its source, too (got {shown(op)})")
+        kind, payload = encode(version, at)
+        if columns.versions_ordered and kind != INTEGER:
+            raise HistoryError(
+                f"{at}: not a 64-bit integer, though versions are ordered (got {shown(version)})"
+            )
+        columns.set_version(columns.operation_at(index, i + 1), kind, payload)
+
+
+def add_names(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
+    """Add the labels and the level of a transaction."""
+    label, level = transaction.label, transaction.level
+    if label is None and level is None:
+        return
+    labels = () if label is None else (label,) if isinstance(label, str) else label
+    if not isinstance(labels, Sequence) or not all(isinstance(name, str) for name in labels):
+        raise HistoryError(f"{where}: the label (got {shown(label)}, expected names)")
+    if labels:
+        columns.set_labels(index, list(labels))
+    if level is not None and not isinstance(level, str):
+        raise HistoryError(f"{where}: the level (got {shown(level)}, expected a name)")
+    if level is not None:
+        columns.set_level(index, level)
+
+
+def add_times(
+    columns: Columns, clock: Clock, index: int, transaction: Transaction, where: str
+) -> None:
+    """Add the times of operations and of COMMIT, which must be within the transaction's."""
+    times, commit = transaction.times, transaction.commit
+    if times is None and commit is None:
+        return
+    begin = clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
+    end = clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
+    intervals = () if times is None else sequence(times, f"{where}: times")
+    if times is not None and len(intervals) != len(transaction.ops):
+        raise HistoryError(
+            f"{where}: times (got {len(intervals)}, expected one pair for each of "
+            f"{len(transaction.ops)} operations, or None in its place)"
+        )
+    scans = [i for i, op in enumerate(transaction.ops) if op[0] == "scan"]
+    number = dict(zip(reversed(scans), count(columns.statements() - 1, -1), strict=False))
+    for i, interval in enumerate(intervals):
+        at = f"{where}: the times of operation {i + 1}"
+        if interval is None:
+            continue
+        pair = sequence(interval, at)
+        if len(pair) != 2:
+            raise HistoryError(f"{at}: not a pair (got {shown(interval)}, expected two times)")
+        sent = clock.time(pair[0], c.UNKNOWN_BEGIN, at)
+        answered = clock.time(pair[1], c.UNKNOWN_END, at)
+        known = [begin, sent, answered, end]
+        known = [at for at in known if at not in (c.UNKNOWN_BEGIN, c.UNKNOWN_END)]
+        if known != sorted(known):
+            raise HistoryError(
+                f"{at}: out of order (got {shown(interval)}, expected within begin "
+                f"{transaction.begin} and end {transaction.end})"
+            )
+        if i in number:
+            columns.set_statement_times(number[i], sent, answered)
+        else:
+            columns.set_operation_times(columns.operation_at(index, i + 1), sent, answered)
+    sent = clock.time(commit, c.UNKNOWN_BEGIN, f"{where}: commit")
+    if sent != c.UNKNOWN_BEGIN and not begin <= sent <= end:
+        raise HistoryError(
+            f"{where}: COMMIT was sent at {commit} (expected within begin {transaction.begin} "
+            f"and end {transaction.end})"
+        )
+    answered = end if transaction.status == "committed" else c.UNKNOWN_END
+    columns.set_commit_times(index, sent, answered)
