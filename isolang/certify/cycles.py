@@ -30,11 +30,11 @@ class Cycles:
     def __init__(self, facts: Facts, spec: Spec) -> None:
         self._facts = facts
         self._exists = spec.exists
-        self._rules = rules_of(spec)
+        self.rules = rules_of(spec)
         self._checks = {check.name: check for check in spec.checks if not check.flag}
         self._names = {*self._checks, "+".join(self._checks)}
-        if self._rules is not None:
-            self._names.add(self._rules.order)
+        if self.rules is not None:
+            self._names.add(self.rules.order)
 
     def require(self, name: str, edges: Sequence[Edge]) -> None:
         """Require that a closed walk violates the check with this name.
@@ -49,10 +49,10 @@ class Cycles:
         """
         if name not in self._names:
             raise CertificateRejected(f"cycle: the spec has no check {name}")
-        if self._rules is None:
+        if self.rules is None:
             met = self._meets(self._checks[name], edges)
         else:
-            met = self._may_be(self._rules, edges)
+            met = self._may_be(self.rules, edges)
         if met:
             relations = " ; ".join(edge.relation for edge in edges)
             raise CertificateRejected(f"cycle: '{relations}' does not violate {name}")
@@ -69,10 +69,10 @@ class Cycles:
 
     def _may_be(self, rules: Rules, edges: Sequence[Edge]) -> bool:
         """Return whether the rules allow an order of all transactions that has these edges."""
-        if not self._ordered(rules, edges, ()):
+        if not self.may_order(rules, edges, ()):
             return False
-        cases = list(self._cases(rules, edges))
-        if any(a == b for a, b in cases) or not self._ordered(rules, edges, cases):
+        cases = [(a, b) for a, b, _ in self.cases(rules, edges)]
+        if any(a == b for a, b in cases) or not self.may_order(rules, edges, cases):
             return False
         if rules.beyond:
             raise NotCertifiedError(
@@ -80,7 +80,7 @@ class Cycles:
             )
         return True
 
-    def _ordered(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
+    def may_order(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
         """Return whether the rules derive no loop from the edges and known pairs of the order."""
         claim = Claim(self._facts, edges, rules.order)
         values = at_least(rules, self._exists, claim.t0, claim.everyone)
@@ -89,8 +89,12 @@ class Cycles:
         values[rules.order] = with_pairs(values[rules.order], (*claim.before(), *more))
         return rules.extend(claim, values)
 
-    def _cases(self, rules: Rules, edges: Sequence[Edge]) -> Iterator[tuple[int, int]]:
+    def cases(
+        self, rules: Rules, edges: Sequence[Edge]
+    ) -> Iterator[tuple[int, int, Sequence[Edge]]]:
         """Yield pairs that a total order must have because the opposite pair leads to a loop.
+
+        With each pair, yield the edges that form the loop with the opposite pair.
 
         Each pair that is tried leads from the begin to the end of a stretch of the walk whose last
         edge is its only ``rw``.
@@ -103,8 +107,8 @@ class Cycles:
                 a, b = stretch[0].a, last.b
                 other_way = [] if a == b else [(b, a)]
                 # mutant: definition-other-way
-                if not self._ordered(rules, stretch, other_way):
-                    yield a, b
+                if not self.may_order(rules, stretch, other_way):
+                    yield a, b, tuple(stretch)
                     break
                 before = edges[i - j]
                 if before.relation == "rw":

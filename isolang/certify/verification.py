@@ -1,10 +1,11 @@
-"""Checks a proof with both checkers, and reports how much of it each checker accepts."""
+"""Checks a proof with the checkers, and reports how much of it each checker accepts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Proof, Refutation, Witness, check_proof
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """The parts of a proof that each checker accepts; together the two accept all of it.
+    """The parts of a proof that each checker accepts; the first two together accept all of it.
 
     Attributes:
         natively: whether the native checker accepts the whole proof.
@@ -31,6 +32,9 @@ class Acceptance(Struct, frozen=True, kw_only=True):
             it does.
         rest_natively: whether the native checker accepts the checks that the checker by definition
             did not examine.
+        by_kernel: whether the kernel accepts the whole proof.
+        beyond_kernel: why the kernel does not accept the proof; empty if it does, or if it did not
+            run.
     """
 
     natively: bool
@@ -38,9 +42,18 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     by_definition: str
     beyond_definition: str
     rest_natively: bool = False
+    by_kernel: bool = False
+    beyond_kernel: str = ""
 
     def __str__(self) -> str:
         """Return a line that says how much of the proof each checker accepted."""
+        if self.by_kernel:
+            return f"{self._by_two()}, kernel (all)"
+        if self.beyond_kernel:
+            return f"{self._by_two()}; not by the kernel: {self.beyond_kernel}"
+        return self._by_two()
+
+    def _by_two(self) -> str:
         if self.rest_natively:
             return f"native checker (all but {self.by_definition}), by definition (these)"
         who = ["native checker (all)"] if self.natively else []
@@ -89,6 +102,35 @@ def accept(
         by_definition=accepted,
         beyond_definition=beyond,
     )
+
+
+def accept_by_kernel(
+    accepted: Acceptance,
+    history: History,
+    spec: Spec,
+    proof: Proof,
+    *,
+    seconds: float | None = None,
+) -> Acceptance:
+    """Check a proof with the kernel too, and return what the three checkers accept.
+
+    Args:
+        accepted: what the other two checkers accept.
+        history: the history of the verdict.
+        spec: the lowered specification, as it was written.
+        proof: the proof.
+        seconds: the time after which the kernel is stopped; ``None`` for no limit.
+
+    Raises:
+        CertificateRejected: the kernel refuses the proof.
+    """
+    from isolang.certify.kernel import check_by_kernel
+
+    try:
+        check_by_kernel(history, spec, proof, seconds=seconds)
+    except NotCertifiedError as error:
+        return replace(accepted, beyond_kernel=_reason(error))
+    return replace(accepted, by_kernel=True)
 
 
 def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
@@ -175,7 +217,8 @@ def _by_definition(
 
 
 def _reason(error: NotCertifiedError) -> str:
-    for prefix in ("not certified by definition: ", "not certified: "):
+    prefixes = ("not certified by definition: ", "not certified by the kernel: ", "not certified: ")
+    for prefix in prefixes:
         if str(error).startswith(prefix):
             return str(error).removeprefix(prefix)
     return str(error)

@@ -88,7 +88,7 @@ def check_witness(
         )
     if wrong := first_contradiction(facts):
         raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
-    included = _included(facts, sources)
+    included = included_by(facts, sources)
     orders = _orders(facts, included, order_start, order_txn)
     reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     if rows is not None and history.columns.implicit:
@@ -139,7 +139,7 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
                 raise CertificateRejected(f"{exists.name}: {wrong}")
 
 
-def _included(facts: Facts, source: Sequence[int]) -> set[int]:
+def included_by(facts: Facts, source: Sequence[int]) -> set[int]:
     """Return the committed transactions and the indeterminate ones that these read from or show.
 
     Transactions that the added indeterminate transactions read from or show are added too.

@@ -65,7 +65,7 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "verify": CommandEntry(
         "isolang.cli.verify:verify",
-        "Check a certificate again with two independent checkers.",
+        "Check a certificate again with independent checkers.",
         JUDGE,
     ),
     "stats": CommandEntry("isolang.cli.stats:stats", "Summarize what a history contains.", HANDLE),

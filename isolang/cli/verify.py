@@ -1,4 +1,4 @@
-"""``isocheck verify``: checks a saved certificate against its history with both checkers."""
+"""``isocheck verify``: checks a saved certificate against its history with all checkers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec import ValidationError, convert
+from msgspec.structs import replace
 
 from isolang.cli.parameters import Mistake, Only
 from isolang.cli.plot import require_plottable
@@ -46,12 +47,20 @@ def verify(
             help="Accept only what the checker by definition accepts as a whole.",
         ),
     ] = False,
+    by_kernel: Annotated[
+        bool,
+        typer.Option(
+            "--kernel",
+            help="Accept only what the checker that is proved in Coq accepts too.",
+        ),
+    ] = False,
 ) -> int:  # fmt: skip
-    """Check a certificate again with two independent checkers."""
+    """Check a certificate again with independent checkers."""
     from isolang.api import read
     from isolang.certify.certificate import Certificate
     from isolang.certify.certificate import verify as check
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
+    from isolang.certify.kernel import MISSING, find_kernel
     from isolang.limits import default_memory, interrupted_after, memory_cap
 
     is_chain = os.path.isdir(certificate)
@@ -61,10 +70,14 @@ def verify(
         require_plottable(output.plot)
     shown = escaped(certificate)
     memory = default_memory() if options.memory is None else options.memory
+    if by_kernel and find_kernel() is None:
+        raise Mistake(f"--kernel: {MISSING}")
     try:
         with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
             if is_chain:
-                return _verify_chain(certificate, history, by_definition=by_definition)
+                return _verify_chain(
+                    certificate, history, by_definition=by_definition, by_kernel=by_kernel
+                )
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
@@ -74,6 +87,7 @@ def verify(
                 raise NotCertifiedError(
                     f"not certified by definition: {accepted.beyond_definition}"
                 )
+            accepted = _by_kernel_too(accepted, about, spec, proof, insists=by_kernel)
             drawn = _drawn(proof, text, about, spec, accepted, name=history, output=output)
     except CertificateRejected as error:
         print_lines(f"REJECTED  {shown}", f"  {escaped(str(error))}")
@@ -101,7 +115,34 @@ def verify(
     return EXIT_VALID
 
 
-def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
+def _by_kernel_too(
+    accepted: Acceptance, history: History, spec: Spec, proof: Certificate, *, insists: bool
+) -> Acceptance:
+    """Return what the checkers accept, with the kernel if its program is there.
+
+    Raises:
+        CertificateRejected: the kernel refuses the proof.
+        NotCertifiedError: the kernel must accept the proof, and cannot decide it.
+    """
+    from isolang.certify.errors import NotCertifiedError
+    from isolang.certify.kernel import find_kernel
+    from isolang.certify.verification import accept_by_kernel
+
+    if find_kernel() is None:
+        return accepted
+    try:
+        accepted = accept_by_kernel(accepted, history, spec, proof.proof)
+    except (TimeoutError, MemoryError) as error:
+        if insists:
+            raise
+        limit = "time" if isinstance(error, TimeoutError) else "memory"
+        return replace(accepted, beyond_kernel=f"the {limit} ran out")
+    if insists and not accepted.by_kernel:
+        raise NotCertifiedError(f"not certified by the kernel: {accepted.beyond_kernel}")
+    return accepted
+
+
+def _verify_chain(folder: str, log: str, *, by_definition: bool, by_kernel: bool) -> int:
     """Check the chain of a watch: each part by itself, and that each continues the previous one."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -112,7 +153,11 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
     try:
         with ThreadPoolExecutor(processors()) as executor:
             found = check_chain(
-                Path(folder), stream, by_definition=by_definition, executor=executor
+                Path(folder),
+                stream,
+                by_definition=by_definition,
+                by_kernel="insists" if by_kernel else "tries",
+                executor=executor,
             )
     finally:
         stream.close()
@@ -123,6 +168,7 @@ def _verify_chain(folder: str, log: str, *, by_definition: bool) -> int:
             f"  {log} is valid under {spec.name}: {found.transactions:,} transactions, each part "
             "holds"
         ),
+        *([escaped(f"  {found.by_kernel}")] if found.by_kernel else []),
         *(escaped(f"  {name}: {value}") for name, value in found.read_as),
         escaped(f"  spec sha256 {spec.sha256}: {_provenance(spec.name, spec, 'chain')}"),
         *(escaped(f"    {line}") for line in _checks(spec)),

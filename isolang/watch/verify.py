@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
+from isolang.certify.kernel import check_by_kernel, find_kernel
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
@@ -67,11 +68,13 @@ class CheckedChain(Struct, frozen=True, kw_only=True):
         spec: the level, from the texts in the chain.
         transactions: the number of transactions in all parts.
         read_as: names and values that say how the log was read.
+        by_kernel: which parts the kernel accepted, in words; empty if it did not run.
     """
 
     spec: Spec
     transactions: int
     read_as: tuple[tuple[str, str], ...]
+    by_kernel: str = ""
 
 
 def verify_chain(
@@ -93,6 +96,7 @@ def check_chain(
     stream: Stream,
     *,
     by_definition: bool = False,
+    by_kernel: Literal["no", "tries", "insists"] = "no",
     executor: Executor | None = None,
     memory: int = 256 << 20,
 ) -> CheckedChain:
@@ -107,6 +111,8 @@ def check_chain(
         stream: the same input from its beginning, not followed.
         by_definition: whether the checker by definition must also accept each part and the values
             that the part leaves. It takes parts of up to 2,000 transactions, and much more time.
+        by_kernel: whether the kernel judges each part that it covers, if its program is there
+            (``"tries"``), or must accept every part (``"insists"``).
         executor: an executor of :mod:`concurrent.futures`, or an object with its interface, which
             checks several parts at a time; ``None`` to check one part after the other in this
             thread.
@@ -118,6 +124,7 @@ def check_chain(
 
     Raises:
         ChainRejected: the chain does not prove its claim.
+        NotCertifiedError: the kernel must accept every part, and cannot decide one.
         HistoryError: the chain or the log cannot be read.
     """
     path = folder / NAME
@@ -148,6 +155,8 @@ def check_chain(
         try:
             clock_error = head.reading.clock_error
             checker = _Checker(plan, clock_error, executor, initial, values)
+            if find_kernel() is not None:
+                checker.by_kernel, checker.spec = by_kernel, spec
             if by_definition:
                 from isolang.watch.by_definition import ByDefinition
 
@@ -160,6 +169,7 @@ def check_chain(
         spec=spec,
         transactions=checker.count,
         read_as=tuple(_read_as(source, clock_error, initial, stream)),
+        by_kernel=checker.kernel_summary(),
     )
 
 
@@ -328,13 +338,17 @@ class _Checker:
         self.clock_error = clock_error
         self.count = 0
         self.by_definition: ByDefinition | None = None
+        self.by_kernel: Literal["no", "tries", "insists"] = "no"
+        self.spec: Spec | None = None  # as it was written, for the kernel
+        self._parts = 0
+        self._not_by_kernel: list[str] = []
         self._plan = plan
         self._no_predicates = why_no_predicates(plan)
         self._values = values
         self._order = _Order(plan)
         self._source: History | None = None
         self._executor = executor
-        self._pending: deque[tuple[str, Future[str]]] = deque()
+        self._pending: deque[tuple[str, Future[tuple[str, str]]]] = deque()
 
     def begin(self, rows: Rows, source: History) -> None:
         """Set the initial values that a batch has or declares.
@@ -395,17 +409,39 @@ class _Checker:
         self.count += len(members)
 
     def _accept(self, history: History, witness: Witness, where: str) -> None:
+        spec = None if self.by_kernel == "no" else self.spec
+        arguments = (history.columns, self._plan.spec, witness, spec)
         if self._executor is None:
-            _raise(where, accepted(history.columns, self._plan.spec, witness))
+            self._judge(where, *_judged(*arguments))
             return
-        result = self._executor.submit(accepted, history.columns, self._plan.spec, witness)
-        self._pending.append((where, result))
+        self._pending.append((where, self._executor.submit(_judged, *arguments)))
         while len(self._pending) > _AHEAD:
             self._await_first()
 
     def _await_first(self) -> None:
         where, result = self._pending.popleft()
-        _raise(where, result.result())
+        self._judge(where, *result.result())
+
+    def _judge(self, where: str, reason: str, beyond_kernel: str) -> None:
+        self._parts += 1
+        if reason:
+            raise ChainRejected(f"{where}: {reason}")
+        if beyond_kernel:
+            if self.by_kernel == "insists":
+                raise NotCertifiedError(f"{where}: {beyond_kernel}")
+            self._not_by_kernel.append(f"{where}: {beyond_kernel}")
+
+    def kernel_summary(self) -> str:
+        """Return in words which parts the kernel accepted; empty if it did not run."""
+        if self.by_kernel == "no":
+            return ""
+        accepted = self._parts - len(self._not_by_kernel)
+        if accepted == self._parts:
+            return f"accepted by: native checker (all parts), kernel (all {accepted:,} parts)"
+        return (
+            f"accepted by: native checker (all parts), kernel ({accepted:,} of {self._parts:,} "
+            f"parts); {self._not_by_kernel[0]}"
+        )
 
     def finish(self) -> None:
         """Wait for all parts that the executor checks.
@@ -417,6 +453,27 @@ class _Checker:
             self._await_first()
 
 
+def _judged(
+    columns: Columns, spec: Spec, witness: Witness, written: Spec | None
+) -> tuple[str, str]:
+    """Return why a checker rejects a part, and why the kernel does not decide it; empty if not.
+
+    The native checker takes the specification as a theorem restates it. The kernel takes it as it
+    was written; without it, the kernel does not run.
+    """
+    reason = accepted(columns, spec, witness)
+    if reason or written is None:
+        return reason, ""
+    history = History(columns=columns, name="a part", format="memory")
+    try:
+        check_by_kernel(history, written, witness)
+    except CertificateRejected as error:
+        return str(error), ""
+    except NotCertifiedError as error:
+        return "", str(error)
+    return "", ""
+
+
 def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
     """Return why the native checker rejects a part; empty if it accepts the part."""
     history = History(columns=columns, name="a part", format="memory")
@@ -425,11 +482,6 @@ def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
     except (CertificateRejected, NotCertifiedError) as error:
         return str(error) or "it does not hold"
     return ""
-
-
-def _raise(where: str, reason: str) -> None:
-    if reason:
-        raise ChainRejected(f"{where}: {reason}")
 
 
 def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:

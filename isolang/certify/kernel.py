@@ -1,0 +1,113 @@
+"""Runs the kernel: a checker that is proved in Coq, as a program of its own (``kernel/``)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from isolang.certify.errors import CertificateRejected
+from isolang.certify.proofs import Proof, Refutation, Witness
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.meaning.core import Spec
+
+NAME: Final = "isolang-kernel"
+VARIABLE: Final = "ISOLANG_KERNEL"
+"""The environment variable with the path of the program."""
+MISSING: Final = (
+    f"there is no {NAME} (looked at ${VARIABLE}, beside the package, in kernel/ and on PATH); "
+    "it is built by `make -C kernel` in a checkout, which needs ocamlopt (Debian: apt-get install "
+    "ocaml-nox), or comes with a wheel for Linux"
+)
+_ACCEPTED, _REFUSED = 0, 1
+
+
+def find_kernel() -> Path | None:
+    """Return the path of the kernel's program; ``None`` if it is not there."""
+    named = os.environ.get(VARIABLE)
+    package = Path(__file__).resolve().parent
+    places = [package / NAME, package.parents[1] / "kernel" / NAME]
+    for place in [Path(named)] if named else places:
+        if place.is_file() and os.access(place, os.X_OK):
+            return place
+    found = None if named else shutil.which(NAME)
+    return Path(found) if found else None
+
+
+def check_by_kernel(
+    history: History, spec: Spec, proof: Proof, *, seconds: float | None = None
+) -> None:
+    """Check a proof with the kernel.
+
+    Args:
+        history: the history of the verdict.
+        spec: the lowered specification, as it was written.
+        proof: the proof.
+        seconds: the time after which the kernel is stopped; ``None`` for no limit.
+
+    Raises:
+        CertificateRejected: the kernel refuses the proof.
+        NotCertifiedError: the kernel is not there, does not cover the level, the history or the
+            proof, or gives up.
+    """
+    from isolang.certify.kernel_text import LevelText, beyond
+
+    program = find_kernel()
+    if program is None:
+        raise beyond(MISSING)
+    code, answer = run_kernel(program, kernel_text(history, spec, proof), seconds)
+    if code == _ACCEPTED:
+        return
+    if code != _REFUSED:
+        raise beyond(answer or f"the program ended with exit code {code}")
+    if isinstance(proof, Witness) and LevelText(spec).approximated:
+        raise beyond("it takes more pairs for an & or a \\ than these have, so it may refuse")
+    raise CertificateRejected(f"kernel: the proof does not hold ({answer})")
+
+
+def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
+    """Return a history, a level and a proof as the kernel reads them.
+
+    Raises:
+        NotCertifiedError: the kernel does not cover one of them.
+    """
+    from isolang.certify.kernel_steps import refutation_text
+    from isolang.certify.kernel_text import HistoryText, LevelText, beyond, witness_text
+
+    if not isinstance(proof, Witness | Refutation):
+        raise beyond(f"the proof is of the kind {type(proof).__name__.lower()}")
+    level = LevelText(spec)
+    text = HistoryText(history, level)
+    if isinstance(proof, Witness):
+        return f"{NAME} 1\n{text}{level}{witness_text(text, proof)}"
+    return f"{NAME} 1\n{text}{level}{refutation_text(text, level, spec, proof)}"
+
+
+def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[int, str]:
+    """Run the kernel on a text, and return its exit code and the line that it prints.
+
+    Raises:
+        NotCertifiedError: the program cannot be started, or does not end in time.
+    """
+    from isolang.certify.kernel_text import beyond
+
+    # The extracted functions recurse along lists, so they get all the stack that there is.
+    stack = 'ulimit -s unlimited 2>/dev/null || ulimit -s "$(ulimit -H -s)"; exec "$0"'
+    try:
+        done = subprocess.run(
+            ["/bin/sh", "-c", stack, str(program)],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=seconds or None,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise beyond(f"not within {seconds:g} s") from None
+    except OSError as error:
+        raise beyond(f"{program}: {error.strerror}") from None
+    return done.returncode, (done.stdout or done.stderr).strip().partition("\n")[0]

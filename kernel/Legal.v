@@ -1,0 +1,275 @@
+(** The choice that a witness is, that it is legal, and the sweeps of its relations. *)
+From Coq Require Import PArith NArith List Bool Relations FMapPositive Lia Sorted Permutation Orders.
+From Coq Require Mergesort.
+From Kernel Require Import Defs Witness.
+Import ListNotations.
+
+Record witness := Witness {
+  w_taken : M.t unit;            (* of unknown outcome, and took effect *)
+  w_source : M.t (M.t tid);
+  w_order : M.t (list tid);
+  w_total : list tid }.
+
+Definition get {A} (k : positive) (m : M.t (list A)) : list A :=
+  match M.find k m with Some l => l | None => [] end.
+Definition choice_of (w : witness) : choice := {|
+  took_effect := fun t => M.mem t (w_taken w);
+  source := fun t i => match M.find t (w_source w) with
+    | Some m => match M.find i m with Some u => u | None => T0 end
+    | None => T0 end;
+  order := fun k => get k (w_order w);
+  total := w_total w |}.
+
+(** * Numbers *)
+
+Lemma numbered_ge {A} (l : list A) : forall i t x, In (t, x) (numbered i l) -> (i <= t)%positive.
+Proof.
+  induction l; simpl; intros; [tauto|]. destruct H as [[= -> ->]|H]; [lia|]. apply IHl in H. lia.
+Qed.
+Lemma numbered_unique {A} (l : list A) : forall i t x y,
+  In (t, x) (numbered i l) -> In (t, y) (numbered i l) -> x = y.
+Proof.
+  induction l; simpl; intros i t x y; [tauto|]. intros [[= -> ->]|H] [E|K]; try congruence.
+  - apply numbered_ge in K. lia.
+  - injection E as -> ->. apply numbered_ge in H. lia.
+  - eauto.
+Qed.
+Lemma numbered_before {A} (l : list A) : forall i a x b y, In (a, x) (numbered i l) -> In (b, y) (numbered i l) ->
+  (a < b)%positive -> before (numbered i l) (a, x) (b, y).
+Proof.
+  induction l as [|z l]; simpl; intros i a x b y; [tauto|]. intros [[= -> ->]|H] [E|K] L.
+  - injection E as -> ->. lia.
+  - exists [(a, x)], (numbered (Pos.succ a) l). simpl. auto.
+  - injection E as -> ->. apply numbered_ge in H. lia.
+  - change ((i, z) :: numbered (Pos.succ i) l) with ([(i, z)] ++ numbered (Pos.succ i) l).
+    apply before_app_r. eauto.
+Qed.
+Lemma before_filter {A} (p : A -> bool) l a b :
+  before l a b -> p a = true -> p b = true -> before (filter p l) a b.
+Proof.
+  intros (l1 & l2 & -> & H1 & H2) Pa Pb. rewrite filter_app. exists (filter p l1), (filter p l2).
+  rewrite !filter_In. auto.
+Qed.
+Lemma included_unique h c t x y : In (t, x) (included h c) -> In (t, y) (included h c) -> x = y.
+Proof. unfold included. rewrite !filter_In. intros [H _] [K _]. eapply numbered_unique; eauto. Qed.
+Lemma included_before h c a x b y : In (a, x) (included h c) -> In (b, y) (included h c) ->
+  (a < b)%positive -> before (included h c) (a, x) (b, y).
+Proof.
+  unfold included. rewrite !filter_In. intros [H H'] [K K'] L.
+  apply before_filter; auto. apply numbered_before; auto.
+Qed.
+Lemma included_not_T0 h c t x : In (t, x) (included h c) -> t <> T0.
+Proof.
+  unfold included. rewrite filter_In. intros [H _]. apply numbered_ge in H. unfold T0. lia.
+Qed.
+
+(** * Maps *)
+
+Section Table.
+  Context {A B : Type}.
+  Variable F : A -> B.
+  Definition table (l : list (positive * A)) : M.t B :=
+    fold_left (fun m p => M.add (fst p) (F (snd p)) m) l (M.empty B).
+  Lemma table_find_ l : forall m t y, M.find t (fold_left (fun m p => M.add (fst p) (F (snd p)) m) l m) = Some y ->
+    M.find t m = Some y \/ exists x, In (t, x) l /\ y = F x.
+  Proof.
+    induction l; simpl; intros m t y H; auto. apply IHl in H. destruct H as [H|(x & H & E)]; [|eauto].
+    destruct a as [t' x]. simpl in H. destruct (Pos.eq_dec t t').
+    - subst. rewrite M.gss in H. injection H as <-. right. exists x. auto.
+    - rewrite M.gso in H by auto. auto.
+  Qed.
+  Lemma table_find l t y : M.find t (table l) = Some y -> exists x, In (t, x) l /\ y = F x.
+  Proof.
+    intros H. apply table_find_ in H. destruct H as [H|H]; auto. rewrite M.gempty in H. discriminate.
+  Qed.
+  Lemma table_keeps l : forall m t y, M.find t m = Some y ->
+    exists y', M.find t (fold_left (fun m p => M.add (fst p) (F (snd p)) m) l m) = Some y'.
+  Proof.
+    induction l; simpl; intros; eauto. destruct (Pos.eq_dec t (fst a)).
+    - subst. eapply IHl. apply M.gss.
+    - eapply IHl. rewrite M.gso; eauto.
+  Qed.
+  Lemma table_has_ l : forall m t x, In (t, x) l ->
+    exists y, M.find t (fold_left (fun m p => M.add (fst p) (F (snd p)) m) l m) = Some y.
+  Proof.
+    induction l; simpl; intros m t x H; [tauto|]. destruct H as [->|H]; eauto.
+    eapply table_keeps. apply M.gss.
+  Qed.
+  Lemma table_in l t x : In (t, x) l -> (forall y z, In (t, y) l -> In (t, z) l -> y = z) ->
+    M.find t (table l) = Some (F x).
+  Proof.
+    intros H U. destruct (table_has_ l (M.empty B) _ _ H) as (y & E). unfold table. rewrite E.
+    apply table_find in E. destruct E as (x' & K & ->). f_equal. f_equal. eauto.
+  Qed.
+End Table.
+
+Definition group {A} (l : list (positive * A)) : M.t (list A) :=
+  fold_left (fun m p => M.add (fst p) (snd p :: get (fst p) m) m) l (M.empty _).
+Lemma group_keeps {A} (l : list (positive * A)) : forall m k a, In a (get k m) ->
+  In a (get k (fold_left (fun m p => M.add (fst p) (snd p :: get (fst p) m) m) l m)).
+Proof.
+  induction l as [|[k' a'] l]; simpl; intros m k a H; auto. apply IHl. unfold get at 1.
+  destruct (Pos.eq_dec k k'); [subst|]; rewrite ?M.gss, ?M.gso by auto; simpl; auto.
+Qed.
+Lemma group_in_ {A} (l : list (positive * A)) : forall m k a, In (k, a) l ->
+  In a (get k (fold_left (fun m p => M.add (fst p) (snd p :: get (fst p) m) m) l m)).
+Proof.
+  induction l as [|[k' a'] l]; simpl; intros m k a H; [tauto|]. destruct H as [[= -> ->]|H]; auto.
+  apply group_keeps. unfold get at 1. rewrite M.gss. simpl; auto.
+Qed.
+Lemma group_in {A} (l : list (positive * A)) k a : In (k, a) l -> In a (get k (group l)).
+Proof. apply group_in_. Qed.
+
+Definition set_of (l : list positive) : M.t unit := fold_left (fun m t => M.add t tt m) l (M.empty _).
+Lemma set_of_in l t : M.mem t (set_of l) = true -> In t l.
+Proof.
+  intros H. apply covered_in in H. destruct H; auto. rewrite M.mem_find, M.gempty in H. discriminate.
+Qed.
+Lemma set_of_has l : forall m t, In t l \/ M.mem t m = true ->
+  M.mem t (fold_left (fun m t => M.add t tt m) l m) = true.
+Proof.
+  induction l; simpl; intros m t H; [tauto|]. apply IHl. destruct H as [[->|H]|H]; auto.
+  - right. rewrite M.mem_find, M.gss. auto.
+  - right. rewrite M.mem_find in *. destruct (Pos.eq_dec t a); [subst; rewrite M.gss|rewrite M.gso]; auto.
+Qed.
+
+Fixpoint distinct (seen : M.t unit) (l : list positive) : bool :=
+  match l with
+  | [] => true
+  | t :: r => negb (M.mem t seen) && distinct (M.add t tt seen) r
+  end.
+Lemma distinct_ok l : forall seen, distinct seen l = true ->
+  NoDup l /\ forall t, In t l -> M.mem t seen = false.
+Proof.
+  induction l; simpl; intros seen H; [split; [constructor|tauto]|].
+  apply andb_true_iff in H. destruct H as [H1 H2]. apply IHl in H2. destruct H2 as [N D].
+  apply negb_true_iff in H1. split.
+  - constructor; auto. intros K. apply D in K. rewrite M.mem_find, M.gss in K. discriminate.
+  - intros t [->|K]; auto. apply D in K. rewrite M.mem_find in *.
+    destruct (Pos.eq_dec t a); [subst; rewrite M.gss in K; discriminate|rewrite M.gso in K; auto].
+Qed.
+
+Lemma before_distinct {A} (l : list A) a b : NoDup l -> before l a b -> a <> b.
+Proof.
+  intros N (l1 & l2 & -> & H1 & H2) <-. induction l1; simpl in *; [tauto|]. inversion N; subst.
+  destruct H1 as [->|H1]; auto. apply H3. apply in_or_app. auto.
+Qed.
+
+(** * Writes *)
+
+Definition last_writes (l : list op) : M.t value :=
+  fold_left (fun m o => match o with W k v => M.add k v m | R _ _ => m end) l (M.empty _).
+Lemma last_writes_ok l k : M.find k (last_writes l) = last_write k (rev l).
+Proof.
+  unfold last_writes. induction l using rev_ind; simpl; [apply M.gempty|].
+  rewrite fold_left_app, rev_app_distr. simpl. destruct x; simpl; auto.
+  destruct (Pos.eqb_spec k k0); [subst; apply M.gss|rewrite M.gso; auto].
+Qed.
+
+Section Legal.
+  Variable h : history.
+  Variable w : witness.
+  Let c := choice_of w.
+  Let inc := included h c.
+  Let final : M.t (M.t value) := table (fun x => last_writes (ops x)) inc.
+
+  Definition wroteb (final : M.t (M.t value)) (u : tid) (k : key) (r : result) : bool :=
+    if Pos.eqb u T0 then matches r (initial h k)
+    else match M.find u final with
+         | Some m => match M.find k m with Some w => matches r w | None => false end
+         | None => false
+         end.
+  Lemma wroteb_ok u k v : wroteb final u k v = true -> exists w, wrote h c u k w /\ matches v w = true.
+  Proof.
+    unfold wroteb, wrote. destruct (Pos.eqb_spec u T0).
+    - intros H. eauto.
+    - destruct (M.find u final) as [m|] eqn:E; try discriminate. apply table_find in E.
+      destruct E as (x & H & ->). rewrite last_writes_ok.
+      destruct (last_write k (rev (ops x))) eqn:L; try discriminate. intros K.
+      eexists. split; [right; eauto|exact K].
+  Qed.
+
+  Definition reads_ok (inc : list (tid * txn)) (final : M.t (M.t value)) : bool :=
+    forallb (fun p =>
+      let t := fst p in
+      forallb (fun r => match r with (i, k, v, own) =>
+        match own with
+        | Some w => matches v w
+        | None => let u := source c t i in negb (Pos.eqb u t) && wroteb final u k v
+        end end) (reads 1 [] (ops (snd p)))) inc.
+
+  Definition orders_ok (inc : list (tid * txn)) (final : M.t (M.t value)) : bool :=
+    forallb (fun p =>
+      distinct (M.add T0 tt (M.empty _)) (snd p) &&
+      forallb (fun u => match M.find u final with Some m => M.mem (fst p) m | None => false end) (snd p))
+      (M.elements (w_order w)) &&
+    let sets := M.map set_of (w_order w) in
+    forallb (fun p => forallb (fun kv =>
+      match M.find (fst kv) sets with Some s => M.mem (fst p) s | None => false end)
+      (M.elements (last_writes (ops (snd p))))) inc.
+
+  Lemma legal_ok : reads_ok inc final = true -> orders_ok inc final = true -> legal h c.
+  Proof.
+    intros HR HO. unfold reads_ok in HR. rewrite forallb_forall in HR.
+    assert (HR' : forall t x i k v own, In (t, x) inc -> In (i, k, v, own) (reads 1 [] (ops x)) ->
+      match own with Some w => matches v w
+      | None => negb (Pos.eqb (source c t i) t) && wroteb final (source c t i) k v end = true).
+    { intros t x i k v own H K. apply HR in H. simpl in H. rewrite forallb_forall in H.
+      apply H in K. exact K. }
+    clear HR. unfold orders_ok in HO. apply andb_true_iff in HO. destruct HO as [HO1 HO2].
+    rewrite forallb_forall in HO1, HO2.
+    assert (HD : forall k, NoDup (T0 :: order c k)).
+    { intros k. simpl. unfold get. destruct (M.find k (w_order w)) eqn:E; [|constructor; auto; constructor].
+      apply M.elements_correct in E. apply HO1 in E. cbn [fst snd] in E. apply andb_true_iff in E.
+      destruct E as [E _]. apply distinct_ok in E. destruct E as [N D]. constructor; auto.
+      intros K. apply D in K. rewrite M.mem_find, M.gss in K. discriminate. }
+    repeat split; auto.
+    - destruct H as (x & H & K). pose proof (HR' _ _ _ _ _ _ H K) as P. simpl in P.
+      apply andb_true_iff in P. destruct P as [P _]. apply negb_true_iff, Pos.eqb_neq in P. exact P.
+    - intros. destruct H as (x & H & K). pose proof (HR' _ _ _ _ _ _ H K) as P. simpl in P.
+      apply andb_true_iff in P. destruct P as [_ P]. apply wroteb_ok in P. exact P.
+    - intros. pose proof (HR' _ _ _ _ _ _ H H0) as P. simpl in P. exact P.
+    - intros [<-|H]; [exists (initial h k); left; auto|]. simpl in H. unfold get in H.
+      destruct (M.find k (w_order w)) eqn:E; [|destruct H]. apply M.elements_correct in E.
+      apply HO1 in E. apply andb_true_iff in E. destruct E as [_ E]. rewrite forallb_forall in E.
+      apply E in H. simpl in H. destruct (M.find u final) as [m|] eqn:F; try discriminate.
+      apply table_find in F. destruct F as (x & F & ->). rewrite M.mem_find, last_writes_ok in H.
+      destruct (last_write k (rev (ops x))) eqn:L; try discriminate. exists v. right. eauto.
+    - intros (v & [[-> _]|(x & H & L)]); [simpl; auto|]. right. pose proof H as H'.
+      apply HO2 in H. simpl in H. rewrite forallb_forall in H. rewrite <- last_writes_ok in L.
+      apply M.elements_correct in L. apply H in L. simpl in L.
+      simpl. unfold get. 
+      destruct (M.find k (M.map set_of (w_order w))) eqn:E; try discriminate.
+      unfold M.map in E. rewrite M.gmapi in E.
+      destruct (@M.find (list tid) k (w_order w)) as [l|] eqn:E2.
+      + assert (E3 : option_map set_of (Some l) = Some t) by (rewrite <- E; f_equal; symmetry; exact E2).
+        injection E3 as E3. apply set_of_in. rewrite E3. exact L.
+      + assert (E3 : option_map set_of None = Some t) by (rewrite <- E; f_equal; symmetry; exact E2). discriminate.
+  Qed.
+End Legal.
+
+Section Inside.
+  Variables (h : history) (c : choice).
+  Hypothesis L : legal h c.
+  Lemma wr_inside k a b : wr h c k a b -> is_in h c a /\ is_in h c b /\ a <> b.
+  Proof.
+    intros (i & v & E & <-). destruct L as (L1 & _). destruct (L1 _ _ _ _ E) as (N & w & Wr & _).
+    destruct E as (x & H & K). split; [|split; auto; right; eauto].
+    destruct Wr as [[-> _]|(y & Hy & _)]; [left; auto|right; eauto].
+  Qed.
+  Lemma ww_inside k a b : ww c k a b -> is_in h c a /\ is_in h c b /\ a <> b.
+  Proof.
+    intros B. destruct L as (_ & _ & N & O). pose proof (before_distinct _ _ _ (N k) B).
+    destruct B as (l1 & l2 & E & H1 & H2).
+    assert (Ha : In a (T0 :: order c k)) by (rewrite E; apply in_or_app; auto).
+    assert (Hb : In b (T0 :: order c k)) by (rewrite E; apply in_or_app; auto).
+    apply O in Ha. apply O in Hb. destruct Ha as (v & [[-> _]|(x & Hx & _)]), Hb as (v' & [[-> _]|(y & Hy & _)]);
+      repeat split; auto; try (left; reflexivity); right; eauto.
+  Qed.
+  Lemma so_inside a b : so h c a b -> is_in h c a /\ is_in h c b.
+  Proof. intros (x & y & ? & ? & _). split; right; eauto. Qed.
+  Lemma rt_inside a b : rt h c a b -> is_in h c a /\ is_in h c b.
+  Proof. intros (_ & x & y & e & s & ? & ? & _). split; right; eauto. Qed.
+  Lemma init_inside a b : init h c a b -> is_in h c a /\ is_in h c b.
+  Proof. intros (-> & _ & H). split; auto. left; auto. Qed.
+End Inside.

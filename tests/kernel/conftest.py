@@ -1,0 +1,18 @@
+"""The program of the kernel, for all tests here."""
+
+import pytest
+from support.kernel import built
+
+from isolang.certify.kernel import VARIABLE
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("kernel"))
+
+
+@pytest.fixture
+def kernel(program, monkeypatch):
+    """The program, which isolang finds too."""
+    monkeypatch.setenv(VARIABLE, str(program))
+    return program

@@ -1,0 +1,103 @@
+"""``isocheck verify`` names the kernel, where its program is there."""
+
+import pytest
+from support.cli import run_here
+from support.paths import TESTS
+
+from isolang.certify.kernel import VARIABLE
+
+HISTORY = TESTS / "litmus" / "lost-update.edn"
+
+
+@pytest.fixture
+def certificate(tmp_path, capfd):
+    def of(level):
+        (report,) = run_here(
+            capfd, "-s", level, "-o", "json", "--certificate", tmp_path, HISTORY
+        ).reports()
+        return report["certificate"]
+
+    return of
+
+
+def test_the_kernel_is_a_third_checker(kernel, certificate, capfd):
+    run = run_here(capfd, "verify", "--kernel", certificate("si"), HISTORY)
+    assert run.code == 0
+    assert (
+        "accepted by: native checker (all), by definition (all: 2 of 2 cycle steps), kernel (all)\n"
+        in run.out
+    )
+
+
+def test_the_reason_why_the_kernel_does_not_judge(kernel, certificate, capfd):
+    """The others still accept; --kernel insists, so the answer is unknown."""
+    saved = certificate("psi-vis")
+    run = run_here(capfd, "verify", saved, HISTORY)
+    assert run.code == 0
+    assert "; not by the kernel: the level chooses the relation vis\n" in run.out
+    run = run_here(capfd, "verify", "--kernel", saved, HISTORY)
+    assert run.code == 3
+    assert "not certified by the kernel: the level chooses the relation vis" in run.out
+
+
+def test_without_the_program(certificate, capfd, monkeypatch):
+    """Nothing changes without --kernel, which names what is missing and how it is built."""
+    monkeypatch.setenv(VARIABLE, "/nonexistent/kernel")
+    saved = certificate("si")
+    run = run_here(capfd, "verify", saved, HISTORY)
+    assert run.code == 0
+    assert "kernel (" not in run.out
+    assert "by the kernel" not in run.out
+    run = run_here(capfd, "verify", "--kernel", saved, HISTORY)
+    assert run.code == 2
+    assert "there is no isolang-kernel" in run.err
+    assert "make -C kernel" in run.err
+
+
+def test_a_kernel_that_refuses(certificate, capfd, monkeypatch, tmp_path):
+    """A proof that one checker rejects is rejected."""
+    program = tmp_path / "refusing"
+    program.write_text("#!/bin/sh\ncat >/dev/null\necho refused valid\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(program))
+    run = run_here(capfd, "verify", certificate("si"), HISTORY)
+    assert run.code == 4
+    assert "kernel: the proof does not hold (refused valid)" in run.out
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("cat >/dev/null; echo gave up: memory; exit 3", "gave up: memory"),
+        ("echo malformed: line 1: x; exit 2", "malformed: line 1: x"),
+        ("kill -9 $$", "the program ended with exit code"),
+    ],
+)
+def test_a_kernel_that_fails(certificate, capfd, monkeypatch, tmp_path, script, reason):
+    """What it says is the reason why it does not certify."""
+    program = tmp_path / "failing"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(program))
+    run = run_here(capfd, "verify", certificate("si"), HISTORY)
+    assert run.code == 0
+    assert f"; not by the kernel: {reason}" in run.out
+
+
+LOG = """\
+{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
+{:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
+{:type :invoke, :process 1, :f :txn, :value [[:r :x nil] [:w :y 1]]}
+{:type :ok, :process 1, :f :txn, :value [[:r :x 1] [:w :y 1]]}
+"""
+
+
+def test_each_part_of_a_chain(kernel, tmp_path, capfd):
+    """The kernel judges each part, from the values that the parts before it left."""
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    log.write_text(LOG)
+    run = run_here(capfd, "watch", log, "--spec", "sser", "--until-idle", "0", "--state", state)
+    assert run.code == 0
+    run = run_here(capfd, "verify", "--kernel", state, log)
+    assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")
+    assert "  accepted by: native checker (all parts), kernel (all 1 parts)\n" in run.out
