@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 Cause: TypeAlias = Literal[
-    "timeout", "memory", "unsupported", "crash", "certificate rejected", "disagreement"
+    "timeout",
+    "memory",
+    "unsupported",
+    "crash",
+    "certificate rejected",
+    "disagreement",
+    "unseen",
 ]
 
 

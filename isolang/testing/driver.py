@@ -26,21 +26,30 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.observe.unseen import (
+    AUTOCOMMIT,
+    CHANGED,
+    CONDITIONS,
+    FOREIGN,
+    FUNCTIONS,
+    LIMITED,
+    NO_ROW,
+    NOT_FOUND,
+    OUTSIDE,
+    SHAPES,
+    TWO_ROWS,
+    Unseen,
+    base_name,
+)
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.outcome import RolledBack
 from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
 from isolang.testing import rows, server
+from isolang.testing.callers import caller
 from isolang.testing.changes import SeenRow, value_text, written_text
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import Library, Sent
-from isolang.testing.observed import (
-    CONDITIONS,
-    NOT_FOUND,
-    TWO_ROWS,
-    ObservedTransaction,
-    Unseen,
-    WrittenVersions,
-)
+from isolang.testing.observed import ObservedTransaction, WrittenVersions
 from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
 
@@ -51,17 +60,35 @@ if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
 
 _GONE: Final = Keyword("deleted")
-# Statements that need not be recorded: they query or set properties of the connection.
+# Statements that need not be recorded: they set properties of the connection, lock a table, or
+# create something empty.
 _QUIET: Final = re.compile(
-    r"\s*(?:;?\s*$|(?:set|show|reset)\b|select\s+(?:set_config|(?:pg_catalog\.)?version|current_schema)\s*\("
-    r"|select\b.*\bfrom\s+(?:pg_catalog\.|pg_)\w)",
+    r"\s*(?:;?\s*$|(?:set|show|reset)\b|lock\s+(?:table\s+)?[^;]*;?\s*$"
+    r"|create\b(?!.*(?:\bas\s+(?!identity)|;.*\S)))",
     re.IGNORECASE | re.DOTALL,
 )
+_COMPUTES: Final = re.compile(r"\s*select\b(?!.*\b(?:into|table)\b)", re.IGNORECASE | re.DOTALL)
+_SOURCE: Final = re.compile(r"\b(?:from|join)\s+(?:lateral\s+)?([\w.\"]+)", re.IGNORECASE)
+_SOURCES: Final = re.compile(
+    r"\bfrom\b(?:(?!\b(?:where|join|group|order|limit)\b)[^)])*,", re.IGNORECASE | re.DOTALL
+)
+_CATALOGUE: Final = re.compile(r"(?:pg_catalog\.|information_schema\.|pg_)\w+", re.IGNORECASE)
+_CALLED: Final = re.compile(r'(\w+|"[^"]*")\s*\(')
+_CALLS: Final = re.compile(
+    r"\s*(?:call|do|select\b(?!.*\bfrom\b)|.*\bfrom\s+[\w.]+\s*\()", re.IGNORECASE | re.DOTALL
+)
+# SOUND BECAUSE: no function of this list reads or writes a table.
+_INNOCENT: Final = frozenset(
+    """
+    abs cast clock_timestamp coalesce current_database current_schema current_setting currval date
+    gen_random_uuid greatest hashtext hashtextextended in lastval least length lower md5 nextval now
+    nullif pg_backend_pid pg_current_snapshot pg_current_xact_id pg_current_xact_id_if_assigned
+    pg_sleep random round set_config statement_timestamp transaction_timestamp txid_current upper
+    version
+    """.split()  # noqa: SIM905 - a list of words
+)
+_ADVISORY: Final = re.compile(r"pg_(?:try_)?advisory_\w+")
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
-_SHAPE: Final = "statements of a shape that is not recognised"
-_LIMITED: Final = "rows that LIMIT may have left out"
-_CHANGED: Final = "rows that changed while they were read"
-_NO_ROW: Final = "inserts that a row was in the way of"
 
 
 class _Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
@@ -96,7 +123,7 @@ class DriverWatch:
     ) -> None:
         """Choose a database; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
         self.recorder = recorder
-        self.unseen = Unseen()
+        self.unseen = Unseen(caller)
         self.library = library
         self._connect = partial(server.connected, library.name, conninfo, parameters)
         self._names = names or {}
@@ -186,21 +213,21 @@ class DriverWatch:
         if begins and self.library.state(connection) == "idle":
             one = self._begin(connection)
         if one is not None and self.library.pipelined(connection):
-            self.unseen.note("transactions with a pipeline")
+            self.unseen.note("pipelines")
             self._end(connection, _Lost())
             return None
         return one
 
     def _current(self, connection: Any) -> _Open | None:
         one = self._open.get(connection)
-        if one is not None and self.library.state(connection) == "idle":
+        if one is not None and not one.alone and self.library.state(connection) == "idle":
             self._end(connection, _Lost())
             return None
         return one
 
     def _begin(self, connection: Any) -> _Open | None:
         if self.library.place(connection) != self._where:
-            self.unseen.note("connections to other databases", str(self.library.place(connection)))
+            self.unseen.note("databases", str(self.library.place(connection)))
             return None
         if connection not in self._numbers:
             self._numbers[connection] = next(self._sessions)
@@ -307,6 +334,7 @@ class DriverWatch:
         if one is not None:
             one.tables.clear()
             one.unclear = True
+        if self.library.place(connection) == self._where:
             self.unseen.note(kind, text)
 
     def statement(self, sent: Sent) -> Steps:
@@ -317,27 +345,51 @@ class DriverWatch:
             return (yield from self._controlled(connection, what, sent.send))
         one = self._arrive(connection)
         if one is None:
-            if not _QUIET.match(text) and self.library.place(connection) == self._where:
-                self.unseen.note("statements outside a watched transaction", text)
-            return (yield sent.send)
+            return (yield from self._outside(sent))
         if self.library.state(connection) == "failed":
             return (yield sent.send)
+        return (yield from self._within(one, sent))
+
+    def _outside(self, sent: Sent) -> Steps:
+        """Send a statement outside watched transactions; in autocommit, record it by itself."""
+        connection, text = sent.connection, sent.text
+        if _is_quiet(text) or self.library.place(connection) != self._where:
+            return (yield sent.send)
+        if self.library.state(connection) != "idle" or self.library.pipelined(connection):
+            self.unseen.note(OUTSIDE, text)
+            return (yield sent.send)
+        one = self._begin(connection)
+        assert one is not None  # it is the watched database
+        one.alone = True
+        self.unseen.note(AUTOCOMMIT, text)
+        try:
+            result = yield from self._within(one, sent)
+        except BaseException as error:
+            if self._open.get(connection) is one:
+                self._end(connection, error)
+            raise
+        if self._open.get(connection) is one:
+            self._end(connection, None)
+        return result
+
+    def _within(self, one: _Open, sent: Sent) -> Steps:
+        connection, text = sent.connection, sent.text
         statement = parse(sent.literal()) if text else None
         try:
             table = yield from self._table(one, sent, statement)
             if statement is None or table is None:
                 return (yield from self._other(connection, one, text, sent.send))
+            if statement.kind != "insert":
+                self.unseen.read.add(base_name(statement.table))
             if statement.kind == "select":
                 return (yield from self._select(one, sent, statement, table))
             if statement.returned:
-                result, found = yield from sent.returning()
-                yield from self._returned(one, sent, statement, table, found)
-                return result
+                return (yield from self._returning(one, sent, statement, table))
             result, found = yield from sent.hidden(table.selected(statement.alias, row=True))
             self._wrote(one, text, statement, table, self._versions_in(one, found, table))
             return result
         except BaseException:
-            going_on = self.library.state(connection) in ("open", "failed")
+            going_on = one.alone or self.library.state(connection) in ("open", "failed")
             if connection in self._open and not going_on:
                 gone = not self.library.place(connection)
                 self._end(connection, RolledBack() if gone else _Lost())
@@ -346,9 +398,9 @@ class DriverWatch:
     def _other(self, connection: Any, one: _Open, text: str, send: Callable[[], Any]) -> Steps:
         """Send a statement whose rows cannot be identified."""
         one.tables.clear()  # the statement may have changed how names are resolved
-        if not _QUIET.match(text):
+        if not _is_quiet(text):
             one.unclear = True
-            self.unseen.note(_SHAPE, text)
+            self.unseen.note(FUNCTIONS if _CALLS.match(text) else SHAPES, text)
         if _ENDS.search(text):
             # SOUND BECAUSE: it is unknown which of the transaction's changes remain, so all its
             # operations are removed. No client can have read its versions, because its end is not
@@ -382,7 +434,8 @@ class DriverWatch:
         self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
     ) -> Steps:
         before: dict[str, rows.Version | None] = {}
-        if not statement.locks:
+        locks = statement.locks and not one.alone  # in autocommit, its locks end with it
+        if not locks:
             before = yield from self._record_lookup(
                 one, sent, table, rows.matching(statement, table)
             )
@@ -397,7 +450,7 @@ class DriverWatch:
         after = yield from self._record_lookup(
             one, sent, table, whole if by_key is None else by_key
         )
-        if statement.locks:
+        if locks:
             # SOUND BECAUSE: the returned rows are locked, so they do not change. If their keys are
             # unknown: they still match, and if the number of matching rows is the same, they are
             # the same rows.
@@ -408,12 +461,12 @@ class DriverWatch:
         partly = statement.cut or statement.locks or (first and most > 1)
         if by_key is None and partly and most > (count or 0):
             if count != 0:
-                self.unseen.note(_LIMITED, sent.text)
+                self.unseen.note(LIMITED, sent.text)
             found = count or 0
         else:
             found = self._read(one, sent.text, before, after)
             if (count or 0) > found and not statement.sums:
-                self.unseen.note(_CHANGED, sent.text)
+                self.unseen.note(CHANGED, sent.text)
                 found = count or 0
         self._condition(sent.text, statement, table, found)
         return result
@@ -431,12 +484,12 @@ class DriverWatch:
         for key in keys:
             version, earlier = after.get(key), before.get(key)
             if version is None or earlier is None or earlier.number != version.number:
-                self.unseen.note(TWO_ROWS if key in twice else _CHANGED, f"{key}: {text}")
+                self.unseen.note(TWO_ROWS if key in twice else CHANGED, f"{key}: {text}")
                 continue
             after_own = one.number if one.unclear else None
             value = self._versions.value(key, version.number, after=after_own)
             if not value:
-                self.unseen.note("rows of writers that are not watched", key)
+                self.unseen.note(FOREIGN, key)
             elif not one.read(key, value[0], version.seen):
                 self.unseen.note(TWO_ROWS, f"{key}: {text}")
         return len(keys) + len(twice)
@@ -452,6 +505,26 @@ class DriverWatch:
             self.unseen.note(CONDITIONS, text)
         elif found < expected:
             self.unseen.note(NOT_FOUND, text)
+
+    def _returning(
+        self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
+    ) -> Steps:
+        """Send a write that returns rows to the application, and query their versions after it.
+
+        In autocommit both statements need a transaction, so that no other version is between them.
+        """
+        if one.alone:
+            yield from sent.ask("BEGIN")
+        try:
+            result, found = yield from sent.returning()
+            yield from self._returned(one, sent, statement, table, found)
+        except Exception:
+            if one.alone and self.library.state(sent.connection) in ("open", "failed"):
+                yield from sent.ask("ROLLBACK")
+            raise
+        if one.alone:
+            yield from sent.ask("COMMIT")
+        return result
 
     def _returned(
         self,
@@ -469,7 +542,7 @@ class DriverWatch:
             query = rows.returned_keys(statement, table, found)
         if query is None:
             one.unclear = True
-            self.unseen.note("writes that return something else than the key", sent.text)
+            self.unseen.note("returning", sent.text)
             return
         answer = yield from self._record_lookup(one, sent, table, query)
         self._wrote(one, sent.text, statement, table, answer)
@@ -487,17 +560,32 @@ class DriverWatch:
                 one.write(key, _GONE)
             elif version is None:
                 one.unclear = True
-                self.unseen.note("writes of rows that others have deleted", key)
+                self.unseen.note("deleted", key)
             else:
                 self._versions.wrote(key, version.number)
                 one.write(key, version.number, replace(version.seen, named=statement.sets))
         if statement.kind == "insert":
             if not versions:
-                self.unseen.note(_NO_ROW, text)
+                self.unseen.note(NO_ROW, text)
             return
         self._condition(text, statement, table, len(versions))
         if versions and set(statement.sets) & set(table.columns):
-            self.unseen.note("former keys of rows whose primary key was set", text)
+            self.unseen.note("keys", text)
+
+
+def _is_quiet(text: str) -> bool:
+    """Return whether a statement reads and writes no row of a table of the application."""
+    if _QUIET.match(text):
+        return True
+    if not _COMPUTES.match(text):
+        return False
+    sources = _SOURCE.findall(text)
+    if sources:
+        return _SOURCES.search(text) is None and all(map(_CATALOGUE.fullmatch, sources))
+    called = [name.lower() for name in _CALLED.findall(text)]
+    return " from " not in text.lower() and all(
+        name in _INNOCENT or _ADVISORY.fullmatch(name) for name in called
+    )
 
 
 def _versions_of(change: LoggedChange, table: rows.WatchedTable) -> Iterator[Installed]:

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import registry
 
     from isolang.history.history import History
+    from isolang.observe.unseen import Unseen
     from isolang.run.operation import Recorded
     from isolang.run.outcome import Connection, Driver
     from isolang.run.record.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch
     from isolang.testing.library import Library
-    from isolang.testing.observed import Unseen
     from isolang.testing.passive import SqlAlchemyWatch
     from isolang.verdict import Valid, Verdict
 
@@ -48,7 +48,7 @@ class Isolation:
         level: str = "",
         timeout: float = 60.0,
         keep: str | os.PathLike[str] | None = None,
-        allow_unseen: bool = False,
+        allow_unseen: bool | Collection[str] = False,
     ) -> None:
         """Prepare the recordings, without creating a file.
 
@@ -57,8 +57,7 @@ class Isolation:
             seed: the seed of all random choices.
             level: the level to assert if ``assert_level`` names none.
             timeout: the time limit of each verdict, in seconds.
-            allow_unseen: whether to accept that nothing was observed, if ``assert_level`` does not
-                say.
+            allow_unseen: what ``assert_level`` accepts if it does not say.
             keep: a folder for the judged history, its certificate and its page.
         """
         self.folder = Path(folder)
@@ -346,13 +345,12 @@ class Isolation:
 
     def unseen(self) -> Unseen:
         """Return the counts of all that the watches of this test did not record, with examples."""
-        from isolang.testing.observed import Unseen
+        from isolang.observe.unseen import Unseen
 
         every = Unseen()
         for watch in self._watches:
-            every.update(watch.unseen)
-            every.examples = watch.unseen.examples | every.examples
-        return every
+            every.add(watch.unseen)
+        return every.settled()
 
     # --- judging ---
 
@@ -362,27 +360,33 @@ class Isolation:
         return bool(self._waiting)
 
     def assert_level(
-        self, level: str = "", *, timeout: float | None = None, allow_unseen: bool | None = None
+        self,
+        level: str = "",
+        *,
+        timeout: float | None = None,
+        allow_unseen: bool | Collection[str] | None = None,
     ) -> list[Valid]:
         """Check that everything that this test has recorded satisfies a level.
 
         Args:
             level: a level of the library, or a file; by default the level of the mark.
             timeout: the seconds for each history; by default the timeout of the mark.
-            allow_unseen: whether to accept that no committed transaction has a recorded read or
-                write; by default what the mark says.
+            allow_unseen: the kinds of unseen things with which a history may be valid (names of
+                ``isolang.observe.unseen.KINDS``); ``True`` accepts all kinds, and that no committed
+                transaction has a recorded read or write; by default what the mark says.
 
         Raises:
             IsolationError: a history violates the level.
-            UndecidedError: a verdict is unknown.
+            UndecidedError: a verdict is unknown, also because something was unseen.
             IsolangError: nothing was recorded or observed, or no level is named.
         """
         __tracebackhide__ = True
         from msgspec.structs import replace
 
         from isolang.api import check, load_history
+        from isolang.observe.unseen import accepted_kinds, loud
         from isolang.testing.assertion import accept
-        from isolang.verdict import NOTHING_OBSERVED
+        from isolang.verdict import NOTHING_OBSERVED, Valid
 
         level = level or self.level
         if not level:
@@ -391,10 +395,12 @@ class Isolation:
             )
         if not self._paths:
             raise IsolangError("nothing was recorded; use isolation.transaction or isolation.run")
+        allowed = self.allow_unseen if allow_unseen is None else allow_unseen
+        kinds = accepted_kinds(allowed)
         accepted, refused = [], []
         judged = [self._with_versions(path) for path in self._paths]
         histories = [load_history(path) for path in judged]
-        if not (self.allow_unseen if allow_unseen is None else allow_unseen):
+        if allowed is not True:
             self._require_observations(histories)
         for recorded, path, history in zip(self._paths, judged, histories, strict=True):
             verdict = check(history, level, timeout=timeout or self.timeout)
@@ -402,6 +408,8 @@ class Isolation:
                 verdict = replace(
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
                 )
+            if isinstance(verdict, Valid) and self._is_own(recorded):
+                verdict = loud(verdict, self.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:

@@ -6,8 +6,6 @@ with fewer operations accuses no database wrongly.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,13 +20,6 @@ if TYPE_CHECKING:
     from isolang.run.operation import Recorded
     from isolang.run.record.recorder import Recorder
 
-# Kinds of things that are not recorded.
-CONDITIONS: Final = "conditions, of which only the rows that they met are seen"
-NOT_FOUND: Final = "keys that were looked up and not found"
-TWO_ROWS: Final = "rows beside one of the same key that others have deleted"
-
-_LONGEST: Final = 120  # the most characters of an example
-_LISTED: Final = re.compile(r"\bselect\b.{10,}?\bfrom\b", re.IGNORECASE)
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _FIRST: Final = 3  # smaller numbers stand for "before everything"
 
@@ -39,34 +30,6 @@ def key_of(table: str, values: Sequence[object]) -> str:
     if len(shown) > 1:
         shown = [one.replace("%", "%25").replace("/", "%2F") for one in shown]
     return f"{table}/{'/'.join(shown)}"
-
-
-class Unseen(Counter[str]):
-    """The counts of things that were not recorded, by kind.
-
-    Attributes:
-        examples: the first example of each kind: the statement or row, and the caller's
-            ``file:line``.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.examples: dict[str, str] = {}
-
-    def note(self, kind: str, example: str = "") -> None:
-        """Count one thing of a kind; keep the first example, with the caller's position."""
-        self[kind] += 1
-        if kind not in self.examples:
-            shown = " ".join(example.split())
-            if len(shown) > _LONGEST:  # the condition matters more than the columns
-                shown = _LISTED.sub("SELECT … FROM", shown, count=1)
-            self.examples[kind] = ", ".join(filter(None, (shown[:_LONGEST], caller())))
-
-    def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind with its count and example: ``2; first: account/a, app.py:12``."""
-        for kind, number in sorted(self.items()):
-            example = self.examples.get(kind, "")
-            yield kind, f"{number}; first: {example}" if example else str(number)
 
 
 class WrittenVersions:
@@ -116,6 +79,7 @@ class ObservedTransaction:
         self.number: int | None = None  # the number of the transaction, once it is known
         self.unclear = False  # whether it may have unrecognised writes
         self.committing = False
+        self.alone = False  # whether the server commits its only statement at once
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
         self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
@@ -216,7 +180,7 @@ class ObservedTransaction:
         self._t.rows = list(self._rows())
 
     def _classify(self, error: BaseException, phase: Phase) -> Failure:
-        return classify(error, "commit" if self.committing else "statement")
+        return classify(error, "commit" if self.committing or self.alone else "statement")
 
 
 def _since(seen: SeenRow | None, before: Row) -> SeenRow | None:

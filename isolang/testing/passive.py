@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.outcome import RolledBack
-from isolang.testing.changes import SeenRow, value_text
-from isolang.testing.conditions import raw
-from isolang.testing.observed import (
+from isolang.observe.unseen import (
+    BULK,
     CONDITIONS,
+    FOREIGN,
     NOT_FOUND,
     TWO_ROWS,
-    ObservedTransaction,
     Unseen,
-    WrittenVersions,
-    key_of,
 )
+from isolang.run.outcome import RolledBack
+from isolang.testing.callers import caller
+from isolang.testing.changes import SeenRow, value_text
+from isolang.testing.conditions import raw
+from isolang.testing.observed import ObservedTransaction, WrittenVersions, key_of
 from isolang.testing.statements import lookup
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class SqlAlchemyWatch:
         """Choose an engine; see :func:`isolang.testing.isolation.Isolation.watch`."""
         self.engine = engine
         self.recorder = recorder
-        self.unseen = Unseen()
+        self.unseen = Unseen(caller)
         self._mapped = mapped
         self._versions = WrittenVersions()
         self._open: dict[Connection, _Open] = {}
@@ -200,7 +201,7 @@ class SqlAlchemyWatch:
             objects = loads or all(one["expr"] is one["entity"] for one in described)
             state.update_execution_options(**{_OBJECTS: state.is_orm_statement and objects})
         elif state.is_insert or state.is_update or state.is_delete:
-            self.unseen.note("bulk statements")
+            self.unseen.note(BULK)
 
     def _executed(
         self,
@@ -216,7 +217,7 @@ class SqlAlchemyWatch:
         if connection not in self._open or options.get(_OWN) or not _asks(statement):
             return
         if not options.get(_OBJECTS):
-            self.unseen.note("columns that were read without their objects", statement)
+            self.unseen.note("columns", statement)
             return
         expected, skips = lookup(_PARAMETER.sub(r"'\1'", statement), self._keys)
         if skips:
@@ -241,7 +242,7 @@ class SqlAlchemyWatch:
         one = next((one for one in list(self._open.values()) if one.session is session), None)
         found = target.__dict__.get(_XMIN)
         if one is None or found is None:
-            self.unseen.note("rows that were read without xmin")
+            self.unseen.note("versions")
             return
         key, version = _key(target), int(found)
         value = self._versions.value(key, version)
@@ -249,7 +250,7 @@ class SqlAlchemyWatch:
             if not one.read(key, value[0], _seen(target)):
                 self.unseen.note(TWO_ROWS, key)
         else:
-            self.unseen.note("rows of writers that are not watched", key)
+            self.unseen.note(FOREIGN, key)
 
     def _update(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
         from sqlalchemy import inspect
@@ -284,7 +285,7 @@ class SqlAlchemyWatch:
         found = connection.execute(query, execution_options={_OWN: True}).scalars().all()
         if len(found) != 1:
             # A snapshot that is kept also contains rows that other transactions have deleted since.
-            self.unseen.note("writes of rows that others have deleted", _key(target))
+            self.unseen.note("deleted", _key(target))
             return
         key, version = _key(target), int(found[0])
         self._versions.wrote(key, version)

@@ -6,7 +6,7 @@ The plugin imports everything but pytest only when a test uses the fixture.
 from __future__ import annotations
 
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = (
     "isolation(level, timeout=60, allow_unseen=False): what the test records has to satisfy this "
-    "level, and has to be something unless allow_unseen"
+    "level, and nothing may be unseen but the kinds that allow_unseen names (True: all)"
 )
 _KNOWN: Final = {"level", "timeout", "allow_unseen"}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property of a test
@@ -107,7 +107,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     one.close()
 
 
-def _asserted(item: Any) -> tuple[str, float, bool]:
+def _asserted(item: Any) -> tuple[str, float, bool | Collection[str]]:
     """Return the level, the timeout and ``allow_unseen`` of the mark."""
     mark = item.get_closest_marker("isolation")
     if mark is None:
@@ -123,7 +123,7 @@ def _asserted(item: Any) -> tuple[str, float, bool]:
     return (
         arguments["level"],
         arguments.get("timeout", 60.0),
-        bool(arguments.get("allow_unseen", False)),
+        arguments.get("allow_unseen", False),
     )
 
 

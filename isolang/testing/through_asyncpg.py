@@ -28,7 +28,7 @@ _ONE: Final = ("fetchrow", "fetchval")
 _CALLS: Final = ("execute", "fetch", *_ONE)
 _COPY: Final = ("copy_from_query", "copy_from_table", "copy_records_to_table", "copy_to_table")
 _PASSED: Final = {
-    "executemany": "executemany", "fetchmany": "executemany", "cursor": "cursors of the server",
+    "executemany": "executemany", "fetchmany": "executemany", "cursor": "cursors",
 }  # fmt: skip
 _PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
 _MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
@@ -69,7 +69,7 @@ class Asyncpg:
                 if hasattr(owner, name):
                     hooks.before(owner, name, partial(self._pass, kind))
         for name in _COPY:
-            hooks.before(Connection, name, partial(self._pass, "COPY"))
+            hooks.before(Connection, name, partial(self._copy, name))
         hooks.around(Connection, "close", self._close, awaits=True)
         hooks.before(Connection, "terminate", watch.closed)
 
@@ -126,6 +126,11 @@ class Asyncpg:
             self._watch.passed(source._connection, kind, source.get_query())
         else:
             self._watch.passed(source, kind, str(arguments[0]) if arguments else "")
+
+    def _copy(self, name: str, connection: Any, what: str, *_: Any, **__: Any) -> None:
+        into = name in ("copy_records_to_table", "copy_to_table")
+        query = what if name == "copy_from_query" else what.join(["COPY ", " FROM STDIN"])
+        self._watch.passed(connection, "copy", query if into else f"COPY ({what}) TO STDOUT")
 
     def _close(self, original: Any, connection: Any, **options: Any) -> Steps:
         send = partial(original, connection, **options)
@@ -185,7 +190,10 @@ class _Sent(Struct):
             text = text.replace("%s", "$1")
         arguments = values or [self.values[int(n) - 1] for n in numbers]
         call = partial(self.library.fetch, self.connection, text, *arguments)
-        return (yield partial(self._done, call))
+        found = yield partial(self._done, call)
+        if query == "ROLLBACK":
+            self.library.failed.discard(self.connection)
+        return found
 
     def count(self, result: Any) -> int | None:
         """Return how many rows the application received; ``None`` if the value may be a NULL."""

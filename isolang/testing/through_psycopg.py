@@ -33,9 +33,9 @@ class Psycopg:
         around("Cursor", "execute", partial(self._execute, watch))
         for owner, name, kind in (
             ("Cursor", "executemany", "executemany"),
-            ("Cursor", "copy", "COPY"),
-            ("Cursor", "stream", "Cursor.stream"),
-            ("ServerCursor", "execute", "cursors of the server"),
+            ("Cursor", "copy", "copy"),
+            ("Cursor", "stream", "cursors"),
+            ("ServerCursor", "execute", "cursors"),
         ):
             for one in (owner, f"Async{owner}"):
                 hooks.before(getattr(psycopg, one), name, partial(self._pass, watch, kind))
@@ -145,7 +145,7 @@ class _Sent:
             kind = psycopg.AsyncCursor
         cursor = kind(self.connection, row_factory=tuple_row)
         yield partial(self._original, cursor, query, *((values,) if values else ()), prepare=False)
-        return (yield cursor.fetchall)
+        return (yield cursor.fetchall) if cursor.description is not None else []
 
     def count(self, result: Any) -> int:
         return int(self._cursor.rowcount)

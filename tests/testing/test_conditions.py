@@ -6,16 +6,17 @@ import pytest
 
 import isolang
 from isolang.history.values import Keyword
-from isolang.testing.observed import CONDITIONS, NOT_FOUND, TWO_ROWS
+from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS
 
 psycopg = pytest.importorskip("psycopg")
 
+from isolang.testing.assertion import UndecidedError  # noqa: E402
 from isolang.testing.driver import DriverWatch  # noqa: E402
 from isolang.testing.through_asyncpg import Asyncpg  # noqa: E402
 from isolang.testing.through_psycopg import Psycopg  # noqa: E402
 
-CHANGED = "rows that changed while they were read"
-LEFT_OUT = "rows that LIMIT may have left out"
+CHANGED = "changes"
+LEFT_OUT = "limits"
 
 
 @pytest.fixture
@@ -73,17 +74,17 @@ def operations(recorder):
         (
             "INSERT INTO job VALUES (%s) ON CONFLICT DO NOTHING",
             [1],
-            "inserts that a row was in the way of",
+            "conflicts",
         ),
         (
             "UPDATE job SET id = 9 WHERE id = %s",
             [1],
-            "former keys of rows whose primary key was set",
+            "keys",
         ),
         (
             "MERGE INTO job USING (VALUES (%s)) AS v(i) ON id = i WHEN MATCHED THEN DO NOTHING",
             [1],
-            "statements of a shape that is not recognised",
+            "shapes",
         ),
     ],
 )
@@ -98,7 +99,7 @@ def test_what_a_statement_does_not_find_is_counted(url, recorder, text, values, 
         assert "test_conditions.py:" in said
 
 
-def test_a_race_of_conditions_is_valid_with_what_was_not_seen(url, isolation):
+def test_a_race_of_conditions_is_unknown(url, isolation):
     """Two count first, and then both insert: the count that made them do so is named."""
     watch = isolation.watch_psycopg(url)
     with psycopg.connect(url) as one, psycopg.connect(url) as two:
@@ -106,7 +107,14 @@ def test_a_race_of_conditions_is_valid_with_what_was_not_seen(url, isolation):
             query = "SELECT count(*) FROM job WHERE owner = 'new'"
             assert connection.execute(query).fetchone() == (0,)
             connection.execute("INSERT INTO job (id, owner) VALUES (%s, 'new')", (10 + n,))
-    isolation.assert_level("ser")
+    with pytest.raises(UndecidedError, match="not everything was seen: conditions") as error:
+        isolation.assert_level("ser")
+    assert (error.value.verdict.outcome, error.value.verdict.cause) == ("unknown", "unseen")
+    assert query in " ".join(str(error.value).split())
+    assert 'hint: allow_unseen={"conditions"} accepts' in " ".join(str(error.value).split())
+    assert isolation.assert_level("ser", allow_unseen={"conditions"})
+    with pytest.raises(isolang.IsolangError, match="no such kind"):
+        isolation.assert_level("ser", allow_unseen={"functoins"})
     assert list(isolation.unseen().lines()) == [
         (CONDITIONS, f"2; first: {query}, {watch.unseen.examples[CONDITIONS].split(', ')[-1]}")
     ]
@@ -330,13 +338,11 @@ def test_rows_that_change_while_they_are_read_are_counted(url, recorder, before,
         with DriverWatch(url, recorder, library) as watch, psycopg.connect(url) as connection:
             rows = connection.execute(query).fetchall()
     assert len(rows) == 1
-    assert watch.unseen.keys() - {CONDITIONS, "statements outside a watched transaction"} == {
-        CHANGED
-    }
+    assert watch.unseen.keys() - {CONDITIONS, "autocommit"} == {CHANGED}
     assert watch.unseen[CHANGED] == 1
     assert query in watch.unseen.examples[CHANGED]
     assert "test_conditions.py:" in watch.unseen.examples[CHANGED]
-    assert operations(recorder)[-1] == []
+    assert operations(recorder).count([]) == 1  # the reader; the others wrote
 
 
 # --- rows that others have deleted ---

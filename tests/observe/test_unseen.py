@@ -1,0 +1,95 @@
+"""Something unseen makes a valid verdict unknown, by kind; the page lists the kinds."""
+
+import re
+
+import pytest
+from support.paths import ROOT
+
+import isolang
+from isolang import History, Transaction
+from isolang.errors import IsolangError
+from isolang.observe.unseen import KINDS, LOUD, UNREAD, Unseen, accepted_kinds, added_to, loud
+from isolang.testing.driver import _is_quiet
+
+
+def valid():
+    """A valid verdict."""
+    return isolang.check(History.from_transactions([Transaction([("w", "x", 1)])]), "ser")
+
+
+def test_the_page_lists_all_kinds():
+    """docs/pytest.md names each kind once, and says which are harmless."""
+    text = (ROOT / "docs" / "pytest.md").read_text().partition("### What is unseen")[2]
+    table, _, rest = text.partition("Two kinds are harmless")
+    first = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(LOUD)
+    assert set(re.findall(r"`(\w+)`", rest.partition("Nothing counts")[0])) == set(KINDS) - LOUD
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_kind(kind):
+    """One thing of a loud kind makes a valid verdict unknown unless its name is accepted."""
+    unseen = Unseen(lambda: "app.py:3")
+    unseen.note(kind, "SELECT 1")
+    assert loud(valid(), unseen, accepted_kinds({kind})).outcome == "valid"
+    assert loud(valid(), unseen, accepted_kinds(allow_unseen=True)).outcome == "valid"
+    verdict = loud(valid(), unseen, accepted_kinds({"copy"} - {kind}))
+    assert verdict.outcome == ("unknown" if kind in LOUD else "valid")
+    if kind in LOUD:
+        assert f"{KINDS[kind].meaning} (1; first: SELECT 1, app.py:3)" in verdict.reason
+        assert verdict.cause == "unseen"
+        assert "not everything was seen" in str(verdict)
+
+
+def test_a_kind_that_does_not_exist_is_an_error():
+    """Its name is in the message, with those that exist."""
+    with pytest.raises(IsolangError, match="got 'functoins', expected absences, bulk"):
+        accepted_kinds({"functoins"})
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("INSERT INTO log (a) VALUES (1)", "log"),
+        ('insert into "My".Log values (1)', "log"),
+        ("COPY log (a) FROM STDIN", "log"),
+        ("COPY log TO STDOUT", ""),
+        ("COPY (SELECT 1) TO STDOUT", ""),
+        ("INSERT INTO log SELECT * FROM account", ""),
+        ("INSERT INTO log VALUES (1) ON CONFLICT DO NOTHING", ""),
+        ("UPDATE log SET a = 1", ""),
+    ],
+)
+def test_writes_to_tables_that_nothing_reads_are_harmless(text, table):
+    """As long as no recorded statement reads the table, and the write itself reads nothing."""
+    assert added_to(text) == table
+    unseen = Unseen()
+    unseen.note("executemany", text)
+    assert unseen.settled() == ({UNREAD: 1} if table else {"executemany": 1})
+    unseen.read.add(table)
+    assert unseen.settled() == {"executemany": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "quiet"),
+    [
+        ("SELECT 1", True),
+        ("SELECT pg_advisory_xact_lock(hashtext('x'))", True),
+        ("SELECT nextval('s'), now()", True),
+        ("LOCK TABLE account IN EXCLUSIVE MODE", True),
+        ("SET LOCAL lock_timeout = '1s'", True),
+        ("SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type t ON true", True),
+        ("CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY)", True),
+        ("CREATE TABLE t AS SELECT * FROM account", False),
+        ("SELECT transfer(1, 2)", False),
+        ("SELECT 1 WHERE EXISTS (SELECT 1 FROM account)", False),
+        ("SELECT * FROM account WHERE oid IN (SELECT oid FROM pg_class)", False),
+        ("SELECT * FROM pg_class, account", False),
+        ("SELECT extract(epoch FROM at) FROM account", False),
+        ("TABLE account", False),
+        ("LOCK TABLE account; DELETE FROM account", False),
+    ],
+)
+def test_what_touches_no_row(text, quiet):
+    """Locks, settings, sequences and the catalogue need not be recorded."""
+    assert _is_quiet(text) == quiet
