@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         UnsupportedError,
         WorkerError,
     )
+    from isolang.foresee.predict import predict
+    from isolang.foresee.predicted import Prediction, Predictions
     from isolang.history import UNKNOWN, History, Keyword, Transaction, save_history
     from isolang.many import Checked, check_many
     from isolang.run.record.recorder import Recorder
@@ -51,6 +53,8 @@ __all__ = [
     "IsolangError",
     "IsolationError",
     "Keyword",
+    "Prediction",
+    "Predictions",
     "Recorder",
     "SpecError",
     "Transaction",
@@ -65,6 +69,7 @@ __all__ = [
     "check_many",
     "load_history",
     "load_spec",
+    "predict",
     "save_history",
 ]
 
@@ -74,6 +79,9 @@ _HOME = {
     "load_spec": "isolang.api",
     "Checked": "isolang.many",
     "check_many": "isolang.many",
+    "predict": "isolang.foresee.predict",
+    "Prediction": "isolang.foresee.predicted",
+    "Predictions": "isolang.foresee.predicted",
     "HistoryError": "isolang.errors",
     "IsolangError": "isolang.errors",
     "SpecError": "isolang.errors",

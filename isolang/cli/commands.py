@@ -63,6 +63,11 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "Run a program that tells two levels apart on a database, in every interleaving.",
         JUDGE,
     ),
+    "predict": CommandEntry(
+        "isolang.cli.predict:predict",
+        "Predict what a run that passed could have done at a weaker level.",
+        JUDGE,
+    ),
     "verify": CommandEntry(
         "isolang.cli.verify:verify",
         "Check a certificate again with independent checkers.",

@@ -23,6 +23,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "run-selftest": ("isolang.run.play.selftest:SelfTest", False),
     "run-survey": ("isolang.run.survey.survey:Survey", False),
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
+    "predict": ("isolang.cli.predict:PredictReport", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),
     "stats": ("isolang.history.stats:Stats", False),
     "solvers": ("isolang.output.contest:ContestRow", False),

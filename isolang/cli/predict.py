@@ -1,0 +1,286 @@
+"""``isocheck predict``: predicts what a run that passed could have done at a weaker level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from msgspec import Struct
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import HistoryPath, Include, Output
+from isolang.cli.progress import Bar
+from isolang.options import OUTPUT, ReadOptions
+from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import escaped, print_data, print_lines
+
+if TYPE_CHECKING:
+    from isolang.foresee.predicted import ChangedRead, Prediction, Predictions
+
+
+class ReadReport(Struct, frozen=True, kw_only=True):
+    """A read that returns another version in a predicted history.
+
+    Attributes:
+        transaction: the name of the transaction that reads.
+        operation: the read as it was recorded.
+        caller: the ``file:line`` that executed it; empty if unknown.
+        recorded: the transaction whose version it returned; ``T0`` for the initial version.
+        predicted: the transaction whose version it returns now.
+    """
+
+    transaction: str
+    operation: str
+    caller: str
+    recorded: str
+    predicted: str
+
+
+class PredictionReport(Struct, frozen=True, kw_only=True):
+    """A history that a level allows and another level forbids, made of the run.
+
+    Attributes:
+        rule: which rule of docs/foresee.md made it: one stranger, or same statements.
+        anomaly: the name of the violation.
+        stranger: the transaction that reads other versions.
+        overlooked: the transaction whose version it overlooks.
+        path: the transactions that close the cycle, from the overlooked one on.
+        programs: what the stranger, the overlooked transaction and the last one of the path are
+            instances of: labels, ``file:line`` or operations.
+        changed: the reads that changed.
+        count: how often the run has this kind.
+        assumption: what the application is assumed to do.
+        certified: whether checkers certified both verdicts on the whole predicted history.
+        confirmed: whether it was played on a database, and violated the level there.
+        transactions: the number of transactions of the predicted history.
+        history: the predicted history, in EDN.
+    """
+
+    rule: Literal["one stranger", "same statements"]
+    anomaly: str
+    stranger: str
+    overlooked: str
+    path: tuple[str, ...]
+    programs: tuple[str, str, str]
+    changed: tuple[ReadReport, ...]
+    count: int
+    assumption: str
+    certified: Literal[True] = True
+    confirmed: Literal[False] = False
+    transactions: int
+    history: str
+
+
+class PredictReport(Struct, frozen=True, kw_only=True):
+    """The predictions of a run at a weaker level.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        history: the run, as named on the command line.
+        transactions: how many of its transactions were considered.
+        at: the weaker level.
+        against: the level that the run satisfies and the predicted histories violate.
+        outcome: whether something was found; if not, whether the search was complete. Nothing found
+            does not mean safe.
+        predictions: one prediction of each kind, those first for which least has to move.
+        more: how many further kinds were found and not certified, because --most is smaller.
+        gave_up: where the search gave up.
+    """
+
+    schema: Literal[1] = 1
+    history: str
+    transactions: int
+    at: str
+    against: str
+    outcome: Literal["found", "nothing found", "gave up"]
+    predictions: tuple[PredictionReport, ...]
+    more: int
+    gave_up: tuple[str, ...]
+
+
+def predict(
+    *,
+    run: HistoryPath,
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="LEVEL", help="The weaker level: si, rc, ra or cc."),
+    ],
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against", metavar="LEVEL", show_default=True,
+            help="The level that the run satisfies, and a predicted history violates.",
+        ),
+    ] = "ser",
+    most: Annotated[
+        int,
+        typer.Option(
+            "--most", metavar="N", show_default=True, help="Certify and show at most N kinds.",
+            parser=number(int, 1, 1_000_000),
+        ),
+    ] = 10,
+    work: Annotated[
+        int,
+        typer.Option(
+            "--work", metavar="N", show_default=True,
+            help="Give up after N steps from one transaction to another.",
+            parser=number(int, 1, 1_000_000_000_000),
+        ),
+    ] = 2_000_000,
+    save: Annotated[
+        str,
+        typer.Option(
+            "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
+            help="Save the predicted histories and their certificates in this folder.",
+        ),
+    ] = "",
+    reading: ReadOptions,
+    include: Include = [],  # noqa: B006
+    output: Output = "text",
+) -> int:  # fmt: skip
+    """Predict what a run that passed could have done at a weaker level.
+
+    The exit code is 1 if something was found, 0 if nothing was found, and 3 if nothing was found
+    and the search gave up somewhere. "Nothing found" does not mean "safe".
+    """
+    from isolang.api import read
+    from isolang.foresee.predict import predict as predicted
+    from isolang.language.load import load_spec
+
+    weaker, stronger = (load_spec(name, include_path=include) for name in (at, against))
+    with Bar(1, None) as bar:
+        bar.phase("read")
+        history = read(run, reading)
+        bar.phase("predict")
+        found = predicted(history, weaker, stronger, most=int(most), work=int(work))
+    if save:
+        _save(found, Path(save))
+    if output == "json":
+        print_data(json_text(_report(run, found)))
+    else:
+        print_lines(*map(escaped, _text(run, found)))
+    if found.found:
+        return EXIT_INVALID
+    return EXIT_UNKNOWN if found.gave_up else EXIT_VALID
+
+
+def _save(found: Predictions, folder: Path) -> None:
+    """Save each predicted history, and the certificates of both verdicts."""
+    from isolang.errors import HistoryError
+    from isolang.files import replacing, write_whole
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for n, one in enumerate(found.found, 1):
+            with replacing(folder / f"prediction-{n}.edn") as stream:
+                stream.write(one.edn)
+            for verdict, side in ((one.valid, "at"), (one.invalid, "against")):
+                path = folder / f"prediction-{n}.{side}.certificate.json"
+                write_whole(path, verdict.certificate().to_json())
+    except OSError as error:
+        raise HistoryError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+# --- JSON ---
+
+
+def _report(run: str, found: Predictions) -> PredictReport:
+    return PredictReport(
+        history=run,
+        transactions=len(found.run.order),
+        at=found.at,
+        against=found.against,
+        outcome=found.outcome,
+        predictions=tuple(map(_prediction, found.found)),
+        more=found.more,
+        gave_up=found.gave_up,
+    )
+
+
+def _prediction(one: Prediction) -> PredictionReport:
+    return PredictionReport(
+        rule=one.rule,
+        anomaly=one.invalid.violation.anomaly,
+        stranger=one.stranger,
+        overlooked=one.overlooked,
+        path=one.path,
+        programs=one.programs,
+        changed=tuple(
+            ReadReport(
+                transaction=read.transaction,
+                operation=read.operation,
+                caller=read.caller,
+                recorded=read.recorded,
+                predicted=read.predicted,
+            )
+            for read in one.changed
+        ),
+        count=one.count,
+        assumption=one.assumption,
+        transactions=one.history.counts()["transactions"],
+        history=one.edn.decode(),
+    )
+
+
+# --- text ---
+
+
+def _text(run: str, found: Predictions) -> Iterator[str]:
+    many = len(found.run.order)
+    yield (
+        f"{run}: {many:,} transactions, which satisfy {found.against} as they ran. "
+        f"At {found.at} they could have run otherwise:"
+        if found.found
+        else f"{run}: {many:,} transactions, which satisfy {found.against} as they ran."
+    )
+    for n, one in enumerate(found.found, 1):
+        yield ""
+        yield from _one(n, one, found)
+    yield ""
+    if found.more:
+        yield f"  {found.more:,} more kinds (--most)"
+    if not found.found:
+        yield f"  At {found.at}, nothing was found. That does not mean safe: the search considered"
+        yield "  only these transactions, by the two rules of docs/foresee.md."
+    else:
+        yield "  None of this was played: a prediction is confirmed only if a database shows it."
+    yield from (f"  gave up: {why}" for why in found.gave_up)
+
+
+def _one(n: int, one: Prediction, found: Predictions) -> Iterator[str]:
+    times = "once" if one.count == 1 else f"{one.count:,} times"
+    yield f"{n}  {one.invalid.violation.anomaly}, by {one.rule} ({times} in this run)"
+    names = dict.fromkeys((one.stranger, *one.path))
+    width = max(map(len, names))
+    for name, role in _roles(one):
+        yield f"     {name:{width}}  {role}"
+        for read in one.changed:
+            if read.transaction == name:
+                yield f"     {'':{width}}    {_change(read)}"
+    size = one.history.counts()["transactions"]
+    yield (
+        f"     {found.at}: valid, {found.against}: invalid; both certified on all {size:,} "
+        "transactions of the predicted history"
+    )
+    yield f"     assumed: {one.assumption}"
+
+
+def _roles(one: Prediction) -> Iterator[tuple[str, str]]:
+    stranger, overlooked, closes = one.programs
+    yield one.stranger, f"{stranger}   overlooks {one.overlooked}"
+    yield one.overlooked, overlooked
+    for name in one.path[1:-1]:
+        yield name, "in between"
+    if len(one.path) > 1:
+        yield one.path[-1], closes
+
+
+def _change(read: ChangedRead) -> str:
+    old, new = (
+        "the initial version" if txn == "T0" else f"the version of {txn}"
+        for txn in (read.recorded, read.predicted)
+    )
+    at = f"  {read.caller}" if read.caller else ""
+    return f"{read.operation} read {old}, and could read {new}{at}"

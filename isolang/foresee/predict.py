@@ -1,0 +1,513 @@
+"""Predicts what a run could have done at a weaker level, though a stronger one forbids it.
+
+The two rules are those of docs/foresee.md. With *one stranger* (B1), a part of the run stays as it
+was recorded and one transaction reads other versions of it. With the *same statements* (B2), some
+transactions run in another order first; what they read follows from the order, and one stranger
+follows. Nothing is lost by the form "a correct run and one stranger": a least history that violates
+the stronger level has a transaction on which no other one depends, and without it, it satisfies the
+level.
+
+The search proposes candidates that are valid by construction, or enumerates what a few transactions
+can read; in both cases two certified verdicts on the whole predicted history decide.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from isolang.api import check
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.foresee.monotone import require_monotone, require_no_times
+from isolang.foresee.predicted import (
+    Prediction,
+    Predictions,
+    Rule,
+    changed_reads,
+    history_of,
+)
+from isolang.foresee.run import (
+    INITIAL,
+    Access,
+    Arrangement,
+    Executed,
+    PassedRun,
+    bits,
+    run_of,
+    table_and_row,
+)
+from isolang.foresee.stranger import DIRECT, Candidate, Direct, Look, Strangers
+from isolang.language.classify.route import route
+from isolang.language.load import load_spec
+from isolang.limits import Work
+from isolang.verdict import Invalid, Valid
+
+if TYPE_CHECKING:
+    import os
+
+    from isolang.history.history import History
+    from isolang.language.meaning.core import Spec
+
+WORK: Final = 2_000_000
+"""The budget of a search, in steps from one transaction to another."""
+
+_CHECK: Final = 1_000  # the units that a verdict on a few transactions costs
+_SMALL: Final = 100  # the transactions of a history that is judged as a whole at once
+_TRIES: Final = 8  # the candidates of one kind that may be rejected before it is given up
+_FIRST: Final = Look(near=3, most=40)
+_ANY_ORDER: Final = Look(ordered=False)
+_COMBINATIONS: Final = 256  # of the sources of one transaction
+_CHAIN: Final = 3  # the transactions of a chain in another order; with the stranger, four
+
+_Attempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
+
+Kind: TypeAlias = tuple[Rule, str, str, str, str, bool]
+"""The rule, the stranger's program and the table that it reads, X's and Y's, whether X is not Y."""
+
+
+def predict(
+    history: History,
+    at: Spec | str | os.PathLike[str],
+    against: Spec | str | os.PathLike[str] = "ser",
+    *,
+    most: int = 10,
+    work: int = WORK,
+) -> Predictions:
+    """Predict what a run could have done at a weaker level.
+
+    Args:
+        history: the recorded run, which must satisfy ``against``.
+        at: the weaker level: its name, a file, or a specification.
+        against: the level that a predicted history violates.
+        most: the greatest number of kinds to certify and return.
+        work: the budget of the search, in steps from one transaction to another.
+
+    Returns:
+        The predictions, one of each kind. Each one is a history with a certified verdict of both
+        levels.
+
+    Raises:
+        SpecError: a level is not monotone, or compares times.
+        HistoryError: the run does not satisfy ``against``, so that there is nothing to predict.
+        UnsupportedError: the pair of levels has no search, or ``against`` could not be decided.
+
+    >>> from isolang import History, Transaction
+    >>> run = History.from_transactions([
+    ...     Transaction([("r", "x", None), ("r", "y", None), ("w", "y", 1)], session="a"),
+    ...     Transaction([("r", "x", None), ("r", "y", 1), ("w", "x", 1)], session="b"),
+    ... ])
+    >>> found = predict(run, "si").found
+    >>> found[0].invalid.violation.anomaly, found[0].changed[0].operation
+    ('write skew', 'r(y, 1)')
+    """
+    levels = _Levels(_spec(at), _spec(against))
+    run = levels.run(history)
+    search = _Search(run, levels, levels.direct, Work(work))
+    search.strangers()
+    search.same_statements()
+    return search.predictions(most)
+
+
+def _spec(level: Spec | str | os.PathLike[str]) -> Spec:
+    from isolang.language.meaning.core import Spec as Specification
+
+    return level if isinstance(level, Specification) else load_spec(level)
+
+
+class _Levels:
+    """The two levels of a prediction."""
+
+    def __init__(self, at: Spec, against: Spec) -> None:
+        for spec in (at, against):
+            require_monotone(spec)
+            require_no_times(spec)
+        self.names = (at.name.lower(), against.name.lower())
+        self.at, self.against = route(at), route(against)
+        level = self.names[0]
+        if level not in DIRECT or self.names[1] != "ser":
+            raise UnsupportedError(
+                f"predict: no search for {at.name} against {against.name} (expected "
+                f"{', '.join(DIRECT)} against ser)"
+            )
+        self.direct: Direct = level
+
+    def run(self, history: History) -> PassedRun:
+        """Return the run as a certified witness of the stronger level explains it."""
+        name = self.against.spec.name
+        verdict = check(history, self.against)
+        if isinstance(verdict, Invalid):
+            raise HistoryError(
+                f"{history.name}: the run itself violates {name} ({verdict.violation.anomaly}), so "
+                f"there is nothing to predict (expected a run that satisfies {name}); "
+                "hint: isocheck check explains the violation"
+            )
+        if not isinstance(verdict, Valid) or not verdict.certified:
+            reason = verdict.certified_reason if isinstance(verdict, Valid) else verdict.reason
+            raise UnsupportedError(
+                f"{history.name}: whether the run satisfies {name} is not certified: {reason}"
+            )
+        return run_of(verdict, serial=True)
+
+    def separates(self, history: History) -> bool:
+        """Return whether the weaker level allows a small history that the stronger one forbids."""
+        return all(
+            check(history, level, certify=False, simplest=False).outcome == outcome
+            for level, outcome in ((self.against, "invalid"), (self.at, "valid"))
+        )
+
+    def certified(self, history: History) -> tuple[Valid, Invalid] | None:
+        """Return the certified verdicts of both levels, or ``None`` if they do not separate it."""
+        valid, invalid = check(history, self.at), check(history, self.against)
+        if isinstance(valid, Valid) and isinstance(invalid, Invalid):
+            return (valid, invalid) if valid.certified and invalid.certified else None
+        return None
+
+
+def _cycle(kind: Kind) -> tuple[str, ...]:
+    """Return the programs of a kind, wherever its cycle begins."""
+    _, stranger, _, overlooked, closes, several = kind
+    return tuple(sorted((stranger, overlooked, closes) if several else (stranger, overlooked)))
+
+
+class _Found:
+    """A kind of prediction, its first example, and how often it occurred."""
+
+    def __init__(self, candidate: Candidate, who: Sequence[int]) -> None:
+        self.candidate, self.who, self.count = candidate, who, 1
+
+
+class _Search:
+    """The search of one run."""
+
+    def __init__(self, run: PassedRun, levels: _Levels, level: Direct, work: Work) -> None:
+        self.run, self.levels, self.level, self.work = run, levels, level, work
+        self.what = [run.what(i) for i in range(len(run.order))]
+        self.found: dict[Kind, _Found] = {}
+        self.rejected: Counter[Kind] = Counter()
+        self._shown: set[tuple[str, ...]] = set()
+        self.gave_up: list[str] = [
+            f"{count:,} transactions were left out: they {why}"
+            for why, count in run.left_out.items()
+        ]
+
+    # --- one stranger ---
+
+    def strangers(self) -> None:
+        """Search with one stranger: near what was recorded first, then everywhere."""
+        everywhere = range(len(self.run.order))
+        on = Strangers(self.run.order, self.level)
+        complete = self._all(everywhere, lambda t: self._near(on, t, _FIRST))
+        if not self.found and not complete:
+            complete = self._all(everywhere, lambda t: self._near(on, t, Look()))
+        if not self.found:
+            complete &= self._all(
+                everywhere, lambda t: self._any_sources("one stranger", on, t, everywhere)
+            )
+        if not complete:
+            self.gave_up.append("one stranger: not every transaction, version and path was tried")
+
+    def _all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
+        """Make an attempt for each transaction, and return whether all were complete."""
+        complete = True
+        for t in transactions:
+            complete &= attempt(t)
+        return complete
+
+    def _near(self, on: Strangers, stranger: int, look: Look) -> bool:
+        who = range(len(on.order))
+
+        def take(at: int, path: tuple[int, ...]) -> bool:
+            return self.take("one stranger", on.candidate(stranger, at, path), who)
+
+        return on.offer(stranger, self.work, take, look)
+
+    def take(
+        self, rule: Rule, candidate: Candidate | None, who: Sequence[int], whole: bool = False
+    ) -> bool:
+        """Consider a candidate, and return whether it is a prediction."""
+        if candidate is None:
+            return False
+        kind = self.kind(rule, candidate, who)
+        if kind in self.found:
+            self.found[kind].count += 1
+            return True
+        if self.rejected[kind] >= _TRIES and not whole:
+            return False
+        self.work.spend(_CHECK)
+        small = candidate.members.bit_count() <= _SMALL
+        least = 0 if whole or small else candidate.path[0]
+        if self.levels.separates(history_of(self.run, candidate, who, least=least)):
+            self.found[kind] = _Found(candidate, who)
+            return True
+        self.rejected[kind] += 1
+        return False
+
+    def kind(self, rule: Rule, candidate: Candidate, who: Sequence[int]) -> Kind:
+        """Return the kind of a candidate."""
+        t, x, y = (who[i] for i in (candidate.stranger, candidate.path[0], candidate.path[-1]))
+        program = self.run.order.programs[t]
+        key = program.steps[program.reads[candidate.at]].key
+        table = table_and_row(self.run.history.key(key))[0]
+        return rule, self.what[t], table, self.what[x], self.what[y], x != y
+
+    # --- any sources: version orders other than the recorded one ---
+
+    def _any_sources(self, rule: Rule, on: Strangers, stranger: int, who: Sequence[int]) -> bool:
+        """Try all sources of a stranger in each part of the run; return whether it was complete.
+
+        This matters only if some versions overwrite others that nobody read, so that a level may
+        order them otherwise.
+        """
+        program, tried, complete = on.order.programs[stranger], set[int](), True
+
+        def take(at: int, path: tuple[int, ...]) -> bool:
+            nonlocal complete
+            members = on.closed(stranger, path)
+            if members in tried or not on.has_blind_writes(stranger, members):
+                return False
+            tried.add(members)
+            versions = [
+                (INITIAL, *bits(on.order.writers.get(program.steps[i].key, 0) & members))
+                for i in program.reads
+            ]
+            if prod(map(len, versions)) > _COMBINATIONS:
+                complete = False
+                return False
+            for sources in product(*versions):
+                if self.work.left < _CHECK:
+                    complete = False
+                    return True
+                candidate = Candidate(
+                    on.order, stranger, sources, path[0], path, members, 0, at
+                )  # fmt: skip
+                if self.take(rule, candidate, who, whole=True):
+                    return True
+            return False
+
+        offered = on.offer(stranger, self.work, take, _ANY_ORDER)
+        return offered and complete
+
+    # --- same statements ---
+
+    def same_statements(self) -> None:
+        """Search with a chain of transactions in another order before the stranger.
+
+        Cycles of programs that one stranger closes are not shown again.
+        """
+        self._shown = {_cycle(kind) for kind in self.found}
+        complete = self._all_chains(self._rearranged)
+        if not self.found:
+            complete &= self._all_chains(self._rearranged_any_sources)
+        if not complete:
+            self.gave_up.append("same statements: not every order of transactions was tried")
+
+    def _all_chains(self, attempt: _Attempt) -> bool:
+        order = self.run.order
+        complete = True
+        for t, program in enumerate(order.programs):
+            later = order.later[t]
+            for at, where in enumerate(program.reads):
+                versions = order.writers.get(program.steps[where].key, 0) & ~later & ~(1 << t)
+                for x in bits(versions):
+                    complete &= self._chains(t, at, (x,), attempt)
+        return complete
+
+    def _chains(self, t: int, at: int, chain: tuple[int, ...], attempt: _Attempt) -> bool:
+        """Try a chain and its continuations; return whether all of them were tried."""
+        if not self.work.left:
+            return False
+        self.work.spend(1)
+        order, last = self.run.order, chain[-1]
+        program = order.programs[t]
+        if _meet(program, order.programs[last]) or order.sessions[last] == order.sessions[t]:
+            tried = attempt(t, at, chain)
+            if tried is not None:
+                return tried
+        if len(chain) == _CHAIN:
+            return True
+        complete = True
+        executed = order.programs[last]
+        follow = 0
+        for key in executed.writes:
+            follow |= order.writers[key] | order.readers.get(key, 0)
+        for i in executed.reads:
+            follow |= order.writers.get(executed.steps[i].key, 0)
+        follow |= order.later[last]
+        for i in bits(follow & ~order.later[t] & ~(1 << t)):
+            if i not in chain:
+                complete &= self._chains(t, at, (*chain, i), attempt)
+        return complete
+
+    def _rearranged(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
+        """Try one chain; return whether its continuations were, or ``None`` to try them."""
+        order = self.run.order
+        rule: Rule = "same statements"
+        program = order.programs[t]
+        key = program.steps[program.reads[at]].key
+        table = table_and_row(self.run.history.key(key))[0]
+        kind = (
+            rule,
+            self.what[t],
+            table,
+            self.what[chain[0]],
+            self.what[chain[-1]],
+            len(chain) > 1,
+        )
+        if _cycle(kind) in self._shown:
+            return True
+        if kind in self.found:
+            self.found[kind].count += 1
+            return True
+        if self.rejected[kind] >= _TRIES:
+            return None
+        placed = _placed(order, chain, t)
+        if placed is None:
+            return None
+        before, core = placed
+        self.work.spend(len(core))
+        if self._on_core(t, at, chain, core, 0) is None:
+            return None
+        # In the whole history, the transactions of the same sessions run first.
+        who = (*before, *core)
+        candidate = self._on_core(t, at, chain, who, len(before))
+        return True if self.take(rule, candidate, who) else None
+
+    def _on_core(
+        self, t: int, at: int, chain: tuple[int, ...], who: Sequence[int], skip: int
+    ) -> Candidate | None:
+        place = {i: n + skip for n, i in enumerate(who[skip:])}
+        on = Strangers(_serial(self.run.order, who), self.level)
+        path = tuple(place[i] for i in chain)
+        return on.within(place[t], at, path, (1 << place[t]) - 1)
+
+    def _rearranged_any_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
+        """Try one chain with all sources of the stranger, where a level may order versions."""
+        placed = _placed(self.run.order, chain, t)
+        if placed is None:
+            return None
+        who = (*placed[0], *placed[1])
+        on = Strangers(_serial(self.run.order, who), self.level)
+        complete = self._any_sources("same statements", on, len(who) - 1, who)
+        return True if self.found else None if complete else False
+
+    # --- results ---
+
+    def predictions(self, most: int) -> Predictions:
+        """Return the predictions of the first kinds, certified on the whole histories."""
+        ranked = sorted(self.found.items(), key=lambda item: self._rank(*item))
+        certified: list[Prediction] = []
+        looked = 0
+        for kind, found in ranked:
+            if len(certified) == most:
+                break
+            looked += 1
+            if (prediction := self._certified(kind, found, len(certified) + 1)) is not None:
+                certified.append(prediction)
+            else:
+                self.gave_up.append("a candidate was not certified on the whole history")
+        return Predictions(
+            run=self.run,
+            at=self.levels.names[0],
+            against=self.levels.names[1],
+            found=tuple(certified),
+            more=len(ranked) - looked,
+            gave_up=tuple(dict.fromkeys(self.gave_up)),
+        )
+
+    def _rank(self, kind: Kind, found: _Found) -> tuple[object, ...]:
+        """Return what sorts first the kinds for which the least has to move."""
+        changed = len(changed_reads(self.run, found.candidate, found.who))
+        return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
+
+    def _certified(self, kind: Kind, found: _Found, number: int) -> Prediction | None:
+        run, candidate, who = self.run, found.candidate, found.who
+        edn, history = _written(history_of(run, candidate, who), f"prediction-{number}.edn")
+        verdicts = self.levels.certified(history)
+        if verdicts is None:
+            return None
+        return Prediction(
+            rule=kind[0],
+            history=history,
+            edn=edn,
+            valid=verdicts[0],
+            invalid=verdicts[1],
+            stranger=run.name(who[candidate.stranger]),
+            overlooked=run.name(who[candidate.path[0]]),
+            path=tuple(run.name(who[i]) for i in candidate.path),
+            programs=(kind[1], kind[3], kind[4]),
+            changed=tuple(changed_reads(run, candidate, who)),
+            count=found.count,
+            candidate=candidate,
+        )
+
+
+def _written(history: History, name: str) -> tuple[bytes, History]:
+    """Return a history as the bytes of a file, and as read from it, so certificates are of it."""
+    import io
+
+    from isolang.api import load_history
+    from isolang.history import write_history
+
+    stream = io.BytesIO()
+    write_history(history, stream, format="edn")
+    edn = stream.getvalue()
+    stream = io.BytesIO(edn)
+    stream.name = name
+    return edn, load_history(stream, "edn")
+
+
+# --- arrangements ---
+
+
+def _meet(one: Executed, other: Executed) -> bool:
+    """Return whether two transactions access a key that one of them writes."""
+    reads = {one.steps[i].key for i in one.reads}
+    others = {other.steps[i].key for i in other.reads}
+    return bool(one.writes & (other.writes | others) or reads & other.writes)
+
+
+def _placed(
+    order: Arrangement, chain: Sequence[int], t: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return who runs before a chain, and the chain with the stranger, or ``None`` if impossible.
+
+    The chain comes in its order. The predecessors of its transactions in their sessions come first;
+    those that must come between two transactions of the chain come right before the second.
+    """
+    before, core = 0, list[int]()
+    for i in (*chain, t):
+        missing = order.earlier[i] & ~before
+        for member in core:
+            missing &= ~(1 << member)
+        if i in core or before >> i & 1:
+            return None
+        same = any(order.sessions[member] == order.sessions[i] for member in core)
+        if any(order.sessions[m] == order.sessions[i] and m > i for m in core):
+            return None
+        if same:
+            core += bits(missing)
+        else:
+            before |= missing
+        core.append(i)
+    if any(before >> member & 1 for member in core):
+        return None
+    return tuple(bits(before)), tuple(core)
+
+
+def _serial(order: Arrangement, who: Sequence[int]) -> Arrangement:
+    """Return some transactions as if they had run in this order, one after the other."""
+    last: dict[int, int] = {}
+    programs = []
+    for n, i in enumerate(who):
+        steps = [
+            step if step.source is None else Access(
+                step.op, step.kind, step.key, last.get(step.key, INITIAL)
+            )
+            for step in order.programs[i].steps
+        ]  # fmt: skip
+        programs.append(Executed.of(steps))
+        last |= dict.fromkeys(order.programs[i].writes, n)
+    return Arrangement(programs, [order.sessions[i] for i in who])

@@ -1,0 +1,230 @@
+"""Predictions, as histories that the checkers can judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.foresee.run import INITIAL, Arrangement, PassedRun, bits
+from isolang.foresee.stranger import Candidate
+from isolang.history import History, Transaction
+from isolang.history import columns as c
+from isolang.history.values import UNKNOWN
+
+if TYPE_CHECKING:
+    from isolang.verdict import Invalid, Valid
+
+Rule: TypeAlias = Literal["one stranger", "same statements"]
+"""Which histories count as predicted: B1 and B2 of docs/foresee.md."""
+
+ASSUMED: Final[dict[Rule, str]] = {
+    "one stranger": "{} executes the same statements after its first changed read",
+    "same statements": "everybody executes the same statements, whatever they read",
+}
+
+
+class ChangedRead(Struct, frozen=True, kw_only=True):
+    """A read that returns another version in a predicted history than was recorded.
+
+    Attributes:
+        transaction: the name of the transaction that reads.
+        operation: the read as it was recorded, such as ``r(account/1, 100)``.
+        caller: the ``file:line`` that executed it; empty if unknown.
+        recorded: the transaction whose version it returned, ``T0`` for the initial version.
+        predicted: the transaction whose version it returns in the predicted history.
+    """
+
+    transaction: str
+    operation: str
+    caller: str
+    recorded: str
+    predicted: str
+
+
+class Prediction(Struct, frozen=True, kw_only=True, eq=False):
+    """A history that one level allows and another one forbids, made of a run.
+
+    Attributes:
+        rule: which rule made it of the run.
+        history: the predicted history; its transactions have the numbers of the run.
+        edn: the history as the bytes of a file, which its certificates are about.
+        valid: the certified verdict of the weaker level.
+        invalid: the certified verdict of the stronger level.
+        stranger: the name of the transaction that reads other versions.
+        overlooked: the name of the transaction whose version it overlooks.
+        path: the names of the transactions that close the cycle, from the overlooked one on.
+        programs: what the stranger, the overlooked transaction and the one that closes the cycle
+            are instances of: labels, ``file:line`` or operations.
+        changed: the reads that changed, those of the stranger first.
+        count: how often the run has this kind.
+        candidate: the transactions and sources that the history is made of.
+    """
+
+    rule: Rule
+    history: History
+    edn: bytes
+    valid: Valid
+    invalid: Invalid
+    stranger: str
+    overlooked: str
+    path: tuple[str, ...]
+    programs: tuple[str, str, str]
+    changed: tuple[ChangedRead, ...]
+    count: int
+    candidate: Candidate
+
+    @property
+    def assumption(self) -> str:
+        """The assumption under which the application can execute the predicted history."""
+        return ASSUMED[self.rule].format(self.stranger)
+
+
+class Predictions(Struct, frozen=True, kw_only=True, eq=False):
+    """The predictions of a run, by kind, those first for which least has to move.
+
+    "Nothing found" never means "safe": see docs/foresee.md.
+
+    Attributes:
+        run: the run.
+        at: the name of the weaker level.
+        against: the name of the stronger level.
+        found: one prediction of each kind, certified by both levels.
+        more: how many further kinds were found and not certified, because fewer were asked for.
+        gave_up: where the search gave up, one phrase each; empty if it was complete.
+    """
+
+    run: PassedRun
+    at: str
+    against: str
+    found: tuple[Prediction, ...]
+    more: int
+    gave_up: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Literal["found", "nothing found", "gave up"]:
+        """Whether something was predicted, and if not, whether the search was complete."""
+        if self.found:
+            return "found"
+        return "gave up" if self.gave_up else "nothing found"
+
+
+def history_of(
+    run: PassedRun, candidate: Candidate, who: Sequence[int], *, least: int = 0, name: str = ""
+) -> History:
+    """Return a candidate as a history, in which every version has a value of its own.
+
+    Args:
+        run: the run.
+        candidate: the candidate.
+        who: for each transaction of the candidate's arrangement its number in the run.
+        least: the first transaction to include; those before it become the initial state.
+        name: the name of the history.
+    """
+    inside = candidate.members & -(1 << least) | 1 << candidate.stranger
+    told = _Told(run, candidate.order, who, inside)
+    out = []
+    for i in bits(inside):
+        program = candidate.order.programs[i]
+        sources: Sequence[int | None] = [program.steps[at].source for at in program.reads]
+        if i == candidate.stranger:
+            sources = candidate.sources
+        out.append(told.transaction(i, dict(zip(program.reads, sources, strict=True))))
+    return History.from_transactions(out, name=name or f"{run.history.name} (predicted)")
+
+
+class _Told:
+    """The transactions of a run with the values of their versions."""
+
+    def __init__(self, run: PassedRun, order: Arrangement, who: Sequence[int], inside: int) -> None:
+        self.run, self.order, self.who, self.inside = run, order, who, inside
+        self._versions: dict[tuple[int, int], list[str]] = {}
+
+    def versions(self, txn: int, key: int) -> list[str]:
+        """Return the names of a transaction's versions of a key, the last one last."""
+        found = self._versions.get((txn, key))
+        if found is None:
+            steps = self.order.programs[txn].steps
+            ops = [s.op for s in steps if s.key == key and s.kind in (c.WRITE, c.APPEND)]
+            name = self.run.name(self.who[txn])
+            found = self._versions[txn, key] = [
+                f"{self.value(op)} of {name}" + (f".{n}" if n < len(ops) else "")
+                for n, op in enumerate(ops, 1)
+            ]
+        return found
+
+    def value(self, op: int) -> str:
+        history = self.run.history
+        return (
+            "deleted" if history.is_delete(op) else history.value(int(history.columns.op_value[op]))
+        )
+
+    def transaction(self, i: int, sources: dict[int, int | None]) -> Transaction:
+        history, number = self.run.history, self.run.numbers[self.who[i]]
+        ops: list[tuple[Any, ...]] = []
+        written: dict[int, list[str]] = {}
+        for at, step in enumerate(self.order.programs[i].steps):
+            key = history.key_object(step.key)
+            own = written.setdefault(step.key, [])
+            if step.kind in (c.WRITE, c.APPEND):
+                own.append(self.versions(i, step.key)[len(own)])
+                ops.append(("w" if step.kind == c.WRITE else "append", key, own[-1]))
+            elif at in sources:
+                source = sources[at]
+                assert source is not None
+                ops.append(("r", key, self._read(step.kind, step.key, source, i, own)))
+            elif own:
+                ops.append(("r", key, own[-1]))
+            else:
+                ops.append(("r", key, UNKNOWN))
+        columns = history.columns
+        return Transaction(
+            ops,
+            session=history.session_name(int(columns.txn_session[number])),
+            number=int(columns.txn_number[number]),
+            group=history.group_of(number) or None,
+            label=history.labels_of(number) or None,
+        )
+
+    def _read(self, kind: int, key: int, source: int, reader: int, own: list[str]) -> Any:
+        if kind != c.READ_LIST:
+            known = source != INITIAL and self.inside >> source & 1
+            return self.versions(source, key)[-1] if known else None
+        before = self.order.writers.get(key, 0) & self.inside & ~(1 << reader)
+        writers = bits(before & (2 << source) - 1 if source >= 0 else 0)
+        return [version for w in writers for version in self.versions(w, key)] + own
+
+
+def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> list[ChangedRead]:
+    """Return the reads that return another version than was recorded, the stranger's first."""
+    found = []
+    order, t = candidate.order, candidate.stranger
+    for i in (t, *bits(candidate.members & ~(1 << t))):
+        recorded = run.order.programs[who[i]]
+        if i == t:
+            sources: Sequence[int | None] = candidate.sources
+        elif order is run.order:
+            break  # the others read what was recorded
+        else:
+            sources = [order.programs[i].steps[at].source for at in recorded.reads]
+        for at, source in zip(recorded.reads, sources, strict=True):
+            step = recorded.steps[at]
+            assert step.source is not None
+            assert source is not None
+            now = INITIAL if source == INITIAL else who[source]
+            if step.source != now:
+                found.append(
+                    ChangedRead(
+                        transaction=run.name(who[i]),
+                        operation=run.history.describe_op(step.op),
+                        caller=run.history.remark(step.op).caller,
+                        recorded=_version(run, step.source),
+                        predicted=_version(run, now),
+                    )
+                )
+    return found
+
+
+def _version(run: PassedRun, source: int) -> str:
+    return "T0" if source == INITIAL else run.name(source)

@@ -1,0 +1,405 @@
+"""A run: the committed transactions of a history, as a certified witness of a level explains them.
+
+Transactions have new numbers here, along an order that explains the run: the serial order if the
+level has one. Sets of transactions are the bits of whole numbers, because a run of ten thousand
+transactions then costs a few machine instructions for each transaction and step.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError, UnsupportedError
+from isolang.history import columns as c
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.verdict import Valid
+
+INITIAL: Final = -1
+"""The source of a read of the initial version."""
+
+_READS: Final = (c.READ, c.READ_LIST)
+_UPDATES: Final = (c.WRITE, c.APPEND)
+
+
+class Access(Struct, frozen=True):
+    """An operation of a transaction of a run.
+
+    Attributes:
+        op: its number in the history.
+        kind: its kind, a code of the columns: a read, a write, an append or a read of a list.
+        key: its key, by number.
+        source: for an external read the transaction that it reads from, or ``INITIAL``; ``None``
+            for a write, an internal read, and a read whose result is unknown.
+    """
+
+    op: int
+    kind: int
+    key: int
+    source: int | None = None
+
+
+class Executed(Struct, frozen=True):
+    """What a transaction of a run executed.
+
+    Attributes:
+        steps: its operations in program order.
+        reads: the indices of its external reads in ``steps``.
+        writes: the keys that it writes.
+    """
+
+    steps: tuple[Access, ...]
+    reads: tuple[int, ...]
+    writes: frozenset[int]
+
+    @classmethod
+    def of(cls, steps: Sequence[Access]) -> Executed:
+        """Return the program with these operations."""
+        return cls(
+            tuple(steps),
+            tuple(i for i, step in enumerate(steps) if step.source is not None),
+            frozenset(step.key for step in steps if step.kind in _UPDATES),
+        )
+
+
+def bits(numbers: int) -> Iterator[int]:
+    """Yield the elements of a set of transactions, in ascending order."""
+    while numbers:
+        low = numbers & -numbers
+        yield low.bit_length() - 1
+        numbers ^= low
+
+
+class Arrangement:
+    """Programs, their sessions and what they read, in an order that explains the reads.
+
+    Each relation has, for each transaction, the set of the transactions that it leads to. The
+    versions of a key are in the order of the transactions.
+
+    Attributes:
+        programs: what each transaction executed, in the order.
+        sessions: the session of each transaction.
+        earlier: the earlier transactions of its session.
+        later: the later transactions of its session.
+        writers: for each key, the transactions that write it.
+        readers: for each key, the transactions that read it from outside.
+        depends: the later transactions of the session, and the readers of the versions (so | wr).
+        direct: these, and who overwrites the versions (so | wr | ww).
+        overwritten: who overwrites what the transaction read (rw).
+    """
+
+    def __init__(self, programs: Sequence[Executed], sessions: Sequence[int]) -> None:
+        """Compute the relations.
+
+        Args:
+            programs: the transactions in an order in which each reads from earlier ones.
+            sessions: the session of each transaction.
+        """
+        self.programs, self.sessions = programs, sessions
+        n = len(programs)
+        self.earlier = [0] * n
+        self.writers: dict[int, int] = {}
+        self.readers: dict[int, int] = {}
+        self.depends = [0] * n
+        members: dict[int, int] = {}
+        for i, program in enumerate(programs):
+            self.earlier[i] = members.get(sessions[i], 0)
+            members[sessions[i]] = self.earlier[i] | 1 << i
+            for key in program.writes:
+                self.writers[key] = self.writers.get(key, 0) | 1 << i
+            for at in program.reads:
+                step = program.steps[at]
+                self.readers[step.key] = self.readers.get(step.key, 0) | 1 << i
+                for source in bits(self._seen(step, i)):
+                    self.depends[source] |= 1 << i
+        self.later = [members[sessions[i]] & -(2 << i) for i in range(n)]
+        for i in range(n):
+            self.depends[i] |= self.later[i]
+        self.direct = [
+            self.depends[i] | self._later(program.writes, i) for i, program in enumerate(programs)
+        ]
+        self.overwritten = [
+            self._overwriting(program) & ~(1 << i) for i, program in enumerate(programs)
+        ]
+
+    def _seen(self, step: Access, reader: int) -> int:
+        """Return the writers whose versions a read shows: a list shows all of its elements."""
+        assert step.source is not None
+        if step.source == INITIAL:
+            return 0
+        if step.kind == c.READ_LIST:
+            return self.writers.get(step.key, 0) & (2 << step.source) - 1 & ~(1 << reader)
+        return 1 << step.source & ~(1 << reader)
+
+    def _later(self, keys: frozenset[int], i: int) -> int:
+        found = 0
+        for key in keys:
+            found |= self.writers[key]
+        return found & -(2 << i)
+
+    def _overwriting(self, program: Executed) -> int:
+        found = 0
+        for at in program.reads:
+            step = program.steps[at]
+            assert step.source is not None
+            found |= self.writers.get(step.key, 0) & -(2 << step.source if step.source >= 0 else 1)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.programs)
+
+    def descendants(self) -> list[int]:
+        """Return for each transaction itself and all that depend on it, by so and wr."""
+        found = [1 << i for i in range(len(self))]
+        for i in reversed(range(len(self))):
+            rest = self.depends[i]
+            while rest:
+                # SOUND BECAUSE what depends on the first of them is known already.
+                low = rest & -rest
+                found[i] |= found[low.bit_length() - 1]
+                rest &= ~found[i]
+        return found
+
+    def ancestors(self) -> list[int]:
+        """Return for each transaction itself and all that it depends on, by so and wr."""
+        n = len(self)
+        found = [1 << i for i in range(n)]
+        for i, program in enumerate(self.programs):
+            before = self.earlier[i]
+            for at in program.reads:
+                before |= self._seen(program.steps[at], i)
+            while before:
+                last = before.bit_length() - 1
+                found[i] |= found[last]
+                before &= ~found[i]
+        return found
+
+
+class PassedRun(Struct, frozen=True, eq=False):
+    """The committed transactions of a history, with a certified witness.
+
+    Attributes:
+        history: the history.
+        order: the transactions in an order that explains what they read.
+        numbers: the number of each transaction in the history.
+        left_out: how many transactions were left out, by reason.
+    """
+
+    history: History
+    order: Arrangement
+    numbers: tuple[int, ...]
+    left_out: Mapping[str, int]
+
+    def name(self, txn: int) -> str:
+        """Return the name of a transaction."""
+        return self.history.name_of(self.numbers[txn])
+
+    def what(self, txn: int) -> str:
+        """Return what a transaction is an instance of: its labels, its callers, or its shape."""
+        history, number = self.history, self.numbers[txn]
+        if labels := history.labels_of(number):
+            return " ".join(labels)
+        steps = self.order.programs[txn].steps
+        callers = dict.fromkeys(x for s in steps if (x := history.remark(s.op).caller))
+        return next(iter(callers), "") or self.shape(txn)
+
+    def shape(self, txn: int) -> str:
+        """Return the operations of a transaction, with letters for rows: ``r account[a]``."""
+        letters: dict[str, str] = {}
+        parts = []
+        for step in self.order.programs[txn].steps:
+            table, row = table_and_row(self.history.key(step.key))
+            letter = letters.setdefault(row, chr(ord("a") + min(len(letters), 25)))
+            parts.append(f"{c.KIND_NAMES[step.kind]} {table}[{letter}]" if table else
+                         f"{c.KIND_NAMES[step.kind]} {letter}")  # fmt: skip
+        return " ".join(parts)
+
+
+def table_and_row(key: str) -> tuple[str, str]:
+    """Return the table and the row of a key: those of ``account/7`` are ``account`` and ``7``.
+
+    A key may name a column too, ``account/7/balance``, which then belongs to the table. Other keys
+    are rows of no table.
+    """
+    table, _, row = key.partition("/")
+    if not row:
+        return "", table
+    row, _, column = row.partition("/")
+    return (f"{table}.{column}" if column else table), row
+
+
+def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
+    """Return the run that a certified witness explains.
+
+    Args:
+        verdict: the certified verdict.
+        serial: whether the level has a serial order, along which to number the transactions.
+            Otherwise their order follows the sessions, the reads and the versions.
+
+    Raises:
+        UnsupportedError: the level has no witness of sources and version orders.
+        HistoryError: nothing was committed.
+    """
+    history, witness = verdict.history, verdict.witness
+    where = history.name
+    if not isinstance(witness, Witness):
+        raise UnsupportedError(
+            f"{where}: {verdict.spec.name} leaves more open than sources and version orders, so a "
+            "witness does not say who read what; hint: predict against ser, si or another level "
+            "over so, wr, ww and rw"
+        )
+    columns = history.columns
+    included = _included(history, witness)
+    if not included:
+        raise HistoryError(f"{where}: nothing was committed (expected a run with transactions)")
+    predicates = _with_predicates(history)
+    sources: list[int] = witness.source.tolist()
+    starts, ordered = witness.order_start.tolist(), witness.order_txn.tolist()
+    kinds, keys = columns.op_kind.tolist(), columns.op_key.tolist()
+    values, fine = columns.op_value.tolist(), columns.op_ok.tolist()
+    begins = columns.op_start.tolist()
+    sessions = columns.txn_session.tolist()
+
+    def steps_of(txn: int) -> Iterator[Access]:
+        written: set[int] = set()
+        for op in range(begins[txn], begins[txn + 1]):
+            kind, key = kinds[op], keys[op]
+            if not fine[op] or kind not in (*_READS, *_UPDATES):
+                continue
+            external = kind == c.READ_LIST or (kind == c.READ and key not in written)
+            known = external and values[op] != c.UNKNOWN_VALUE and sources[op] >= 0
+            yield Access(op, kind, key, sources[op] if known else None)
+            if kind in _UPDATES:
+                written.add(key)
+
+    steps = {txn: tuple(steps_of(txn)) for txn in included}
+    versions = {key: ordered[starts[key] : starts[key + 1]] for key in range(len(starts) - 1)}
+    place = {(key, txn): at for key, txns in versions.items() for at, txn in enumerate(txns)}
+    sorted_ = _sorted(history, included, steps, versions, place, serial=serial)
+    new = {txn: number for number, txn in enumerate(sorted_)}
+    t0 = history.t0
+
+    def renumbered(step: Access) -> Access:
+        if step.source is None:
+            return step
+        source = INITIAL if step.source == t0 else new[step.source]
+        return Access(step.op, step.kind, step.key, source)
+
+    order = Arrangement(
+        [Executed.of([renumbered(s) for s in steps[txn]]) for txn in sorted_],
+        [sessions[txn] for txn in sorted_],
+    )
+    numbers = tuple(sorted_)
+    gone = 0
+    if any(txn in predicates for txn in numbers):
+        descendants = order.descendants()
+        for i, txn in enumerate(numbers):
+            if txn in predicates:
+                gone |= descendants[i]
+    if not gone:
+        return PassedRun(history, order, numbers, {})
+    return _without(PassedRun(history, order, numbers, {}), gone)
+
+
+def _without(run: PassedRun, gone: int) -> PassedRun:
+    """Return the run without some transactions, on which no other one depends."""
+    kept = [i for i in range(len(run.order)) if not gone >> i & 1]
+    new = {i: at for at, i in enumerate(kept)} | {INITIAL: INITIAL}
+
+    def renumbered(step: Access) -> Access:
+        if step.source is None:
+            return step
+        return Access(step.op, step.kind, step.key, new[step.source])
+
+    order = Arrangement(
+        [Executed.of([renumbered(s) for s in run.order.programs[i].steps]) for i in kept],
+        [run.order.sessions[i] for i in kept],
+    )
+    why = {"read by a predicate, or depend on one that did": gone.bit_count()}
+    return PassedRun(run.history, order, tuple(run.numbers[i] for i in kept), why)
+
+
+def _included(history: History, witness: Witness) -> list[int]:
+    """Return the committed transactions, and the indeterminate ones that the witness needs."""
+    import numpy as np
+
+    status = history.columns.txn_status
+    needed = np.zeros(len(status) + 1, bool)
+    needed[witness.order_txn] = True
+    needed[witness.source[witness.source >= 0]] = True
+    maybe = (status == c.INDETERMINATE) & needed[:-1]
+    found: list[int] = np.flatnonzero((status == c.COMMITTED) | maybe).tolist()
+    return found
+
+
+def _with_predicates(history: History) -> frozenset[int]:
+    """Return the transactions that read by a predicate, or only that a key had no such value."""
+    import numpy as np
+
+    columns = history.columns
+    found: set[int] = set(columns.statement_txn.tolist()) if len(columns.statement_txn) else set()
+    for op in np.flatnonzero(np.isin(columns.op_kind, c.SET_READS)).tolist():
+        found.add(history.transaction_of(op))
+    return frozenset(found)
+
+
+def _sorted(
+    history: History,
+    included: Sequence[int],
+    steps: Mapping[int, Sequence[Access]],
+    versions: Mapping[int, Sequence[int]],
+    place: Mapping[tuple[int, int], int],
+    *,
+    serial: bool,
+) -> list[int]:
+    """Return the transactions in an order that follows so, wr and ww, and rw if it is serial."""
+    columns, t0 = history.columns, history.t0
+    follows: dict[int, set[int]] = {txn: set() for txn in included}
+    last: dict[int, int] = {}
+    for txn in included:
+        session = int(columns.txn_session[txn])
+        if session in last:
+            follows[last[session]].add(txn)
+        last[session] = txn
+    for txns in versions.values():
+        for a, b in pairwise(txns):
+            follows[a].add(b)
+    for txn in included:
+        for step in steps[txn]:
+            if step.source is None:
+                continue
+            if step.source not in (t0, txn):
+                follows[step.source].add(txn)
+            if serial:
+                at = -1 if step.source == t0 else place[step.key, step.source]
+                later = [x for x in versions[step.key][at + 1 : at + 3] if x != txn]
+                if later:
+                    follows[txn].add(later[0])
+    degree = dict.fromkeys(included, 0)
+    for txn in included:
+        for other in follows[txn]:
+            degree[other] += 1
+    ends = columns.txn_end.tolist()
+    todo = [(ends[txn], txn) for txn in included if not degree[txn]]
+    heapq.heapify(todo)
+    found = []
+    while todo:
+        _, txn = heapq.heappop(todo)
+        found.append(txn)
+        for other in follows[txn]:
+            degree[other] -= 1
+            if not degree[other]:
+                heapq.heappush(todo, (ends[other], other))
+    if len(found) < len(included):
+        raise UnsupportedError(
+            f"{history.name}: the witness orders its transactions in no line (so, wr and ww have a "
+            "cycle), which predictions need; hint: predict against a level that forbids it, as ser"
+        )
+    return found

@@ -1,0 +1,275 @@
+"""One stranger: a correct run, and one transaction that sees other versions of it.
+
+A candidate has a set K of transactions, closed under sessions and reads, in which everybody reads
+what was recorded, and a stranger T. T overlooks a version, that of X, and a path of dependencies
+and anti-dependencies leads from X to Y in K, which T depends on or follows: a cycle. Nobody depends
+on T, so T is last in the order of versions, and its only way into the cycle is what it overlooks.
+
+What else T overlooks follows from the level, and T reads the newest version of the rest. Each rule
+is the least set that lets the level's own order exist, with the versions in the order of the run:
+
+* rc: the versions from X's on, and only up to that read; later reads see everything.
+* ra: the versions from X's on. Who wrote them is not before T in its session.
+* cc: these and what depends on them by so and wr, so that no cause of T is among them.
+* si: these and what follows them by ``(so | wr | ww) ; rw?``, so that no cycle has fewer than two
+  adjacent anti-dependencies, and none of them writes a key of T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.foresee.run import INITIAL, Arrangement, bits
+from isolang.limits import Work
+
+Direct: TypeAlias = Literal["rc", "ra", "cc", "si"]
+"""The levels with a rule for what a stranger overlooks."""
+
+DIRECT: Final[tuple[Direct, ...]] = ("rc", "ra", "cc", "si")
+
+
+class Candidate(Struct, frozen=True, eq=False):
+    """A run with one stranger.
+
+    Attributes:
+        order: the transactions that the others are numbers of.
+        stranger: T.
+        sources: what each external read of T reads, in program order.
+        overlooked: X, whose version T overlooks.
+        path: the transactions from X to Y.
+        members: K.
+        missed: all transactions of K that T overlooks.
+        at: the index, among the external reads of T, of the read that overlooks X.
+    """
+
+    order: Arrangement
+    stranger: int
+    sources: tuple[int, ...]
+    overlooked: int
+    path: tuple[int, ...]
+    members: int
+    missed: int
+    at: int
+
+    def changed(self) -> tuple[int, ...]:
+        """Return the indices of the steps of T that read another version than was recorded."""
+        program = self.order.programs[self.stranger]
+        return tuple(
+            at
+            for at, source in zip(program.reads, self.sources, strict=True)
+            if program.steps[at].source != source
+        )
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """Where a search looks.
+
+    Attributes:
+        near: how many versions to try as X on each side of the recorded one; 0 for all.
+        most: how many transactions a search for Y may visit from each X; 0 for all.
+        ordered: whether the versions come in the order of the run.
+    """
+
+    near: int = 0
+    most: int = 0
+    ordered: bool = True
+
+
+class Strangers:
+    """The candidates of an order of transactions at one level."""
+
+    def __init__(self, order: Arrangement, level: Direct) -> None:
+        """Compute what depends on what."""
+        self.order, self.level = order, level
+        self.descendants = order.descendants()
+        self.ancestors = order.ancestors()
+        # Every later transaction that a conflict leads to.
+        self.after = [d | o for d, o in zip(order.direct, order.overwritten, strict=True)]
+
+    def offer(
+        self, stranger: int, work: Work, take: Callable[[int, tuple[int, ...]], bool], look: Look
+    ) -> bool:
+        """Offer the paths that may close a cycle through a stranger, the shortest from X first.
+
+        Args:
+            stranger: T.
+            work: the budget, of which a step to a transaction costs one unit.
+            take: a function of the index of a read of T and a path from X to Y, which returns
+                whether this X has been dealt with.
+            look: where to search.
+
+        Returns:
+            Whether all paths were offered.
+        """
+        order = self.order
+        program = order.programs[stranger]
+        allowed = ~self.descendants[stranger]
+        ends, own = order.earlier[stranger], 0
+        for key in program.writes:
+            own |= order.writers[key]
+            ends |= order.writers[key] | order.readers.get(key, 0)
+        for where in program.reads:
+            ends |= order.writers.get(program.steps[where].key, 0)
+        ends &= allowed
+        complete = True
+        for at, where in enumerate(program.reads):
+            step = program.steps[where]
+            assert step.source is not None
+            versions = order.writers.get(step.key, 0) & allowed
+            if self.level == "si" and look.ordered:
+                versions &= ~own  # SOUND BECAUSE T would overlook X, which writes a key of T
+            nearest = list(_around(versions, step.source, look.near))
+            complete &= not look.near or len(nearest) == versions.bit_count()
+            for x in nearest:
+                if not ends >> x:  # nobody from X on closes a cycle
+                    continue
+                if ends >> x & 1 and take(at, (x,)):
+                    continue
+                paths = self._paths(x, ends, allowed, work, look.most)
+                if not any(take(at, path) for path in paths):
+                    complete &= bool(work.left) and not look.most
+            if not work.left:
+                return False
+        return complete
+
+    def _paths(
+        self, x: int, ends: int, allowed: int, work: Work, most: int
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield a shortest path from X to each other end, in the order of their lengths."""
+        allowed &= (1 << ends.bit_length()) - 1
+        parent: dict[int, int] = {}
+        seen, todo = 1 << x, [x]
+        for done, node in enumerate(todo):
+            if not work.left or (most and done >= most):
+                return
+            work.spend(1)
+            new = self.after[node] & allowed & ~seen
+            seen |= new
+            for y in bits(new & ends):
+                path, step = [y], node
+                while step != x:
+                    path.append(step)
+                    step = parent[step]
+                yield (x, *reversed(path))
+            for y in bits(new):
+                parent[y] = node
+                todo.append(y)
+
+    def candidate(self, stranger: int, at: int, path: tuple[int, ...]) -> Candidate | None:
+        """Return the candidate in which T overlooks X, or ``None`` if the level forbids it.
+
+        K has what T had read if the level allows this, so that as little as possible changes.
+
+        Args:
+            stranger: T.
+            at: the index of the read, among T's external reads.
+            path: the transactions from X to Y.
+        """
+        least = self.closed(stranger, path)
+        read = [
+            self.ancestors[source]
+            for where in self.order.programs[stranger].reads
+            if (source := self.order.programs[stranger].steps[where].source) not in (
+                None, INITIAL, stranger
+            )
+        ]  # fmt: skip
+        every = least
+        for sources in read:
+            every |= sources
+        found = self.within(stranger, at, path, every)
+        if found is not None or every == least:
+            return found
+        found = self.within(stranger, at, path, least)
+        if found is not None:
+            for sources in read:
+                found = self.within(stranger, at, path, found.members | sources) or found
+        return found
+
+    def within(
+        self, stranger: int, at: int, path: tuple[int, ...], members: int
+    ) -> Candidate | None:
+        """Return the candidate with a given K, or ``None`` if the level forbids it."""
+        order, program = self.order, self.order.programs[stranger]
+        x, y = path[0], path[-1]
+        key = program.steps[program.reads[at]].key
+        missed = self._missed(order.writers[key] & members & -(1 << x), members)
+        if self.level != "rc" and order.earlier[stranger] & missed:
+            return None
+        if self.level == "si" and any(order.writers[k] & missed for k in program.writes):
+            return None
+        sources = []
+        closed = bool(order.earlier[stranger] >> y & 1)
+        closed |= any((order.writers[k] | order.readers.get(k, 0)) >> y & 1 for k in program.writes)
+        for n, where in enumerate(program.reads):
+            step = program.steps[where]
+            visible = members if self.level == "rc" and n > at else members & ~missed
+            visible &= ~(1 << stranger)
+            versions = order.writers.get(step.key, 0) & visible
+            sources.append(versions.bit_length() - 1 if versions else INITIAL)
+            closed |= bool(versions >> y & 1)
+        if not closed:
+            return None
+        return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
+
+    def closed(self, stranger: int, path: tuple[int, ...]) -> int:
+        """Return the least K with a path: what the path and T's session depend on."""
+        found = 0
+        for i in (*path, *bits(self.order.earlier[stranger])):
+            found |= self.ancestors[i]
+        return found
+
+    def has_blind_writes(self, stranger: int, members: int) -> bool:
+        """Return whether a level may order versions of K and the stranger otherwise."""
+        order = self.order
+        if any(order.writers[key] & members for key in order.programs[stranger].writes):
+            return True
+        for writers in order.writers.values():
+            last = -1
+            for i in bits(writers & members):
+                if last >= 0 and not self.ancestors[i] >> last & 1:
+                    return True
+                last = i
+        return False
+
+    def _missed(self, late: int, members: int) -> int:
+        """Return what T overlooks if it overlooks the versions of some transactions."""
+        if self.level in ("rc", "ra"):
+            return late
+        if self.level == "cc":
+            found = late
+            for i in bits(late):
+                found |= self.descendants[i]
+            return found & members
+        order, found, seen = self.order, late, 0
+        todo = list(bits(late))
+        while todo:
+            i = todo.pop()
+            new = order.direct[i] & members & ~seen
+            seen |= new
+            follow = new
+            for j in bits(new):
+                follow |= order.overwritten[j] & members
+            follow &= ~found
+            found |= follow
+            todo.extend(bits(follow))
+        return found
+
+
+def _around(versions: int, source: int, near: int) -> Iterator[int]:
+    """Yield writers of a key, those next to a version first, alternately on both sides."""
+    before = versions & (2 << source) - 1 if source >= 0 else 0
+    after = versions & ~before
+    count = 0
+    while (before or after) and not (near and count >= near):
+        if before:
+            last = before.bit_length() - 1
+            yield last
+            before ^= 1 << last
+        if after:
+            low = after & -after
+            yield low.bit_length() - 1
+            after ^= low
+        count += 1

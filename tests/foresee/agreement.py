@@ -1,0 +1,78 @@
+"""Runs of a few transactions, and whether the search and the definitions predict the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+
+from foresee.by_definition import INITIAL, Tiny, exists, one_stranger, same_statements
+
+from isolang import History, Transaction, load_spec
+from isolang.foresee.predict import WORK, _Levels, _Search
+from isolang.limits import Work
+
+SHAPES = [(r, w) for r in ("", "x", "y", "xy") for w in ("", "x", "y", "xy") if r or w]
+
+
+def serial_run(shapes: list[tuple[str, str]], sessions: tuple[int, ...]) -> Tiny:
+    """The run of some transactions, one after the other."""
+    last: dict[str, int] = {}
+    reads = []
+    for i, (read, written) in enumerate(shapes):
+        reads.append({key: last.get(key, INITIAL) for key in read})
+        last |= dict.fromkeys(written, i)
+    return Tiny(sessions, [frozenset(written) for _, written in shapes], tuple(reads))
+
+
+def partitions(n: int) -> Iterator[tuple[int, ...]]:
+    """All ways to share out n transactions to sessions."""
+    if n == 0:
+        yield ()
+    else:
+        for some in partitions(n - 1):
+            for session in range(max(some, default=-1) + 2):
+                yield (*some, session)
+
+
+def random_runs(seed: int, n: int, count: int) -> Iterator[Tiny]:
+    draw = random.Random(seed)
+    sessions = list(partitions(n))
+    for _ in range(count):
+        shapes = [draw.choice(SHAPES) for _ in range(n)]
+        yield serial_run(shapes, draw.choice(sessions))
+
+
+def history_of(run: Tiny) -> History:
+    return History.from_transactions([
+        Transaction(
+            [
+                *(("r", key, None if s == INITIAL else s + 1) for key, s in run.reads[i].items()),
+                *(("w", key, i + 1) for key in sorted(run.writes[i])),
+            ],
+            session=run.sessions[i],
+        )
+        for i in range(run.n)
+    ])  # fmt: skip
+
+
+@cache
+def levels_of(at: str, against: str = "ser") -> _Levels:
+    return _Levels(load_spec(at), load_spec(against))
+
+
+def searched(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:
+    """Whether the search predicts something by the first rule, or by either."""
+    levels = levels_of(at, against)
+    search = _Search(levels.run(history_of(run)), levels, levels.direct, Work(WORK))
+    search.strangers()
+    if b2 and not search.found:
+        search.same_statements()
+    predicted = bool(search.found)
+    assert predicted or not search.gave_up, search.gave_up
+    return predicted
+
+
+def defined(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:
+    """Whether the definitions have a prediction."""
+    return exists(same_statements(run) if b2 else one_stranger(run), at, against)
