@@ -1,4 +1,4 @@
-"""Which levels a prediction may be about: those that a part of a valid history satisfies too."""
+"""Refuses levels that a part of a valid history may violate: predictions need the others."""
 
 from __future__ import annotations
 

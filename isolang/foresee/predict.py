@@ -55,7 +55,7 @@ WORK: Final = 2_000_000
 """The budget of a search, in steps from one transaction to another."""
 
 _CHECK: Final = 1_000  # the units that a verdict on a few transactions costs
-_SMALL: Final = 100  # the transactions of a history that is judged as a whole at once
+_SMALL: Final = 100  # a history of so many transactions is judged as a whole at once
 _TRIES: Final = 8  # the candidates of one kind that may be rejected before it is given up
 _FIRST: Final = Look(near=3, most=40)
 _ANY_ORDER: Final = Look(ordered=False)
@@ -189,8 +189,7 @@ class _Search:
         self.rejected: Counter[Kind] = Counter()
         self._shown: set[tuple[str, ...]] = set()
         self.gave_up: list[str] = [
-            f"{count:,} transactions were left out: they {why}"
-            for why, count in run.left_out.items()
+            f"{count:,} transactions were omitted: they {why}" for why, count in run.omitted.items()
         ]
 
     # --- one stranger ---

@@ -104,7 +104,7 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def outcome(self) -> Literal["found", "nothing found", "gave up"]:
-        """Whether something was predicted, and if not, whether the search was complete."""
+        """The result: ``gave up`` if nothing was found and the search was not complete."""
         if self.found:
             return "found"
         return "gave up" if self.gave_up else "nothing found"
@@ -123,18 +123,18 @@ def history_of(
         name: the name of the history.
     """
     inside = candidate.members & -(1 << least) | 1 << candidate.stranger
-    told = _Told(run, candidate.order, who, inside)
+    writer = _Writer(run, candidate.order, who, inside)
     out = []
     for i in bits(inside):
         program = candidate.order.programs[i]
         sources: Sequence[int | None] = [program.steps[at].source for at in program.reads]
         if i == candidate.stranger:
             sources = candidate.sources
-        out.append(told.transaction(i, dict(zip(program.reads, sources, strict=True))))
+        out.append(writer.transaction(i, dict(zip(program.reads, sources, strict=True))))
     return History.from_transactions(out, name=name or f"{run.history.name} (predicted)")
 
 
-class _Told:
+class _Writer:
     """The transactions of a run with the values of their versions."""
 
     def __init__(self, run: PassedRun, order: Arrangement, who: Sequence[int], inside: int) -> None:

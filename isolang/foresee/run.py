@@ -47,7 +47,7 @@ class Access(Struct, frozen=True):
 
 
 class Executed(Struct, frozen=True):
-    """What a transaction of a run executed.
+    """The operations that a transaction of a run executed.
 
     Attributes:
         steps: its operations in program order.
@@ -189,13 +189,13 @@ class PassedRun(Struct, frozen=True, eq=False):
         history: the history.
         order: the transactions in an order that explains what they read.
         numbers: the number of each transaction in the history.
-        left_out: how many transactions were left out, by reason.
+        omitted: how many transactions were omitted, by reason.
     """
 
     history: History
     order: Arrangement
     numbers: tuple[int, ...]
-    left_out: Mapping[str, int]
+    omitted: Mapping[str, int]
 
     def name(self, txn: int) -> str:
         """Return the name of a transaction."""

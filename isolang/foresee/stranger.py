@@ -65,7 +65,7 @@ class Candidate(Struct, frozen=True, eq=False):
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """Where a search looks.
+    """The bounds of a search for paths.
 
     Attributes:
         near: how many versions to try as X on each side of the recorded one; 0 for all.

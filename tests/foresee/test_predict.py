@@ -179,7 +179,7 @@ def test_what_read_by_a_predicate_is_left_out_and_said() -> None:
     found = predict(run, "si")
     assert found.outcome == "gave up"
     assert found.gave_up == (
-        "1 transactions were left out: they read by a predicate, or depend on one that did",
+        "1 transactions were omitted: they read by a predicate, or depend on one that did",
     )
 
 
