@@ -92,6 +92,11 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "List all outcomes of a small program, and the levels that allow each.",
         SPECIFY,
     ),
+    "robust": CommandEntry(
+        "isolang.cli.robust:robust",
+        "Decide whether a service may run at a weaker level, and find what mends it if not.",
+        SPECIFY,
+    ),
     "solvers": CommandEntry(
         "isolang.cli.solvers:solvers",
         "Run every encoding with every solver on the same histories.",

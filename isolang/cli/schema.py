@@ -25,6 +25,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "predict": ("isolang.cli.predict:PredictReport", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),
+    "robust": ("isolang.cli.robust:RobustReport", False),
     "stats": ("isolang.history.stats:Stats", False),
     "solvers": ("isolang.output.contest:ContestRow", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),

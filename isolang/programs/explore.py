@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from isolang.programs.syntax import (
     AbortStep,
+    Column,
     Combined,
     Compared,
     Computed,
@@ -278,6 +279,8 @@ def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
     match value:
         case Number():
             return value.value
+        case Column():  # only in updates, which the parser refuses in programs with outcomes
+            raise ProgramError(f"`.{value.name}` has no value here")
         case Variable():
             found = named[value.name]
             if found is None:

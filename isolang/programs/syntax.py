@@ -9,6 +9,12 @@ A program is a few sessions, separated by ``||``; a session is a few transaction
     exists a = 100 and b = 100 "lost update"
 
 Without loops, a program has finitely many outcomes.
+
+A template is a program of one transaction with parameters, which keys name in brackets. A file has
+any number of templates::
+
+    program Withdraw(c, d) where c != d
+    a = r(savings[c].balance) if a >= 10 { u(savings[d].balance, .balance + 10) }
 """
 
 from __future__ import annotations
@@ -46,6 +52,12 @@ class Variable(Struct, frozen=True):
     name: str
 
 
+class Column(Struct, frozen=True):
+    """The value that a column of the row had before the one statement that updates the row."""
+
+    name: str
+
+
 class Computed(Struct, frozen=True):
     """A value that is computed from two others."""
 
@@ -54,7 +66,28 @@ class Computed(Struct, frozen=True):
     right: Value
 
 
-Value: TypeAlias = Number | Variable | Computed
+Value: TypeAlias = Number | Variable | Column | Computed
+
+
+class AnyRow(Struct, frozen=True):
+    """``*`` in the place of an argument: all rows that a condition selects."""
+
+
+Argument: TypeAlias = Number | Variable | AnyRow
+
+
+class Row(Struct, frozen=True):
+    """``relation[arguments].(columns)``, a key of a template.
+
+    Attributes:
+        relation: the name of the relation.
+        arguments: the values that identify the row.
+        columns: the columns; empty for the whole row.
+    """
+
+    relation: str
+    arguments: tuple[Argument, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 class Compared(Struct, frozen=True):
@@ -83,11 +116,13 @@ class ReadStep(Struct, frozen=True):
         name: the name of the variable, or empty if there is none.
         expected: the value that the read must return: ``"nil"`` for the initial value, or ``None``
             for any value.
+        row: what the key means in a template.
     """
 
     key: str
     name: str = ""
     expected: int | Literal["nil"] | None = None
+    row: Row | None = None
 
 
 class WriteStep(Struct, frozen=True):
@@ -95,6 +130,35 @@ class WriteStep(Struct, frozen=True):
 
     key: str
     value: Value
+    row: Row | None = None
+
+
+class UpdateStep(Struct, frozen=True):
+    """``u(key, value, …)``: one statement that reads the row and writes it.
+
+    Attributes:
+        key: the key.
+        values: the values; the columns that they mention are read, too.
+        row: what the key means.
+    """
+
+    key: str
+    values: tuple[Value, ...]
+    row: Row
+
+
+class InsertStep(Struct, frozen=True):
+    """``insert(key)``: the row comes into being."""
+
+    key: str
+    row: Row
+
+
+class DeleteStep(Struct, frozen=True):
+    """``delete(key)``: the row ends."""
+
+    key: str
+    row: Row
 
 
 class If(Struct, frozen=True):
@@ -103,13 +167,16 @@ class If(Struct, frozen=True):
     condition: Condition
     then: tuple[Step, ...]
     otherwise: tuple[Step, ...] = ()
+    text: str = ""
 
 
 class AbortStep(Struct, frozen=True):
     """``abort``: the transaction ends, and none of its writes take effect."""
 
 
-Step: TypeAlias = ReadStep | WriteStep | If | AbortStep
+Step: TypeAlias = (
+    ReadStep | WriteStep | UpdateStep | InsertStep | DeleteStep | If | AbortStep
+)
 
 
 class ExistsCondition(Struct, frozen=True, kw_only=True):
@@ -130,6 +197,8 @@ class Program(Struct, frozen=True, kw_only=True):
         sessions: the transactions of each session, and the steps of each transaction.
         texts: the transactions of each session, as texts.
         targets: the questions about its outcomes.
+        parameters: the parameters of a template.
+        different: pairs of parameters that never have the same value.
     """
 
     name: str
@@ -138,6 +207,8 @@ class Program(Struct, frozen=True, kw_only=True):
     sessions: tuple[tuple[tuple[Step, ...], ...], ...]
     texts: tuple[tuple[str, ...], ...]
     targets: tuple[ExistsCondition, ...] = ()
+    parameters: tuple[str, ...] = ()
+    different: tuple[tuple[str, str], ...] = ()
 
     def transactions(self) -> Iterator[tuple[int, tuple[Step, ...]]]:
         """Yield the transactions in order, each with the number of its session."""
@@ -158,7 +229,7 @@ _TOKENS: Final = re.compile(
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z_][A-Za-z0-9_]*)*)
       | (?P<number>[0-9]+)
       | (?P<string>"[^"\r\n]*")
-      | (?P<sign>\|\||->|!=|<=|>=|[-+*=<>(){},])""",
+      | (?P<sign>\|\||->|!=|<=|>=|[-+*=<>(){},.\[\]])""",
     re.VERBOSE,
 )
 _KEYWORDS: Final = frozenset(
@@ -173,14 +244,25 @@ def load_program(path: str | Path) -> Program:
     Raises:
         ProgramError: if the file cannot be read or parsed. The message has the line and the column.
     """
-    path = Path(path)
+    return parse_program(_text_of(Path(path)), str(path))
+
+
+def load_templates(path: str | Path) -> tuple[Program, ...]:
+    """Read the templates of a file; see :func:`parse_templates`.
+
+    Raises:
+        ProgramError: if the file cannot be read or parsed. The message has the line and the column.
+    """
+    return parse_templates(_text_of(Path(path)), str(path))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except OSError as error:
         raise ProgramError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ProgramError(f"{path}: not a text in UTF-8 (at byte {error.start})") from None
-    return parse_program(text, str(path))
 
 
 def parse_program(text: str, file: str = "<text>") -> Program:
@@ -197,12 +279,33 @@ def parse_program(text: str, file: str = "<text>") -> Program:
     >>> [len(own) for own in found.sessions], found.texts[0]
     ([1, 2], ('a = r(x) w(y, a + 1)',))
     """
-    return _Parser(text, file).program()
+    return _Parser(text, file).only_program()
+
+
+def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
+    """Parse programs with parameters, or one program without.
+
+    Args:
+        text: the templates, each with its header.
+        file: the name of the text in messages.
+
+    Raises:
+        ProgramError: if the text does not follow the syntax.
+
+    >>> found = parse_templates(
+    ...     "program Add(c) u(x[c].n, .n + 1)  program Both(c, d) where c != d r(x[c]) r(x[d])"
+    ... )
+    >>> [(one.name, one.parameters, one.different) for one in found]
+    [('Add', ('c',), ()), ('Both', ('c', 'd'), (('c', 'd'),))]
+    """
+    return _Parser(text, file, templates=True).templates()
 
 
 class _Parser:
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, *, templates: bool = False) -> None:
         self._text, self._file = text, file
+        self._templates = templates
+        self._parameters: tuple[str, ...] = ()
         self._tokens: list[_Token] = []
         self._at = 0
         self._steps = 0
@@ -268,10 +371,74 @@ class _Parser:
 
     # --- the program ---
 
-    def program(self) -> Program:
+    def only_program(self) -> Program:
+        found = self._program()
+        if self._next.kind != "end":
+            raise self._expected("a step, `->`, `||` or `exists`")
+        return found
+
+    def templates(self) -> tuple[Program, ...]:
+        found = [self._program()]
+        starts = {found[0].name}
+        while self._next.text == "program":
+            start = self._next.start
+            one = self._program()
+            if one.name in starts:
+                raise self._error(start, f"`{one.name}` is the name of another program")
+            starts.add(one.name)
+            found.append(one)
+        if self._next.kind != "end":
+            raise self._expected("a step or `program`")
+        return tuple(found)
+
+    def _template_only(self, at: int, what: str) -> None:
+        if not self._templates:
+            hint = "`isocheck robust FILE` takes templates"
+            raise self._error(at, f"{what} belongs to templates, which have no outcomes", hint)
+
+    def _header(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        """Return the name, the title and the pairs of different parameters; set the parameters."""
+        name, different = self._name("the program's name"), []
+        if self._next.text == "(":
+            self._template_only(self._next.start, "a parameter")
+            self._need("(")
+            names: list[str] = []
+            while not self._accept(")"):
+                if names:
+                    self._need(",")
+                at = self._next.start
+                names.append(self._name("a parameter"))
+                if names[-1] in names[:-1]:
+                    raise self._error(at, f"`{names[-1]}` is another parameter")
+            self._parameters = tuple(names)
+            self._names.update(names)
+            if self._next.text == "where":
+                self._take()
+                different.append(self._different())
+                while self._accept("and"):
+                    different.append(self._different())
+        return name, self._string(), tuple(different)
+
+    def _different(self) -> tuple[str, str]:
+        left = self._parameter()
+        self._need("!=")
+        at = self._next.start
+        right = self._parameter()
+        if left == right:
+            raise self._error(at, f"`{left}` is never different from itself")
+        return left, right
+
+    def _parameter(self) -> str:
+        if self._next.text not in self._parameters:
+            raise self._expected("a parameter")
+        return self._take().text
+
+    def _program(self) -> Program:
         name, title = Path(self._file).stem, ""
+        different: tuple[tuple[str, str], ...] = ()
+        self._names, self._steps, self._parameters = set(), 0, ()
         if self._accept("program"):
-            name, title = self._name("the program's name"), self._string()
+            name, title, different = self._header()
         initial: dict[str, int] = {}
         while self._accept("init"):
             while self._next.kind == "name" and self._tokens[self._at + 1].text == "=":
@@ -291,8 +458,6 @@ class _Parser:
         targets = []
         while self._accept("exists"):
             targets.append(self._target())
-        if self._next.kind != "end":
-            raise self._expected("a step, `->`, `||` or `exists`")
         return Program(
             name=name,
             title=title,
@@ -300,6 +465,8 @@ class _Parser:
             sessions=tuple(tuple(steps for steps, _ in own) for own in sessions),
             texts=tuple(tuple(text for _, text in own) for own in sessions),
             targets=tuple(targets),
+            parameters=self._parameters,
+            different=different,
         )
 
     def _target(self) -> ExistsCondition:
@@ -316,7 +483,7 @@ class _Parser:
 
     def _transaction(self) -> tuple[tuple[Step, ...], str]:
         start = self._next.start
-        steps = self._sequence(set(), 0)
+        steps = self._sequence(set(self._parameters), 0)
         if not steps:
             raise self._expected(
                 "a step: `r(key)`, `name = r(key)`, `w(key, value)`, `if`, `abort`"
@@ -341,21 +508,28 @@ class _Parser:
         if self._accept("abort"):
             return AbortStep()
         if self._accept("if"):
+            start = self._next.start
             condition = self._condition(frozenset(known), 0)
+            text = " ".join(self._text[start : self._tokens[self._at - 1].end].split())
             then, otherwise = set(known), set(known)
             first = self._block(then, depth)
             second = self._block(otherwise, depth) if self._accept("else") else ()
             known |= then & otherwise
-            return If(condition, first, second)
+            return If(condition, first, second, text)
         if self._accept("w"):
             self._need("(")
-            key = self._name("a key")
+            key, row = self._key(known)
             self._need(",")
             value = self._value(frozenset(known), 0)
+            while row is not None and row.columns and self._accept(","):
+                self._value(frozenset(known), 0)  # one for each column
             self._need(")")
-            return WriteStep(key, value)
+            return WriteStep(key, value, row)
         if self._accept("r"):
-            return self._read("")
+            return self._read("", known)
+        if self._tokens[self._at + 1 :] and self._tokens[self._at + 1].text == "(":
+            if self._next.text in ("u", "insert", "delete"):
+                return self._change(known)
         if self._next.kind == "name" and self._next.text not in _KEYWORDS:
             token = self._take()
             self._need("=")
@@ -365,9 +539,68 @@ class _Parser:
                 what = f"`{token.text}` is the name of another read"
                 raise self._error(token.start, what, "each read has a name of its own")
             self._names.add(token.text)
+            step = self._read(token.text, known)
             known.add(token.text)
-            return self._read(token.text)
+            return step
         return None
+
+    def _change(self, known: set[str]) -> Step:
+        """Parse ``u(key, value, …)``, ``insert(key)`` or ``delete(key)``."""
+        token = self._take()
+        self._template_only(token.start, f"`{token.text}(…)`")
+        self._need("(")
+        key, row = self._key(known)
+        assert row is not None  # the text may be a template
+        if token.text == "u":
+            self._need(",")
+            values = [self._value(frozenset(known), 0, row)]
+            while self._accept(","):
+                values.append(self._value(frozenset(known), 0, row))
+            self._need(")")
+            return UpdateStep(key, tuple(values), row)
+        if row.columns:
+            what = f"a row as a whole is inserted or deleted (got `{key}`)"
+            raise self._error(token.start, what, f"write `{key.partition('.')[0]}`")
+        self._need(")")
+        return (InsertStep if token.text == "insert" else DeleteStep)(key, row)
+
+    def _key(self, known: set[str]) -> tuple[str, Row | None]:
+        """Parse a key: a name, and in a template ``relation[arguments].(columns)``."""
+        start = self._next.start
+        relation = self._name("a key")
+        arguments: list[Argument] = []
+        columns: list[str] = []
+        if self._next.text in ("[", "."):
+            self._template_only(start, f"`{relation}{self._next.text}…`")
+        if self._accept("["):
+            while not self._accept("]"):
+                if arguments:
+                    self._need(",")
+                arguments.append(self._argument(known))
+        if self._accept("."):
+            if self._accept("("):
+                while not self._accept(")"):
+                    if columns:
+                        self._need(",")
+                    columns.append(self._name("a column"))
+            else:
+                columns.append(self._name("a column"))
+        text = "".join(self._text[start : self._tokens[self._at - 1].end].split())
+        if not self._templates:
+            return relation, None
+        return text, Row(relation, tuple(arguments), tuple(columns))
+
+    def _argument(self, known: set[str]) -> Argument:
+        if self._accept("*"):
+            return AnyRow()
+        if self._next.kind == "name":
+            token = self._next
+            name = self._name("an argument")
+            if name not in known:
+                hint = "a key names parameters, and values that were read before"
+                raise self._error(token.start, f"`{name}` has no value here", hint)
+            return Variable(name)
+        return Number(self._integer())
 
     def _block(self, known: set[str], depth: int) -> tuple[Step, ...]:
         self._need("{")
@@ -375,42 +608,47 @@ class _Parser:
         self._need("}")
         return steps
 
-    def _read(self, name: str) -> ReadStep:
+    def _read(self, name: str, known: set[str]) -> ReadStep:
         self._need("(")
-        key = self._name("a key")
+        key, row = self._key(known)
         expected: int | Literal["nil"] | None = None
         if self._accept(","):
             expected = "nil" if self._accept("nil") else self._integer()
         self._need(")")
-        return ReadStep(key, name, expected)
+        return ReadStep(key, name, expected, row)
 
     # --- values and conditions ---
 
-    def _value(self, known: frozenset[str], depth: int) -> Value:
-        left = self._product(known, depth)
+    def _value(self, known: frozenset[str], depth: int, row: Row | None = None) -> Value:
+        """Parse a value; ``row`` is the row whose columns it may mention."""
+        left = self._product(known, depth, row)
         while self._next.text in ("+", "-"):
             op: Operator = "+" if self._take().text == "+" else "-"
-            left = Computed(op, left, self._product(known, depth))
+            left = Computed(op, left, self._product(known, depth, row))
         return left
 
-    def _product(self, known: frozenset[str], depth: int) -> Value:
-        left = self._factor(known, depth)
+    def _product(self, known: frozenset[str], depth: int, row: Row | None) -> Value:
+        left = self._factor(known, depth, row)
         while self._accept("*"):
-            left = Computed("*", left, self._factor(known, depth))
+            left = Computed("*", left, self._factor(known, depth, row))
         return left
 
-    def _factor(self, known: frozenset[str], depth: int) -> Value:
+    def _factor(self, known: frozenset[str], depth: int, row: Row | None) -> Value:
         if depth > DEEPEST:
             raise self._error(self._next.start, f"more than {DEEPEST} parentheses in one another")
         if self._accept("("):
-            found = self._value(known, depth + 1)
+            found = self._value(known, depth + 1, row)
             self._need(")")
             return found
+        if row is not None and self._accept("."):
+            return Column(self._name("a column"))
         if self._next.kind == "name":
             token = self._next
             name = self._name("a value")
             if name not in known:
                 hint = "a read gives a name its value: `name = r(key)`, on every way to here"
+                if row is not None:
+                    hint = f"a column of the row is `.{name}`; parameters are in the header"
                 raise self._error(token.start, f"`{name}` has no value here", hint)
             return Variable(name)
         return Number(self._integer())

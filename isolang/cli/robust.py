@@ -1,0 +1,393 @@
+"""``isocheck robust``: whether a service may run at a weaker level, and what mends it if not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+from msgspec import Struct
+
+from isolang.cli.parameters import Output, one_of
+from isolang.options import OUTPUT
+from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
+from isolang.output.terminal import escaped, print_data, print_lines
+
+if TYPE_CHECKING:
+    from isolang.foresee.decide import Decision, Mend
+    from isolang.foresee.split import Counterexample
+    from isolang.foresee.templates import Templates
+
+LevelName = Literal["mvrc", "si", "ssi"]
+
+_SQL: Final[dict[str, str]] = {
+    "mvrc": "READ COMMITTED",
+    "si": "REPEATABLE READ",
+    "ssi": "SERIALIZABLE",
+}
+_SHORT: Final[dict[str, str]] = {"mvrc": "RC", "si": "SI", "ssi": "SER"}
+
+
+class RobustTransaction(Struct, frozen=True, kw_only=True):
+    """A transaction of a counterexample.
+
+    Attributes:
+        name: its program with the values of its parameters.
+        program: its program.
+        session: the number of its session, from 1.
+    """
+
+    name: str
+    program: str
+    session: int
+
+
+class RobustStatement(Struct, frozen=True, kw_only=True):
+    """A statement of a counterexample.
+
+    Attributes:
+        transaction: the number of its transaction, from 1.
+        text: the statement.
+    """
+
+    transaction: int
+    text: str
+
+
+class RobustCounterexample(Struct, frozen=True, kw_only=True):
+    """An execution that the level allows, and that is not serializable.
+
+    Attributes:
+        transactions: its transactions; all but the first one run alone.
+        statements: the statements in the order in which they run.
+        allowed_by: the specification that it satisfies.
+        forbidden_by: the specification that it violates.
+        anomaly: the name of the violation.
+        certified: whether both independent checkers accepted the proofs of both verdicts.
+        accepted: what each checker accepted of the two proofs.
+        locks_of_rows_refuse: whether two concurrent transactions write other columns of one row,
+            which databases that lock rows do not let happen.
+        history: the history, in EDN.
+    """
+
+    transactions: tuple[RobustTransaction, ...]
+    statements: tuple[RobustStatement, ...]
+    allowed_by: str
+    forbidden_by: str
+    anomaly: str
+    certified: bool
+    accepted: tuple[str, str]
+    locks_of_rows_refuse: bool
+    history: str
+
+
+class RobustMend(Struct, frozen=True, kw_only=True):
+    """A read that becomes an update that changes nothing.
+
+    Attributes:
+        program: the program.
+        step: the number of its step, from 1.
+        read: the read.
+        update: the update in its place.
+    """
+
+    program: str
+    step: int
+    read: str
+    update: str
+
+
+class LowestLevel(Struct, frozen=True, kw_only=True):
+    """The lowest level of a program, if the others have theirs.
+
+    Attributes:
+        program: the program.
+        level: the level.
+        sql: the level, as SQL names it.
+    """
+
+    program: str
+    level: LevelName
+    sql: str
+
+
+class RobustReport(Struct, frozen=True, kw_only=True):
+    """Whether templates are robust at a level.
+
+    Attributes:
+        schema: changes when a field changes its meaning or goes.
+        source: the file, or the text.
+        at: the level.
+        against: what each execution should be: ``ser``, or ``pl-3`` without sessions.
+        standing: the answer.
+        programs: the names of the programs.
+        branches: how many ways through the programs there are.
+        dropped: how many ways abort, or touch no row, and are left out.
+        conditions: the conditions of the answer ``robust``.
+        reason: why the answer is unknown; else null.
+        counterexample: an execution that fails; else null.
+        mends: the smallest sets of changes, each of which makes the templates robust.
+        lowest: the lowest levels at which all programs together are robust.
+    """
+
+    schema: Literal[1] = 1
+    source: str
+    at: LevelName
+    against: str
+    standing: Literal["robust", "not robust", "unknown"]
+    programs: tuple[str, ...]
+    branches: int
+    dropped: int
+    conditions: tuple[str, ...]
+    reason: str | None
+    counterexample: RobustCounterexample | None
+    mends: tuple[tuple[RobustMend, ...], ...]
+    lowest: tuple[LowestLevel, ...]
+
+
+def robust(
+    *,
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file of templates, or the text itself.")
+    ],
+    at: Annotated[str, typer.Option("--at", help="The level.", **one_of("mvrc", "si"))] = "si",
+    no_sessions: Annotated[
+        bool,
+        typer.Option(
+            "--no-sessions",
+            help="Let no transaction follow another one in its session, as in the literature.",
+        ),
+    ] = False,
+    whole_rows: Annotated[
+        bool,
+        typer.Option("--whole-rows", help="Let each statement read or write its row as a whole."),
+    ] = False,
+    save: Annotated[
+        str,
+        typer.Option(
+            "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
+            help="Save the counterexample with its certificates and a picture in this folder.",
+        ),
+    ] = "",
+    output: Output = "text",
+) -> int:  # fmt: skip
+    """Decide whether a service may run at a weaker level, and find what mends it if not.
+
+    The exit code is 0 if it is robust, 1 if not, and 3 if that is unknown.
+    """
+    from isolang.foresee.decide import decide, lowest, mends
+    from isolang.foresee.templates import templates as templates_of
+    from isolang.programs.syntax import load_templates, parse_templates
+
+    is_text = "(" in source and not os.path.exists(source)
+    found = templates_of(parse_templates(source) if is_text else load_templates(source))
+    if whole_rows:
+        found = found.whole_rows()
+    sessions, level = not no_sessions, _level(at)
+    levels = dict.fromkeys(found.programs, level)
+    decision = decide(found, levels, sessions=sessions)
+    name = "<text>" if is_text else source
+    needed = decision.standing == "not robust"
+    report = RobustReport(
+        source=name,
+        at=level,
+        against="ser" if sessions else "pl-3",
+        standing=decision.standing,
+        programs=found.programs,
+        branches=len(found.branches),
+        dropped=found.dropped,
+        conditions=tuple(_conditions(found, level, name, sessions=sessions, whole_rows=whole_rows)),
+        reason=_reason(decision),
+        counterexample=_counterexample(decision.counterexample),
+        mends=tuple(
+            tuple(map(_mend, one)) for one in mends(found, levels, sessions=sessions) if needed
+        )
+        if needed
+        else (),
+        lowest=tuple(
+            LowestLevel(program=program, level=one, sql=_SQL[one])
+            for program, one in lowest(found, sessions=sessions).items()
+        ),
+    )
+    if save and decision.counterexample is not None:
+        _save(decision.counterexample, Path(save))
+    if output == "json":
+        print_data(json_text(report))
+    else:
+        print_lines(*map(escaped, _text(report)))
+    exit_codes = {"robust": EXIT_VALID, "not robust": EXIT_INVALID, "unknown": EXIT_UNKNOWN}
+    return exit_codes[decision.standing]
+
+
+def _level(name: str) -> Literal["mvrc", "si"]:
+    return "mvrc" if name == "mvrc" else "si"
+
+
+def _reason(decision: Decision) -> str | None:
+    if decision.standing != "unknown":
+        return None
+    return (
+        f"the theorem does not exclude a counterexample, and none of {decision.tried:,} candidates "
+        "is one that both checkers certify"
+    )
+
+
+def _conditions(
+    found: Templates, level: str, name: str, *, sessions: bool, whole_rows: bool
+) -> Iterator[str]:
+    """Yield what must hold for the answer ``robust``."""
+    count = len(found.programs)
+    programs = "the program" if count == 1 else f"the {count:,} programs"
+    yield f"every transaction that touches these rows is an instance of {programs} of {name}"
+    yield "a key is the value of a parameter or a constant; any row may be behind `*`"
+    yield f"all run at {_SQL[level]} as PostgreSQL has it, on one server"
+    yield (
+        "a transaction may follow any other one in its session"
+        if sessions
+        else "no order of transactions in a session matters"
+    )
+    if not whole_rows:
+        yield "statements on different columns of a row do not conflict"
+    changing = {
+        one.relation
+        for branch in found.branches
+        for one in branch.statements
+        if one.kind in ("insert", "delete")
+    }
+    touched = {
+        one.relation
+        for branch in found.branches
+        for one in branch.statements
+        if one.kind in ("write", "update", "delete") and one.keyed
+    }
+    if changing & touched:
+        yield (
+            "a write, update or delete by key finds its row "
+            f"({', '.join(sorted(changing & touched))})"
+        )
+
+
+def _counterexample(found: Counterexample | None) -> RobustCounterexample | None:
+    if found is None:
+        return None
+    return RobustCounterexample(
+        transactions=tuple(
+            RobustTransaction(name=name, program=program, session=session)
+            for name, program, session in zip(
+                found.names, found.programs, found.sessions, strict=True
+            )
+        ),
+        statements=tuple(
+            RobustStatement(transaction=one.transaction, text=one.text) for one in found.ran
+        ),
+        allowed_by=found.allowed.spec.name,
+        forbidden_by=found.forbidden.spec.name,
+        anomaly=found.forbidden.violation.anomaly,
+        certified=found.allowed.certified and found.forbidden.certified,
+        accepted=found.accepted,
+        locks_of_rows_refuse=found.refused_by_rows,
+        history=found.edn.decode(),
+    )
+
+
+def _mend(one: Mend) -> RobustMend:
+    return RobustMend(program=one.program, step=one.step + 1, read=one.read, update=one.update)
+
+
+def _save(found: Counterexample, folder: Path) -> None:
+    """Write the history of a counterexample, its certificates, and a picture of the violation.
+
+    Raises:
+        ProgramError: if a file cannot be written.
+    """
+    from isolang.files import replacing, write_whole
+    from isolang.programs.syntax import ProgramError
+    from isolang.report.figure import figure
+    from isolang.report.picture import save_picture
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / "counterexample.edn") as stream:
+            stream.write(found.edn)
+        for word, verdict in (("allowed", found.allowed), ("forbidden", found.forbidden)):
+            path = folder / f"{word}.certificate.json"
+            write_whole(path, verdict.certificate().to_json())
+        save_picture(figure(found.forbidden), folder / "forbidden.svg")
+    except OSError as error:
+        raise ProgramError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+# --- text ---
+
+
+def _text(report: RobustReport) -> Iterator[str]:
+    ways = "" if report.branches == len(report.programs) else f", {report.branches:,} ways through"
+    yield f"{report.source}  {len(report.programs):,} programs{ways}"
+    if report.dropped:
+        yield f"  left out: {report.dropped:,} ways that abort or touch no row"
+    yield ""
+    level = f"{report.at} ({_SQL[report.at]})"
+    if report.standing == "robust":
+        yield f"ROBUST  every execution at {level} is serializable, under these conditions:"
+        yield from (f"  * {one}" for one in report.conditions)
+    elif report.counterexample is None:
+        yield f"UNKNOWN  at {level}: {report.reason}"
+    else:
+        yield f"NOT ROBUST  at {level} this can happen: {report.counterexample.anomaly}"
+        yield ""
+        yield from _schedule(report.counterexample)
+        yield ""
+        yield from _mends(report)
+    yield ""
+    yield "Lowest level of each program, if each other one has its own:"
+    yield from _aligned([[one.program, _SHORT[one.level], one.sql] for one in report.lowest])
+
+
+def _schedule(found: RobustCounterexample) -> Iterator[str]:
+    names = [f"{one.name}" for one in found.transactions]
+    sessions = [one.session for one in found.transactions]
+    shared = len(set(sessions)) < len(sessions)
+    heads = [
+        f"{name}  (session {session})" if shared else name
+        for name, session in zip(names, sessions, strict=True)
+    ]
+    last = {one.transaction: at for at, one in enumerate(found.statements)}
+    rows = [heads]
+    for at, one in enumerate(found.statements):
+        cells = [""] * len(heads)
+        cells[one.transaction - 1] = one.text
+        rows.append(cells)
+        if last[one.transaction] == at and one.transaction > 1:
+            rows.append(["commit" if n == one.transaction - 1 else "" for n in range(len(heads))])
+    rows.append(["commit", *[""] * (len(heads) - 1)])
+    yield from _aligned(rows)
+    yield ""
+    yield f"  allowed by {found.allowed_by}, forbidden by {found.forbidden_by}"
+    yield f"  both certified: {found.accepted[0]}; {found.accepted[1]}"
+    if found.locks_of_rows_refuse:
+        yield (
+            "  two of them write different columns of one row at the same time: a database that "
+            "locks rows, such as PostgreSQL, does not let them"
+        )
+
+
+def _mends(report: RobustReport) -> Iterator[str]:
+    if not report.mends:
+        yield "No change of at most three reads to updates mends this."
+        return
+    count = len(report.mends[0])
+    what = "a read that becomes" if count == 1 else f"{count} reads that become"
+    yield f"Smallest mends: {what} an update that changes nothing (SET x = x)"
+    for number, one in enumerate(report.mends, 1):
+        for place, part in enumerate(one):
+            lead = f"{number}." if place == 0 else "  "
+            yield f"  {lead} {part.program}: {part.read} becomes {part.update}"
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (one.ljust(width) for one, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()

@@ -1,0 +1,502 @@
+"""Runs a split schedule on a machine, and returns it as a history with both certificates.
+
+The machine executes statements as PostgreSQL does at each level: a statement of MVRC reads what was
+committed before it, one of SI or SSI what was committed before the first statement of its
+transaction; a write waits for the lock of its row, so that it must not come while another
+transaction holds it; and at SI and SSI a row that was changed since the snapshot cannot be written.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
+
+from isolang.foresee.robust import Candidate, Instance, KeyValue, Level, Link
+from isolang.foresee.templates import ALL, Statement, Templates
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.history.transaction import Op
+    from isolang.verdict import Invalid, Valid
+
+Row: TypeAlias = tuple[str, tuple[str, ...]]
+"""A relation, and the values that identify a row of it."""
+
+SPECIFICATIONS: Final[Mapping[Level, str]] = {
+    "mvrc": "postgresql-read-committed",
+    "si": "si",
+    "ssi": "ser",
+}
+"""The specification that a counterexample satisfies if all programs run at one level."""
+
+MIXED: Final = "postgresql-mixed"
+"""The specification that a counterexample satisfies if programs run at several levels."""
+
+_REQUESTED: Final[Mapping[Level, str]] = {"mvrc": "pl-2", "si": "si", "ssi": "ser"}
+_MOST_CHOICES: Final = 64
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """A statement as it ran.
+
+    Attributes:
+        transaction: the number of its transaction, from 1.
+        statement: the statement.
+        text: the statement, with the values of its keys.
+    """
+
+    transaction: int
+    statement: Statement
+    text: str
+
+
+class Counterexample(Struct, frozen=True, kw_only=True):
+    """An execution of templates that a level allows, and that is not serializable.
+
+    Attributes:
+        names: for each transaction, its program with the values of its parameters.
+        programs: for each transaction, the name of its program.
+        sessions: for each transaction, the number of its session, from 1.
+        ran: the statements in the order in which they ran.
+        history: the history, as read from ``edn``.
+        edn: the history as a file.
+        allowed: the verdict that the history satisfies the level.
+        forbidden: the verdict that it is not serializable.
+        accepted: which checkers accepted each of the two proofs.
+        refused_by_rows: whether two of its concurrent transactions write other columns of one row,
+            which databases that lock rows do not let happen.
+    """
+
+    names: tuple[str, ...]
+    programs: tuple[str, ...]
+    sessions: tuple[int, ...]
+    ran: tuple[Ran, ...]
+    history: History
+    edn: bytes
+    allowed: Valid
+    forbidden: Invalid
+    accepted: tuple[str, str]
+    refused_by_rows: bool
+
+
+def counterexample(
+    templates: Templates, levels: Mapping[str, Level], candidate: Candidate, *, against: str
+) -> Counterexample | None:
+    """Run a candidate, and check the history.
+
+    Args:
+        templates: the templates.
+        levels: the level of each program.
+        candidate: the split schedule.
+        against: ``ser``, or ``pl-3`` without sessions.
+
+    Returns:
+        The counterexample, or ``None`` if the machine refuses the schedule, or if a checker does
+        not certify both verdicts.
+    """
+    empty = _Machine(templates, levels, candidate, [])
+    at = MIXED if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
+    choices = empty.choices()
+    for picked in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
+        machine = _Machine(templates, levels, candidate, list(picked))
+        if machine.run() and (found := _certified(machine, at, against)) is not None:
+            return found
+    return None
+
+
+def _certified(machine: _Machine, at: str, against: str) -> Counterexample | None:
+    from isolang.api import check, load_history
+    from isolang.history.writers import write_history
+    from isolang.verdict import Invalid, Valid
+
+    for versions in (False, True):  # versions only where the order of blind writes matters
+        stream = io.BytesIO()
+        write_history(machine.history(versions=versions), stream, format="edn")
+        edn = stream.getvalue()
+        stream = io.BytesIO(edn)
+        stream.name = "counterexample.edn"
+        history = load_history(stream, "edn")
+        forbidden = check(history, against)
+        if not isinstance(forbidden, Invalid):
+            continue
+        allowed = check(history, at)
+        if not isinstance(allowed, Valid):
+            return None
+        accepted = _accepted(allowed), _accepted(forbidden)
+        if not all(accepted):
+            return None
+        return Counterexample(
+            names=machine.names,
+            programs=machine.programs,
+            sessions=machine.sessions,
+            ran=tuple(machine.ran),
+            history=history,
+            edn=edn,
+            allowed=allowed,
+            forbidden=forbidden,
+            accepted=accepted,
+            refused_by_rows=machine.shares_rows,
+        )
+    return None
+
+
+def _accepted(verdict: Valid | Invalid) -> str:
+    """Return which checkers accept the proof of a verdict; empty if they do not accept all."""
+    from isolang.certify.errors import CertificateRejected, NotCertifiedError
+    from isolang.certify.verification import accept
+
+    proof = verdict.witness if verdict.outcome == "valid" else verdict.refutation
+    try:
+        return str(accept(verdict.history, verdict.spec, proof))
+    except (CertificateRejected, NotCertifiedError):
+        return ""
+
+
+class _Machine:
+    """Executes the statements of a split schedule one after the other."""
+
+    def __init__(
+        self,
+        templates: Templates,
+        levels: Mapping[str, Level],
+        candidate: Candidate,
+        found: list[tuple[Row, ...]],
+    ) -> None:
+        self._templates, self._levels, self._candidate = templates, levels, candidate
+        self._found = found  # the rows that the conditions of writing statements select, in order
+        self._instances = [candidate.split, *candidate.chain]
+        self._values = _concrete(templates, candidate)
+        self._columns = _columns_of(templates)
+        self._all_rows = self._named_rows()
+        self.programs = tuple(one.branch.program for one in self._instances)
+        self.names = tuple(
+            f"{one.branch.program}({', '.join(values[p] for p in one.branch.parameters)})"
+            for one, values in zip(self._instances, self._values, strict=True)
+        )
+        self.sessions = self._numbered_sessions()
+        self.mixed = len({levels[program] for program in self.programs}) > 1
+        self.ran: list[Ran] = []
+        self.shares_rows = False
+        # by transaction: its operations, with the times of each, and the versions that it made
+        count = len(self._instances)
+        self._ops: list[list[Op]] = [[] for _ in range(count)]
+        self._versions: list[list[int | None]] = [[] for _ in range(count)]  # None: its own
+        self._times: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+        self._own: list[dict[tuple[Row, str], int]] = [{} for _ in range(count)]
+        self._exists: list[dict[Row, bool]] = [{} for _ in range(count)]
+        self._begun: list[int | None] = [None] * count
+        self._snapshot: list[int] = [0] * count
+        self._committed: list[int] = [0] * count
+        self._ends: list[int] = [0] * count
+        self._commits = 0
+        self._clock = 0
+        self._value = 0
+        # committed versions, the oldest first; what was there before is the version of commit 0
+        self._states: dict[tuple[Row, str], list[tuple[int, int]]] = {}
+        self._presence: dict[Row, list[tuple[int, bool]]] = {}
+        self._before: dict[Row, bool] = {}
+        self._read_from: list[set[tuple[tuple[Row, str], int]]] = [set() for _ in range(count)]
+
+    # --- the transactions ---
+
+    def _numbered_sessions(self) -> tuple[int, ...]:
+        found = [1, 2]
+        for link in self._candidate.links:
+            found.append(found[-1] if link.kind == "session" else max(found) + 1)
+        return tuple(found)
+
+    def _named_rows(self) -> dict[str, list[Row]]:
+        """Return the rows of each relation that occur: those named, and some for a condition.
+
+        A condition that reads selects at least one row; one that writes has a choice of two, so
+        that two transactions may write different ones.
+        """
+        found: dict[str, list[Row]] = {}
+        every = [
+            (number, own)
+            for number, instance in enumerate(self._instances)
+            for own in instance.branch.statements
+        ]
+        for number, own in sorted(every, key=lambda one: not one[1].keyed):
+            rows, keys = found.setdefault(own.relation, []), self._keys(number, own)
+            matching = sum(_matches(row, keys) for row in rows)
+            for other in range(matching, 2 if own.writes and not own.keyed else 1):
+                rows.append((own.relation, tuple(key or f"other{other + 1}" for key in keys)))
+        return found
+
+    def _keys(self, number: int, own: Statement) -> tuple[str | None, ...]:
+        values = self._values[number]
+        return tuple(
+            values[key] if isinstance(key, str) else None if key is None else str(key)
+            for key in own.keys
+        )
+
+    def choices(self) -> list[list[tuple[Row, ...]]]:
+        """Return, for each statement that writes what a condition selects, what that may be."""
+        found = []
+        for order in self._order():
+            number, own = order
+            if own.writes and not own.keyed:
+                keys = self._keys(number, own)
+                rows = [row for row in self._all_rows[own.relation] if _matches(row, keys)]
+                several = [tuple(rows)] if len(rows) > 1 else []
+                found.append([*((row,) for row in rows), *several, ()])
+        return found
+
+    def _order(self) -> list[tuple[int, Statement]]:
+        """Return the statements in the order in which they run, each with its transaction."""
+        first, split = self._instances[0].branch.statements, self._candidate.after + 1
+        return [
+            *((0, own) for own in first[:split]),
+            *(
+                (number, own)
+                for number, instance in enumerate(self._instances[1:], 1)
+                for own in instance.branch.statements
+            ),
+            *((0, own) for own in first[split:]),
+        ]
+
+    # --- the run ---
+
+    def run(self) -> bool:
+        """Run the schedule, and return whether every statement could run, and every commit."""
+        left = [len(one.branch.statements) for one in self._instances]
+        for number, own in self._order():
+            if not self._execute(number, own):
+                return False
+            left[number] -= 1
+            if number and not left[number]:
+                self._commit(number)
+        self._commit(0)
+        return not self._aborted_by_ssi()
+
+    def _level(self, number: int) -> Level:
+        return self._levels[self.programs[number]]
+
+    def _execute(self, number: int, own: Statement) -> bool:
+        if self._begun[number] is None:
+            self._begun[number] = self._clock
+            self._snapshot[number] = self._commits
+        sees = self._commits if self._level(number) == "mvrc" else self._snapshot[number]
+        start, keys = self._clock + 1, self._keys(number, own)
+        self._clock += 2
+        arguments = f"[{', '.join(key or '*' for key in keys)}]" if keys else ""
+        columns = _columns_text(own.writes or own.reads)
+        word = {"read": "r", "write": "w", "update": "u"}.get(own.kind, own.kind)
+        text = f"{word}({own.relation}{arguments}{columns})"
+        self.ran.append(Ran(transaction=number + 1, statement=own, text=text))
+        rows = [row for row in self._all_rows[own.relation] if _matches(row, keys)]
+        if own.keyed:
+            if own.kind == "insert":
+                if not self._set_presence(number, rows[0], False, self._commits):
+                    return False
+            elif own.writes and not self._set_presence(number, rows[0], True, sees):
+                return False
+        for row in rows:
+            self._read(number, row, own, sees)
+        if not own.writes:
+            self._stamp(number, start)
+            return True
+        if not own.keyed:
+            rows = list(self._found.pop(0))
+            if not all(self._set_presence(number, row, True, sees) for row in rows):
+                return False
+        done = all(self._write(number, row, own) for row in rows)
+        self._stamp(number, start)
+        return done
+
+    def _stamp(self, number: int, start: int) -> None:
+        missing = len(self._ops[number]) - len(self._times[number])
+        self._times[number] += [(start, start + 1)] * missing
+
+    def _set_presence(self, number: int, row: Row, wanted: bool, sees: int) -> bool:
+        """Return whether a row is there, or is not, as wanted; before all, it may be either."""
+        if row in self._exists[number]:
+            return self._exists[number][row] == wanted
+        changes = [there for commit, there in self._presence.get(row, ()) if commit <= sees]
+        if changes:
+            return changes[-1] == wanted
+        return self._before.setdefault(row, wanted) == wanted
+
+    def _read(self, number: int, row: Row, own: Statement, sees: int) -> None:
+        for column in self._touched(own.relation, own.reads):
+            item = (row, column)
+            value: int | None
+            if item in self._own[number]:
+                value, version = self._own[number][item], None
+            else:
+                states = [one for one in self._states.get(item, ()) if one[0] <= sees]
+                version, value = states[-1] if states else (0, None)
+                self._read_from[number].add((item, version))
+            self._ops[number].append(("r", _item_text(item), value))
+            self._versions[number].append(version)
+
+    def _write(self, number: int, row: Row, own: Statement) -> bool:
+        columns = self._touched(own.relation, own.writes)
+        for other in range(len(self._instances)):
+            if other == number:
+                continue
+            active = self._begun[other] is not None and not self._committed[other]
+            since = self._committed[other] > self._snapshot[number]
+            refused = active or (since and self._level(number) != "mvrc")
+            if not refused or not any(one == row for one, _ in self._own[other]):
+                continue
+            self.shares_rows = True
+            if any((row, column) in self._own[other] for column in columns):
+                # nobody else's row, unless it is gone, and inserted again
+                gone = own.kind == "insert" and not active and row[0] in self._templates.deleted
+                if not gone:
+                    return False
+        for column in columns:
+            self._value += 1
+            self._own[number][row, column] = self._value
+            self._ops[number].append(("w", _item_text((row, column)), self._value))
+            self._versions[number].append(None)
+        if own.kind in ("insert", "delete"):
+            self._exists[number][row] = own.kind == "insert"
+        return True
+
+    def _touched(self, relation: str, columns: frozenset[str]) -> list[str]:
+        if ALL in columns:
+            return self._columns[relation]
+        return sorted(columns)
+
+    def _commit(self, number: int) -> None:
+        self._clock += 4
+        self._commits += 1
+        self._committed[number] = self._commits
+        for item, value in self._own[number].items():
+            self._states.setdefault(item, []).append((self._commits, value))
+        for row, there in self._exists[number].items():
+            self._presence.setdefault(row, []).append((self._commits, there))
+        self._ends[number] = self._clock - 1
+
+    def _aborted_by_ssi(self) -> bool:
+        """Return whether SSI aborts T1, by what its transactions read and wrote in fact."""
+        if self._level(0) != "ssi":
+            return False
+        missed = False
+        for number in range(1, len(self._instances)):
+            if self._level(number) != "ssi":
+                continue
+            missed = missed or self._overlooked(0, number)
+            if missed and self._overlooked(number, 0):
+                return True
+        return False
+
+    def _overlooked(self, reader: int, writer: int) -> bool:
+        """Return whether one transaction read a version that is older than the other's."""
+        return any(
+            item in self._own[writer] and version < self._committed[writer]
+            for item, version in self._read_from[reader]
+        )
+
+    # --- the history ---
+
+    def history(self, *, versions: bool) -> History:
+        """Return the history, with times, and perhaps with versions."""
+        from isolang.history.history import History
+        from isolang.history.transaction import Transaction
+
+        order = range(len(self._instances))  # T1 begins before the others
+        return History.from_transactions(
+            [
+                Transaction(
+                    self._ops[one],
+                    session=self.sessions[one],
+                    begin=self._begun[one],
+                    commit=self._ends[one] - 1,
+                    end=self._ends[one],
+                    times=self._times[one],
+                    label=self.programs[one],
+                    level=_REQUESTED[self._level(one)] if self.mixed else None,
+                    versions=self._stated(one) if versions else None,
+                )
+                for one in order
+            ],
+            versions="ordered" if versions else None,
+        )
+
+    def _stated(self, one: int) -> list[int | None]:
+        """Return the version of each operation: the number of its commit, if it outlives that."""
+        last = {op[1]: op[2] for op in self._ops[one] if op[0] == "w"}
+        return [
+            version if version is not None else self._committed[one] if op[2] == last[op[1]] else None
+            for op, version in zip(self._ops[one], self._versions[one], strict=True)
+        ]
+
+
+def _matches(row: Row, keys: tuple[str | None, ...]) -> bool:
+    return all(key is None or key == value for key, value in zip(keys, row[1], strict=True))
+
+
+def _columns_of(templates: Templates) -> dict[str, list[str]]:
+    """Return the columns that the statements name of each relation; one without name if none."""
+    found: dict[str, set[str]] = {}
+    for branch in templates.branches:
+        for own in branch.statements:
+            found.setdefault(own.relation, set()).update(own.reads | own.writes)
+    return {relation: sorted(columns - {ALL}) or [""] for relation, columns in found.items()}
+
+
+def _columns_text(columns: frozenset[str]) -> str:
+    if ALL in columns:
+        return ""
+    return f".{next(iter(columns))}" if len(columns) == 1 else f".({', '.join(sorted(columns))})"
+
+
+def _item_text(item: tuple[Row, str]) -> str:
+    (relation, keys), column = item
+    arguments = f"[{','.join(keys)}]" if keys else ""
+    return f"{relation}{arguments}{f'.{column}' if column else ''}"
+
+
+def _concrete(templates: Templates, candidate: Candidate) -> list[dict[str, str]]:
+    """Return the values of the parameters of each transaction, as texts that tell them apart."""
+    names: dict[int, str] = {}
+    for (_, parameter), kind in templates.types.items():
+        names.setdefault(kind, parameter)
+    counts: dict[int, Iterator[int]] = {}
+    of_split: dict[KeyValue, str] = {}
+    found: list[dict[str, str]] = []
+    for place, instance in enumerate((candidate.split, *candidate.chain)):
+        own: dict[KeyValue, str] = {}
+        values = _taken(instance, candidate.links[place - 2], found[-1]) if place > 1 else {}
+        for parameter, value in instance.values.items():
+            if parameter in values and _is_own(value):
+                own[value] = values[parameter]
+        for parameter in instance.branch.parameters:
+            kind = templates.types[instance.branch.program, parameter]
+            given = instance.values.get(parameter)
+            known = own if given is None or _is_own(given) else of_split
+            if isinstance(given, tuple):
+                values[parameter] = str(given[0])
+            elif given is not None and given in known:
+                values[parameter] = known[given]
+            else:
+                number = next(counts.setdefault(kind, itertools.count(1)))
+                values[parameter] = f"{names[kind]}{number}"
+                if given is not None:
+                    known[given] = values[parameter]
+        found.append(values)
+    return found
+
+
+def _is_own(value: KeyValue) -> bool:
+    """Return whether a value is a transaction's own: T1 does not have it."""
+    return isinstance(value, int) and value < 0
+
+
+def _taken(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str, str]:
+    """Return the values that a transaction's parameters have because of the previous one."""
+    if link.earlier is None or link.later is None:
+        return {}
+    return {
+        mine: previous[theirs] if isinstance(theirs, str) else str(theirs)
+        for mine, theirs in zip(link.later.keys, link.earlier.keys, strict=True)
+        if isinstance(mine, str) and theirs is not None and mine in instance.values
+    }

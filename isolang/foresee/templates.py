@@ -1,0 +1,380 @@
+"""Templates: the statements of programs with parameters, as the decision of robustness needs them.
+
+A statement says which row it touches, and which columns of it it reads and writes. A program with
+``if`` has one branch for each way through it. Values and conditions do not matter: a statement is
+assumed to run with any values, which is sound, because it allows more executions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.programs.syntax import (
+    AbortStep,
+    AnyRow,
+    Column,
+    Computed,
+    DeleteStep,
+    If,
+    InsertStep,
+    Number,
+    Program,
+    ProgramError,
+    ReadStep,
+    Row,
+    Step,
+    UpdateStep,
+    Value,
+    Variable,
+    WriteStep,
+)
+
+MOST_BRANCHES: Final = 64
+"""The greatest number of ways through one program."""
+
+ALL: Final = "*"
+"""The set of columns of a statement that touches the row as a whole."""
+
+Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
+
+Key: TypeAlias = str | int | None
+"""What identifies a row: a parameter, a constant, or ``None`` for all rows of a condition."""
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """One statement of a branch.
+
+    Attributes:
+        kind: what it does.
+        relation: the relation of its row.
+        keys: what identifies the row.
+        reads: the columns that it reads.
+        writes: the columns that it writes.
+        step: its number among the steps of its program, from 0, which branches share.
+        text: the step as a text.
+    """
+
+    kind: Kind
+    relation: str
+    keys: tuple[Key, ...]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    step: int
+    text: str
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the statement names its row, instead of searching for rows by a condition."""
+        return None not in self.keys
+
+
+class Branch(Struct, frozen=True, kw_only=True):
+    """One way through a program, as a sequence of statements.
+
+    Attributes:
+        program: the name of the program.
+        way: the conditions that lead here, as a text; empty if the program has only one way.
+        parameters: the parameters that identify rows.
+        different: pairs of parameters that never have the same value.
+        statements: the statements, in their order.
+    """
+
+    program: str
+    way: str
+    parameters: tuple[str, ...]
+    different: frozenset[tuple[str, str]]
+    statements: tuple[Statement, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the program, with the conditions of the branch."""
+        return f"{self.program} if {self.way}" if self.way else self.program
+
+
+class Templates(Struct, frozen=True, kw_only=True):
+    """The branches of some programs, with what they share.
+
+    Attributes:
+        branches: the branches of all programs.
+        types: for each parameter, by program and name, the number of its type. Parameters that are
+            compared in some relation have the same type.
+        constants: the constants of each type.
+        deleted: the relations from which some statement deletes.
+        dropped: how many ways through a program abort, or touch no row, and are left out.
+    """
+
+    branches: tuple[Branch, ...]
+    types: dict[tuple[str, str], int]
+    constants: dict[int, tuple[int, ...]]
+    deleted: frozenset[str]
+    dropped: int = 0
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The names of the programs, in their order."""
+        return tuple(dict.fromkeys(branch.program for branch in self.branches))
+
+    def of(self, programs: Iterable[str]) -> Templates:
+        """Return the templates of some of the programs."""
+        chosen = set(programs)
+        branches = tuple(one for one in self.branches if one.program in chosen)
+        return templates_of_branches(branches, dropped=self.dropped)
+
+    def whole_rows(self) -> Templates:
+        """Return the templates in which each statement reads or writes its row as a whole."""
+
+        def whole(one: Statement) -> Statement:
+            return replace(
+                one,
+                reads=frozenset([ALL] if one.reads else []),
+                writes=frozenset([ALL] if one.writes else []),
+            )
+
+        return self.changed(whole)
+
+    def promoted(self, reads: Iterable[tuple[str, int]]) -> Templates:
+        """Return the templates in which some reads are updates that change nothing.
+
+        Args:
+            reads: the reads, each by its program and the number of its step.
+        """
+        chosen = set(reads)
+
+        def promote(program: str, one: Statement) -> Statement:
+            if (program, one.step) not in chosen:
+                return one
+            return replace(one, kind="update", writes=one.writes | one.reads)
+
+        branches = tuple(
+            replace(
+                branch,
+                statements=tuple(promote(branch.program, one) for one in branch.statements),
+            )
+            for branch in self.branches
+        )
+        return replace(self, branches=branches)
+
+    def changed(self, change: Callable[[Statement], Statement]) -> Templates:
+        """Return the templates with each statement changed by a function."""
+        branches = tuple(
+            replace(branch, statements=tuple(map(change, branch.statements)))
+            for branch in self.branches
+        )
+        return replace(self, branches=branches)
+
+
+def meet(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two sets of columns have one in common.
+
+    >>> meet(frozenset("ab"), frozenset("b")), meet(frozenset([ALL]), frozenset("b"))
+    (True, True)
+    >>> meet(frozenset([ALL]), frozenset())
+    False
+    """
+    if not one or not other:
+        return False
+    return ALL in one or ALL in other or not one.isdisjoint(other)
+
+
+def templates(programs: Sequence[Program]) -> Templates:
+    """Return the templates of programs.
+
+    Args:
+        programs: the programs, as :func:`isolang.programs.syntax.parse_templates` returns them.
+
+    Raises:
+        ProgramError: if a program has too many branches, if the keys of a relation have different
+            lengths, or if no statement is left.
+
+    >>> from isolang.programs.syntax import parse_templates
+    >>> text = "program P(c) a = r(x[c].n) if a = 0 { u(x[c].n, .n + 1) } else { abort }"
+    >>> [(one.name, len(one.statements)) for one in templates(parse_templates(text)).branches]
+    [('P if a = 0', 2)]
+    """
+    branches: list[Branch] = []
+    dropped = 0
+    for program in programs:
+        every = [steps for _, steps in program.transactions()]
+        for number, steps in enumerate(every, 1):
+            name = program.name if len(every) == 1 else f"{program.name}.{number}"
+            numbers = {id(step): n for n, step in enumerate(_all_steps(steps))}
+            ways = list(_ways(steps, name))
+            found: dict[tuple[Statement, ...], str] = {}
+            for way, taken in ways:
+                statements = tuple(
+                    _statement(step, numbers[id(step)], program.parameters)
+                    for step in taken or ()
+                )
+                if taken is None or not statements:
+                    dropped += 1
+                    continue
+                found.setdefault(statements, " and ".join(way))
+            for statements, condition in found.items():
+                used = {key for one in statements for key in one.keys}
+                branches.append(
+                    Branch(
+                        program=name,
+                        way=condition if len(found) > 1 or len(ways) > 1 else "",
+                        parameters=tuple(one for one in program.parameters if one in used),
+                        different=frozenset(
+                            (a, b) for a, b in program.different if a in used and b in used
+                        ),
+                        statements=statements,
+                    )
+                )
+    if not branches:
+        raise ProgramError("no statement: each way through each program aborts or touches no row")
+    return templates_of_branches(tuple(branches), dropped=dropped)
+
+
+def templates_of_branches(branches: tuple[Branch, ...], *, dropped: int = 0) -> Templates:
+    """Return the templates that some branches make.
+
+    Args:
+        branches: the branches.
+        dropped: how many branches the caller left out.
+
+    Raises:
+        ProgramError: if the keys of a relation have different lengths.
+    """
+    lengths: dict[str, int] = {}
+    group: dict[tuple[str, object], tuple[str, object]] = {}
+
+    def root(one: tuple[str, object]) -> tuple[str, object]:
+        while group.setdefault(one, one) != one:
+            one = group[one]
+        return one
+
+    constants: dict[tuple[str, object], set[int]] = {}
+    for branch in branches:
+        for one in branch.statements:
+            length = lengths.setdefault(one.relation, len(one.keys))
+            if length != len(one.keys):
+                raise ProgramError(
+                    f"{branch.program}: `{one.text}` (got {len(one.keys)} keys of "
+                    f"{one.relation}, expected {length} as elsewhere)"
+                )
+            for place, key in enumerate(one.keys):
+                if isinstance(key, str):
+                    group[root((one.relation, place))] = root((f"\0{branch.program}", key))
+                elif key is not None:
+                    constants.setdefault((one.relation, place), set()).add(key)
+    roots: dict[tuple[str, object], int] = {}
+    types = {
+        (branch.program, parameter): roots.setdefault(
+            root((f"\0{branch.program}", parameter)), len(roots)
+        )
+        for branch in branches
+        for parameter in branch.parameters
+    }
+    of_type: dict[int, set[int]] = {}
+    for place_of, values in constants.items():
+        number = roots.setdefault(root(place_of), len(roots))
+        of_type.setdefault(number, set()).update(values)
+    return Templates(
+        branches=branches,
+        types=types,
+        constants={number: tuple(sorted(values)) for number, values in of_type.items()},
+        deleted=frozenset(
+            one.relation for branch in branches for one in branch.statements if one.kind == "delete"
+        ),
+        dropped=dropped,
+    )
+
+
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
+    for step in steps:
+        if isinstance(step, If):
+            yield from _all_steps(step.then)
+            yield from _all_steps(step.otherwise)
+        else:
+            yield step
+
+
+def _ways(
+    steps: Sequence[Step], name: str
+) -> list[tuple[tuple[str, ...], tuple[Step, ...] | None]]:
+    """Return all ways through steps: the conditions, and the steps or ``None`` for an abort."""
+    ways: list[tuple[tuple[str, ...], tuple[Step, ...] | None]] = [((), ())]
+    for step in steps:
+        if isinstance(step, AbortStep):
+            more: list[tuple[tuple[str, ...], tuple[Step, ...] | None]] = [((), None)]
+        elif isinstance(step, If):
+            more = [
+                ((condition, *way), taken)
+                for condition, inner in (
+                    (step.text, step.then),
+                    (f"not ({step.text})", step.otherwise),
+                )
+                for way, taken in _ways(inner, name)
+            ]
+        else:
+            more = [((), (step,))]
+        ways = [
+            ((*way, *after), None if taken is None or then is None else (*taken, *then))
+            for way, taken in ways
+            for after, then in (more if taken is not None else [((), ())])
+        ]
+        if len(ways) > MOST_BRANCHES:
+            raise ProgramError(
+                f"{name}: too many branches (got {len(ways)} or more, expected at most "
+                f"{MOST_BRANCHES})"
+            )
+    return ways
+
+
+def _statement(step: Step, number: int, parameters: Sequence[str]) -> Statement:
+    """Return what a step reads and writes."""
+    assert not isinstance(step, If | AbortStep)
+    assert step.row is not None  # the parser of templates sets it
+    row, nothing = step.row, frozenset[str]()
+    columns = frozenset(row.columns or [ALL])
+    kind: Kind
+    match step:
+        case ReadStep():
+            kind, reads, writes, word = "read", columns, nothing, "r"
+        case WriteStep():
+            kind, reads, writes, word = "write", nothing, columns, "w"
+        case UpdateStep():
+            mentioned = frozenset(one for value in step.values for one in _columns(value))
+            kind, reads, writes, word = "update", columns | mentioned, columns, "u"
+        case InsertStep():
+            kind, reads, writes, word = "insert", nothing, frozenset([ALL]), "insert"
+        case DeleteStep():
+            kind, reads, writes, word = "delete", nothing, frozenset([ALL]), "delete"
+    return Statement(
+        kind=kind,
+        relation=row.relation,
+        keys=_keys(row, parameters),
+        reads=reads,
+        writes=writes,
+        step=number,
+        text=f"{word}({step.key})",
+    )
+
+
+def _keys(row: Row, parameters: Sequence[str]) -> tuple[Key, ...]:
+    """Return what identifies the row; a value that was read may be that of any row."""
+    found: list[Key] = []
+    for one in row.arguments:
+        match one:
+            case Number():
+                found.append(one.value)
+            case Variable():
+                found.append(one.name if one.name in parameters else None)
+            case AnyRow():
+                found.append(None)
+    return tuple(found)
+
+
+def _columns(value: Value) -> Iterator[str]:
+    match value:
+        case Column():
+            yield value.name
+        case Computed():
+            yield from _columns(value.left)
+            yield from _columns(value.right)

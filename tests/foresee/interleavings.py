@@ -1,0 +1,245 @@
+"""All interleavings of a few instances of templates, by definition: is each one serializable?
+
+Written from what PostgreSQL's manual says of its levels, without a thought about cycles of a special
+form: statements run one at a time; a statement of MVRC sees what is committed, one of SI or SSI what
+was committed when its transaction ran its first one; a write waits for other writers of its columns
+that have not committed, and at SI and SSI fails if one has committed since; an insert needs a row
+that is not there, every other keyed write one that it sees. SSI lets nothing pass that has two
+consecutive anti-dependencies between concurrent transactions of SSI, of which the last one commits
+first (Cahill et al. 2008; Ports, Grittner 2012, with its rule for transactions that only read).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from isolang.foresee.templates import ALL, Branch, Templates
+
+Item = tuple[str, tuple[int, ...], str]  # a relation, the keys of a row, a column
+
+
+class Ran(NamedTuple):
+    """A statement of an instance: what it reads and writes, and the row that it comes or goes."""
+
+    kind: str
+    keyed: bool
+    rows: tuple[tuple[str, tuple[int, ...]], ...]
+    reads: frozenset[Item]
+    writes: frozenset[Item]
+
+
+class Instance(NamedTuple):
+    """A transaction: its program, level and statements."""
+
+    program: str
+    level: str
+    statements: tuple[Ran, ...]
+
+
+def columns_of(templates: Templates) -> dict[str, tuple[str, ...]]:
+    """The columns of each relation; a relation whose columns nobody names has one without name."""
+    found: dict[str, set[str]] = {}
+    for branch in templates.branches:
+        for one in branch.statements:
+            found.setdefault(one.relation, set()).update(one.reads | one.writes)
+    return {name: tuple(sorted(own - {ALL})) or ("",) for name, own in found.items()}
+
+
+def instances(templates: Templates, levels: dict[str, str], values: int) -> list[Instance]:
+    """All instances whose parameters have one of so many values."""
+    found = []
+    for branch in templates.branches:
+        for picked in itertools.product(range(values), repeat=len(branch.parameters)):
+            given = dict(zip(branch.parameters, picked, strict=True))
+            if any(given[a] == given[b] for a, b in branch.different):
+                continue
+            found += of_branch(templates, branch, given, levels, range(values))
+    return list(dict.fromkeys(found))
+
+
+def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Iterator[Instance]:
+    """The instances of a branch with these values: a condition may let its writes find any rows."""
+    columns = columns_of(templates)
+    choices = []
+    for one in branch.statements:
+        keys = [
+            universe if key is None else [given[key] if isinstance(key, str) else key]
+            for key in one.keys
+        ]
+        rows = tuple((one.relation, row) for row in itertools.product(*keys))
+
+        def items(names, rows, relation=one.relation):
+            every = columns[relation] if ALL in names else names
+            return frozenset((*row, column) for row in rows for column in every)
+
+        if one.keyed or not one.writes:
+            chosen = [rows] if one.writes else [()]
+        else:
+            chosen = [
+                picked
+                for count in range(len(rows) + 1)
+                for picked in itertools.combinations(rows, count)
+            ]
+        choices.append(
+            [
+                Ran(one.kind, one.keyed, written, items(one.reads, rows), items(one.writes, written))
+                for written in chosen
+            ]
+        )
+    for picked in itertools.product(*choices):
+        yield Instance(branch.program, levels[branch.program], picked)
+
+
+def violated(
+    chosen: tuple[Instance, ...], before: tuple[int | None, ...], deleting: frozenset[str]
+) -> bool:
+    """Whether some interleaving of these transactions is not serializable.
+
+    ``before`` has for each the one that precedes it in its session; ``deleting`` are relations
+    whose rows are not all there from the beginning.
+    """
+    uncertain = sorted(
+        {
+            row
+            for one in chosen
+            for ran in one.statements
+            for row in ran.rows
+            if row[0] in deleting or ran.kind == "insert"
+        }
+    )
+    return any(
+        _Machine(chosen, before, {r for r, there in zip(uncertain, state, strict=True) if not there})
+        .explore()
+        for state in itertools.product((True, False), repeat=len(uncertain))
+    )
+
+
+class _Machine:
+    def __init__(self, chosen, before, missing) -> None:
+        self.chosen, self.before = chosen, before
+        count = len(chosen)
+        self.at = [0] * count
+        self.begun: list[int | None] = [None] * count  # the tick of the first statement
+        self.snapshot = [0] * count
+        self.commits: list[int] = []
+        self.ended = [0] * count
+        self.tick = 0
+        self.own: list[dict[Item, int]] = [{} for _ in chosen]
+        self.seen: list[list[tuple[Item, int]]] = [[] for _ in chosen]  # items, and commits seen
+        self.there: list[dict] = [{} for _ in chosen]
+        self.missing = missing
+
+    def explore(self) -> bool:
+        if len(self.commits) == len(self.chosen):
+            return self.judge()
+        return any(self.step(one) for one in range(len(self.chosen)))
+
+    def step(self, one: int) -> bool:
+        if one in self.commits:
+            return False
+        previous = self.before[one]
+        if previous is not None and previous not in self.commits:
+            return False
+        mine = self.chosen[one].statements
+        if self.at[one] == len(mine):
+            self.commits.append(one)
+            self.tick += 1
+            self.ended[one] = self.tick
+            found = self.explore()
+            self.tick -= 1
+            self.commits.pop()
+            return found
+        ran, first = mine[self.at[one]], self.begun[one] is None
+        self.tick += 1
+        if first:
+            self.begun[one], self.snapshot[one] = self.tick, len(self.commits)
+        found = self.run(one, ran) and self.explore_after(one, ran)
+        if first:
+            self.begun[one] = None
+        self.tick -= 1
+        return found
+
+    def visible(self, one: int) -> int:
+        return len(self.commits) if self.chosen[one].level == "mvrc" else self.snapshot[one]
+
+    def is_there(self, one: int, row, sees: int) -> bool:
+        if row in self.there[one]:
+            return self.there[one][row]
+        for other in reversed(self.commits[:sees]):
+            if row in self.there[other]:
+                return self.there[other][row]
+        return row not in self.missing
+
+    def run(self, one: int, ran: Ran) -> bool:
+        """Whether the statement can run now."""
+        active = [
+            other
+            for other in range(len(self.chosen))
+            if other != one and self.begun[other] is not None and other not in self.commits
+        ]
+        if any(not ran.writes.isdisjoint(self.own[other]) for other in active):
+            return False  # it waits
+        if ran.kind == "insert":
+            return not self.is_there(one, ran.rows[0], len(self.commits))
+        sees = self.visible(one)
+        if not all(self.is_there(one, row, sees) for row in ran.rows):
+            return False
+        if self.chosen[one].level == "mvrc":
+            return True
+        since = self.commits[self.snapshot[one] :]
+        return all(ran.writes.isdisjoint(self.own[other]) for other in since)
+
+    def explore_after(self, one: int, ran: Ran) -> bool:
+        seen, own, there = len(self.seen[one]), dict(self.own[one]), dict(self.there[one])
+        for item in ran.reads:
+            if item not in own:
+                self.seen[one].append((item, self.visible(one)))
+        self.own[one].update(dict.fromkeys(ran.writes, 1))
+        if ran.kind in ("insert", "delete"):
+            self.there[one].update(dict.fromkeys(ran.rows, ran.kind == "insert"))
+        self.at[one] += 1
+        found = self.explore()
+        self.at[one] -= 1
+        self.own[one], self.there[one] = own, there
+        del self.seen[one][seen:]
+        return found
+
+    def judge(self) -> bool:
+        count = len(self.chosen)
+        place = {one: number for number, one in enumerate(self.commits)}
+        edges, anti = set(), set()
+        for a in range(count):
+            if self.before[a] is not None:
+                edges.add((self.before[a], a))
+            for b in range(count):
+                if a == b:
+                    continue
+                if place[a] < place[b] and not self.own[a].keys().isdisjoint(self.own[b]):
+                    edges.add((a, b))
+                for item, sees in self.seen[a]:
+                    if item in self.own[b]:
+                        if place[b] < sees:
+                            edges.add((b, a))
+                        else:
+                            edges.add((a, b))
+                            anti.add((a, b))
+        if self.refused(anti, place):
+            return False
+        left = set(range(count))
+        while free := {a for a in left if not any(x in left and y == a for x, y in edges)}:
+            left -= free
+        return bool(left)
+
+    def refused(self, anti, place) -> bool:
+        ssi = [one for one, own in enumerate(self.chosen) if own.level == "ssi"]
+        beside = lambda a, b: self.begun[a] < self.ended[b] and self.begun[b] < self.ended[a]  # noqa: E731
+        for a, b, c in itertools.product(ssi, repeat=3):
+            if (a, b) not in anti or (b, c) not in anti or not beside(a, b) or not beside(b, c):
+                continue
+            first = place[c] <= place[a] and place[c] < place[b]
+            reads_only = not self.own[a]
+            if first and not (reads_only and self.ended[c] > self.begun[a]):
+                return True
+        return False

@@ -1,0 +1,71 @@
+"""Random templates: a few programs of a few statements on one or two relations."""
+
+from __future__ import annotations
+
+import random
+
+from isolang.foresee.templates import ALL, Branch, Statement, Templates, templates_of_branches
+
+
+def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> Templates:
+    """Templates with all kinds of statements, in which few rows are likely to meet."""
+    rich = rng.random() < 0.5  # inserts, deletes, conditions, columns
+    relations = ["x", "y"][: rng.choice([1, 1, 2])]
+    branches = []
+    for number in range(rng.choice([1, 2, 2, 3][: most + 1])):
+        parameters = ("p", "q")[: rng.choice([1, 1, 2])]
+        different = frozenset([("p", "q")] if len(parameters) == 2 and rng.random() < 0.7 else [])
+        statements = []
+        for step in range(rng.randint(1, longest)):
+            words = ["read", "read", "write", "update"]
+            kind = rng.choice([*words, "insert", "delete"] if rich else words)
+            keys = (rng.choice(parameters),)
+            if rich and kind != "insert" and rng.random() < 0.25:
+                keys = (None,)
+            if rich and rng.random() < 0.05:
+                keys = (0,)
+            relation = rng.choice(relations)
+            if kind == "insert" and any(one.relation == relation for one in statements):
+                kind = "read"  # the row would have to be there, and not to be there
+            names = frozenset(rng.choice(["a", "a", "b", "ab"]) if rich else "a")
+            reads = names if kind in ("read", "update") else frozenset()
+            writes = names if kind in ("write", "update") else frozenset()
+            if kind == "update" and rich and rng.random() < 0.3:
+                reads = frozenset("ab")
+            if kind in ("insert", "delete"):
+                writes = frozenset([ALL])
+            statements.append(
+                Statement(
+                    kind=kind,
+                    relation=relation,
+                    keys=keys,
+                    reads=reads,
+                    writes=writes,
+                    step=step,
+                    text=f"{kind} {step}",
+                )
+            )
+        used = {key for one in statements for key in one.keys if isinstance(key, str)}
+        parameters = tuple(one for one in parameters if one in used)
+        branches.append(
+            Branch(
+                program=f"P{number}",
+                way="",
+                parameters=parameters,
+                different=different if used == {"p", "q"} else frozenset(),
+                statements=tuple(statements),
+            )
+        )
+    return templates_of_branches(tuple(branches))
+
+
+def shown(templates: Templates) -> list[str]:
+    """The templates as lines, for messages."""
+    return [
+        f"{branch.program}({', '.join(branch.parameters)}) {sorted(branch.different)}: "
+        + " ".join(
+            f"{one.kind} {one.relation}{list(one.keys)}{sorted(one.reads)}{sorted(one.writes)}"
+            for one in branch.statements
+        )
+        for branch in templates.branches
+    ]
