@@ -114,7 +114,7 @@ class LowestLevel(Struct, frozen=True, kw_only=True):
 
 
 class RobustReport(Struct, frozen=True, kw_only=True):
-    """Whether templates are robust at a level.
+    """The answer whether templates are robust at a level.
 
     Attributes:
         schema: changes when a field changes its meaning or goes.

@@ -45,7 +45,7 @@ class Mend(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """Whether templates are robust at a level.
+    """The answer whether templates are robust at a level.
 
     Attributes:
         standing: the answer; ``unknown`` if candidates were found, and none of them is certified.

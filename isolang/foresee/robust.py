@@ -1,4 +1,4 @@
-"""Decides whether templates are robust: whether each of their executions at a level is serializable.
+"""Decides whether templates are robust: whether each execution at a level is serializable.
 
 An execution is any number of instances of the templates, with any parameters. Some execution is
 not serializable iff some *split schedule* is::
@@ -18,8 +18,8 @@ to Transactions in a Multiversion Setting*, PODS 2023, for mixtures with SSI. Th
 sessions. With sessions, any transaction may follow any other one, so that three transactions
 suffice.
 
-This module finds candidates. :mod:`isolang.foresee.split` runs them, so that "not robust" rests on a
-history that both checkers certified. "Robust" rests on the theorem, and on the absence of
+This module finds candidates. :mod:`isolang.foresee.split` runs them, so that "not robust" rests on
+a history that both checkers certified. "Robust" rests on the theorem, and on the absence of
 candidates, of which there may be more than counterexamples, but not fewer.
 """
 
@@ -32,7 +32,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.templates import Branch, Statement, Templates, meet
+from isolang.foresee.templates import Branch, Templates, TemplateStatement, meet
 
 Level: TypeAlias = Literal["mvrc", "si", "ssi"]
 """READ COMMITTED, REPEATABLE READ and SERIALIZABLE, as PostgreSQL has them."""
@@ -48,7 +48,7 @@ _Row: TypeAlias = tuple[str, tuple[KeyValue, ...]]
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """How a transaction of a chain depends on the previous one.
+    """The dependency of a transaction of a chain on the previous one.
 
     Attributes:
         kind: whether it conflicts with it, or follows in its session.
@@ -57,8 +57,8 @@ class Link(Struct, frozen=True, kw_only=True):
     """
 
     kind: Literal["conflict", "session"]
-    earlier: Statement | None = None
-    later: Statement | None = None
+    earlier: TemplateStatement | None = None
+    later: TemplateStatement | None = None
 
 
 class Instance(Struct, frozen=True, kw_only=True):
@@ -82,8 +82,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     split: Instance
     after: int
-    overlooking: Statement
-    missed: Statement
+    overlooking: TemplateStatement
+    missed: TemplateStatement
     chain: tuple[Instance, ...]
     links: tuple[Link, ...]
 
@@ -186,12 +186,12 @@ class _Split:
             known = self._known.setdefault(templates.types[first.branch.program, name], [])
             if (value := first.values[name]) not in known:
                 known.append(value)
-        self._rows: dict[_Row, list[tuple[int, Statement]]] = {}
+        self._rows: dict[_Row, list[tuple[int, TemplateStatement]]] = {}
         for number, one in enumerate(first.branch.statements):
             if one.keyed:
                 row = (one.relation, self._values(one, first.values))
                 self._rows.setdefault(row, []).append((number, one))
-        self._starts: list[tuple[_Chained, Statement]] | None = None
+        self._starts: list[tuple[_Chained, TemplateStatement]] | None = None
         self._ends: dict[int, list[_Chained]] | None = None
 
     # --- candidates ---
@@ -217,10 +217,10 @@ class _Split:
         return [self._chains(self.starts(), sessions=sessions)]
 
     def _chains(
-        self, starts: list[tuple[_Chained, Statement]], *, sessions: bool
+        self, starts: list[tuple[_Chained, TemplateStatement]], *, sessions: bool
     ) -> Iterator[Candidate]:
         parents: dict[_Chained, tuple[_Chained, _Chained, Link] | None] = {}
-        missed: dict[_Chained, Statement] = {}
+        missed: dict[_Chained, TemplateStatement] = {}
         todo: deque[_Chained] = deque()
         for start, statement in starts:
             if start not in parents:
@@ -241,15 +241,13 @@ class _Split:
                 for ends in self.ends().values():
                     for end in ends:
                         if self._fits_ssi([start, end]) and not self._inserted_twice(start, end):
-                            yield self._candidate(
-                                [start, end], statement, (Link(kind="session"),)
-                            )
+                            yield self._candidate([start, end], statement, (Link(kind="session"),))
 
     def _closed(
         self,
         last: _Chained,
         parents: dict[_Chained, tuple[_Chained, _Chained, Link] | None],
-        missed: dict[_Chained, Statement],
+        missed: dict[_Chained, TemplateStatement],
     ) -> Iterator[Candidate]:
         """Yield the candidates whose last transaction is this one."""
         for end in self.ends().get(last.branch, ()):
@@ -265,7 +263,7 @@ class _Split:
                 yield self._candidate(chain, missed[at], tuple(links))
 
     def _candidate(
-        self, chain: list[_Chained], missed: Statement, links: tuple[Link, ...]
+        self, chain: list[_Chained], missed: TemplateStatement, links: tuple[Link, ...]
     ) -> Candidate:
         return Candidate(
             split=self._first,
@@ -281,7 +279,7 @@ class _Split:
 
     # --- what may run within T1 ---
 
-    def starts(self) -> list[tuple[_Chained, Statement]]:
+    def starts(self) -> list[tuple[_Chained, TemplateStatement]]:
         """Return the transactions that write what b1 reads, each with its statement."""
         if self._starts is None:
             b1 = self._b1
@@ -290,7 +288,7 @@ class _Split:
                 for number, branch in enumerate(self._templates.branches)
                 for a2 in branch.statements
                 if meet(b1.reads, a2.writes)
-                if a2.keyed or not self._held(a2, b1)
+                if a2.keyed or not self._blocks(a2, b1)
                 for found in self._accesses(number, a2, b1, self._first.values)
             ]
         return self._starts
@@ -305,22 +303,31 @@ class _Split:
                     for at, a1 in enumerate(self._first.branch.statements)
                     for bm in branch.statements
                     if self._leads_to(bm, a1, at)
-                    if bm.keyed or meet(bm.reads, a1.writes) or not self._held(bm, a1)
+                    if bm.keyed or meet(bm.reads, a1.writes) or not self._blocks(bm, a1)
                     for one in self._accesses(number, bm, a1, self._first.values)
                 )
                 if found:
                     self._ends[number] = list(found)
         return self._ends
 
-    def _leads_to(self, bm: Statement, a1: Statement, at: int) -> bool:
+    def _leads_to(self, bm: TemplateStatement, a1: TemplateStatement, at: int) -> bool:
         """Return whether T1's statement depends on one of the transactions within it."""
         if meet(bm.reads, a1.writes):
             return True
-        if self._level != "mvrc" or at <= self._after:
-            return False  # T1 sees none of their writes
+        if at <= self._after:
+            return False
+        if self._level != "mvrc" and not self._inserts_again(a1):
+            return False  # T1 sees none of their writes, and overwrites none
         return self._conflict(bm, a1)
 
-    def _conflict(self, one: Statement, other: Statement) -> bool:
+    def _inserts_again(self, own: TemplateStatement) -> bool:
+        """Return whether a statement may insert a row that another one deleted.
+
+        PostgreSQL lets that pass at every level, even if the delete is later than the snapshot.
+        """
+        return own.kind == "insert" and own.relation in self._templates.deleted
+
+    def _conflict(self, one: TemplateStatement, other: TemplateStatement) -> bool:
         """Return whether two statements of one row conflict."""
         if one.kind == other.kind == "insert" and one.relation not in self._templates.deleted:
             return False  # a row comes into being once
@@ -331,7 +338,7 @@ class _Split:
         )
 
     def _accesses(
-        self, branch: int, own: Statement, other: Statement, values: Assignment
+        self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
     ) -> Iterator[_Chained]:
         """Yield the branch with all values by which its statement may access the other's row."""
         if own.relation != other.relation:
@@ -352,7 +359,7 @@ class _Split:
                 yield found
 
     def _extended(
-        self, branch: int, fixed: Assignment, statement: Statement
+        self, branch: int, fixed: Assignment, statement: TemplateStatement
     ) -> Iterator[Assignment]:
         """Yield the values of all parameters of a statement that extend some of them."""
         program = self._templates.branches[branch]
@@ -385,13 +392,15 @@ class _Split:
             ):
                 yield values
 
-    def _values(self, statement: Statement, values: Assignment) -> tuple[KeyValue, ...]:
+    def _values(self, statement: TemplateStatement, values: Assignment) -> tuple[KeyValue, ...]:
         """Return the values of a statement's keys; what has no value has one of its own."""
         return tuple(
             values.get(key, -1) if isinstance(key, str) else (key or 0,) for key in statement.keys
         )
 
-    def _shared(self, chained: _Chained) -> Iterator[tuple[int, Statement, Statement]]:
+    def _shared(
+        self, chained: _Chained
+    ) -> Iterator[tuple[int, TemplateStatement, TemplateStatement]]:
         """Yield the statements of T1 (with their numbers) and of another, certainly of one row."""
         values = dict(chained.values)
         for own in self._templates.branches[chained.branch].statements:
@@ -404,17 +413,17 @@ class _Split:
         """Return whether no row that T1 writes keeps the transaction from running within it."""
         return not any(self._keeps(*shared) for shared in self._shared(chained))
 
-    def _keeps(self, number: int, mine: Statement, own: Statement) -> bool:
+    def _keeps(self, number: int, mine: TemplateStatement, own: TemplateStatement) -> bool:
         """Return whether a statement of T1 keeps one of another from running on the same row."""
         if not meet(mine.writes, own.writes):
             return False
         if number <= self._after:
             return True  # T1 holds the row's lock
         if mine.kind == "insert":  # the row must not be there, or no longer
-            return mine.relation not in self._templates.deleted
+            return not self._inserts_again(mine)
         return self._level != "mvrc"  # T1 would find a newer version than that of its snapshot
 
-    def _held(self, found: Statement, mine: Statement) -> bool:
+    def _blocks(self, found: TemplateStatement, mine: TemplateStatement) -> bool:
         """Return whether T1 keeps a condition's statement from writing the row of its own one."""
         if not mine.keyed:
             return False
@@ -429,12 +438,14 @@ class _Split:
         """
         if self._level != "ssi":
             return True
+        # Tm reads what T1 writes, unless T1 inserts what Tm deleted
+        overlooks = not any(map(self._inserts_again, self._first.branch.statements))
         missed = False
         for place, one in enumerate(chain):
             if not self._is_ssi(one):
                 continue
             missed = missed or place == 0 or self._is_missed(one)
-            if missed and (place == len(chain) - 1 or self._overlooks(one)):
+            if missed and ((overlooks and place == len(chain) - 1) or self._overlooks(one)):
                 return False
         return True
 
@@ -442,7 +453,8 @@ class _Split:
         """Return whether SSI lets a path go on from a transaction.
 
         SOUND BECAUSE: if a transaction between T2 and Tm reads what T1 writes, it may itself be Tm,
-        or else SSI aborts T1; if T1 reads what it writes, it may itself be T2, or else likewise.
+        or else SSI aborts T1; if T1 reads what it writes, it may itself be T2, or else SSI aborts
+        T1, too.
         """
         if self._level != "ssi" or not self._is_ssi(one):
             return True
@@ -453,11 +465,21 @@ class _Split:
 
     def _is_missed(self, one: _Chained) -> bool:
         """Return whether T1 certainly reads what the transaction writes."""
-        return any(meet(mine.reads, own.writes) for _, mine, own in self._shared(one))
+        return any(meet(mine.reads, own.writes) for mine, own in self._certain(one))
 
     def _overlooks(self, one: _Chained) -> bool:
         """Return whether the transaction certainly reads what T1 writes."""
-        return any(meet(mine.writes, own.reads) for _, mine, own in self._shared(one))
+        return any(meet(mine.writes, own.reads) for mine, own in self._certain(one))
+
+    def _certain(self, one: _Chained) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
+        """Yield statements of one row, neither of which reads what its own transaction wrote.
+
+        Two transactions that write one row do not run within each other, unless one of them inserts
+        a row that the other one deleted.
+        """
+        for _, mine, own in self._shared(one):
+            if mine.relation not in self._templates.deleted:
+                yield mine, own
 
     def _inserted_twice(self, one: _Chained, other: _Chained) -> bool:
         """Return whether two transactions insert one row that nobody deletes."""
@@ -509,13 +531,12 @@ class _Split:
         if len(set(renamed.values())) < len(renamed):
             return None
         for name, value in end.values:
-            if name not in values:
-                if isinstance(value, int) and value < 0:
-                    if value not in renamed:
-                        lowest -= 1
-                        renamed[value] = lowest
-                    value = renamed[value]
-                values[name] = value
+            if name in values:
+                continue
+            if isinstance(value, int) and value < 0 and value not in renamed:
+                lowest -= 1
+                renamed[value] = lowest
+            values[name] = renamed.get(value, value)
         branch = self._templates.branches[one.branch]
         if any(a in values and values[a] == values.get(b) for a, b in branch.different):
             return None
@@ -533,5 +554,3 @@ def _canonical(one: _Chained) -> _Chained:
         for name, value in one.values
     )
     return _Chained(branch=one.branch, values=values)
-
-

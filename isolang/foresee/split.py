@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.foresee.robust import Candidate, Instance, KeyValue, Level, Link
-from isolang.foresee.templates import ALL, Statement, Templates
+from isolang.foresee.templates import ALL, Templates, TemplateStatement
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -50,7 +50,7 @@ class Ran(Struct, frozen=True, kw_only=True):
     """
 
     transaction: int
-    statement: Statement
+    statement: TemplateStatement
     text: str
 
 
@@ -169,7 +169,7 @@ class _Machine:
         self._templates, self._levels, self._candidate = templates, levels, candidate
         self._found = found  # the rows that the conditions of writing statements select, in order
         self._instances = [candidate.split, *candidate.chain]
-        self._values = _concrete(templates, candidate)
+        self._values = concrete(templates, candidate)
         self._columns = _columns_of(templates)
         self._all_rows = self._named_rows()
         self.programs = tuple(one.branch.program for one in self._instances)
@@ -195,7 +195,7 @@ class _Machine:
         self._commits = 0
         self._clock = 0
         self._value = 0
-        # committed versions, the oldest first; what was there before is the version of commit 0
+        # committed versions, the oldest first; the initial version is that of commit 0
         self._states: dict[tuple[Row, str], list[tuple[int, int]]] = {}
         self._presence: dict[Row, list[tuple[int, bool]]] = {}
         self._before: dict[Row, bool] = {}
@@ -228,7 +228,7 @@ class _Machine:
                 rows.append((own.relation, tuple(key or f"other{other + 1}" for key in keys)))
         return found
 
-    def _keys(self, number: int, own: Statement) -> tuple[str | None, ...]:
+    def _keys(self, number: int, own: TemplateStatement) -> tuple[str | None, ...]:
         values = self._values[number]
         return tuple(
             values[key] if isinstance(key, str) else None if key is None else str(key)
@@ -247,7 +247,7 @@ class _Machine:
                 found.append([*((row,) for row in rows), *several, ()])
         return found
 
-    def _order(self) -> list[tuple[int, Statement]]:
+    def _order(self) -> list[tuple[int, TemplateStatement]]:
         """Return the statements in the order in which they run, each with its transaction."""
         first, split = self._instances[0].branch.statements, self._candidate.after + 1
         return [
@@ -277,7 +277,7 @@ class _Machine:
     def _level(self, number: int) -> Level:
         return self._levels[self.programs[number]]
 
-    def _execute(self, number: int, own: Statement) -> bool:
+    def _execute(self, number: int, own: TemplateStatement) -> bool:
         if self._begun[number] is None:
             self._begun[number] = self._clock
             self._snapshot[number] = self._commits
@@ -322,7 +322,7 @@ class _Machine:
             return changes[-1] == wanted
         return self._before.setdefault(row, wanted) == wanted
 
-    def _read(self, number: int, row: Row, own: Statement, sees: int) -> None:
+    def _read(self, number: int, row: Row, own: TemplateStatement, sees: int) -> None:
         for column in self._touched(own.relation, own.reads):
             item = (row, column)
             value: int | None
@@ -335,7 +335,7 @@ class _Machine:
             self._ops[number].append(("r", _item_text(item), value))
             self._versions[number].append(version)
 
-    def _write(self, number: int, row: Row, own: Statement) -> bool:
+    def _write(self, number: int, row: Row, own: TemplateStatement) -> bool:
         columns = self._touched(own.relation, own.writes)
         for other in range(len(self._instances)):
             if other == number:
@@ -347,7 +347,7 @@ class _Machine:
                 continue
             self.shares_rows = True
             if any((row, column) in self._own[other] for column in columns):
-                # nobody else's row, unless it is gone, and inserted again
+                # the row of another transaction, unless it is gone, and inserted again
                 gone = own.kind == "insert" and not active and row[0] in self._templates.deleted
                 if not gone:
                     return False
@@ -425,7 +425,11 @@ class _Machine:
         """Return the version of each operation: the number of its commit, if it outlives that."""
         last = {op[1]: op[2] for op in self._ops[one] if op[0] == "w"}
         return [
-            version if version is not None else self._committed[one] if op[2] == last[op[1]] else None
+            version
+            if version is not None
+            else self._committed[one]
+            if op[2] == last[op[1]]
+            else None
             for op, version in zip(self._ops[one], self._versions[one], strict=True)
         ]
 
@@ -455,7 +459,7 @@ def _item_text(item: tuple[Row, str]) -> str:
     return f"{relation}{arguments}{f'.{column}' if column else ''}"
 
 
-def _concrete(templates: Templates, candidate: Candidate) -> list[dict[str, str]]:
+def concrete(templates: Templates, candidate: Candidate) -> list[dict[str, str]]:
     """Return the values of the parameters of each transaction, as texts that tell them apart."""
     names: dict[int, str] = {}
     for (_, parameter), kind in templates.types.items():

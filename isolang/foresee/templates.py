@@ -25,7 +25,7 @@ from isolang.programs.syntax import (
     Program,
     ProgramError,
     ReadStep,
-    Row,
+    RowKey,
     Step,
     UpdateStep,
     Value,
@@ -45,7 +45,7 @@ Key: TypeAlias = str | int | None
 """What identifies a row: a parameter, a constant, or ``None`` for all rows of a condition."""
 
 
-class Statement(Struct, frozen=True, kw_only=True):
+class TemplateStatement(Struct, frozen=True, kw_only=True):
     """One statement of a branch.
 
     Attributes:
@@ -68,7 +68,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
     @property
     def keyed(self) -> bool:
-        """Whether the statement names its row, instead of searching for rows by a condition."""
+        """True if the statement names its row, instead of searching for rows by a condition."""
         return None not in self.keys
 
 
@@ -87,7 +87,7 @@ class Branch(Struct, frozen=True, kw_only=True):
     way: str
     parameters: tuple[str, ...]
     different: frozenset[tuple[str, str]]
-    statements: tuple[Statement, ...]
+    statements: tuple[TemplateStatement, ...]
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ class Templates(Struct, frozen=True, kw_only=True):
     def whole_rows(self) -> Templates:
         """Return the templates in which each statement reads or writes its row as a whole."""
 
-        def whole(one: Statement) -> Statement:
+        def whole(one: TemplateStatement) -> TemplateStatement:
             return replace(
                 one,
                 reads=frozenset([ALL] if one.reads else []),
@@ -144,7 +144,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         """
         chosen = set(reads)
 
-        def promote(program: str, one: Statement) -> Statement:
+        def promote(program: str, one: TemplateStatement) -> TemplateStatement:
             if (program, one.step) not in chosen:
                 return one
             return replace(one, kind="update", writes=one.writes | one.reads)
@@ -158,7 +158,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         )
         return replace(self, branches=branches)
 
-    def changed(self, change: Callable[[Statement], Statement]) -> Templates:
+    def changed(self, change: Callable[[TemplateStatement], TemplateStatement]) -> Templates:
         """Return the templates with each statement changed by a function."""
         branches = tuple(
             replace(branch, statements=tuple(map(change, branch.statements)))
@@ -203,11 +203,10 @@ def templates(programs: Sequence[Program]) -> Templates:
             name = program.name if len(every) == 1 else f"{program.name}.{number}"
             numbers = {id(step): n for n, step in enumerate(_all_steps(steps))}
             ways = list(_ways(steps, name))
-            found: dict[tuple[Statement, ...], str] = {}
+            found: dict[tuple[TemplateStatement, ...], str] = {}
             for way, taken in ways:
                 statements = tuple(
-                    _statement(step, numbers[id(step)], program.parameters)
-                    for step in taken or ()
+                    _statement(step, numbers[id(step)], program.parameters) for step in taken or ()
                 )
                 if taken is None or not statements:
                     dropped += 1
@@ -327,7 +326,7 @@ def _ways(
     return ways
 
 
-def _statement(step: Step, number: int, parameters: Sequence[str]) -> Statement:
+def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateStatement:
     """Return what a step reads and writes."""
     assert not isinstance(step, If | AbortStep)
     assert step.row is not None  # the parser of templates sets it
@@ -346,7 +345,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> Statement:
             kind, reads, writes, word = "insert", nothing, frozenset([ALL]), "insert"
         case DeleteStep():
             kind, reads, writes, word = "delete", nothing, frozenset([ALL]), "delete"
-    return Statement(
+    return TemplateStatement(
         kind=kind,
         relation=row.relation,
         keys=_keys(row, parameters),
@@ -357,7 +356,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> Statement:
     )
 
 
-def _keys(row: Row, parameters: Sequence[str]) -> tuple[Key, ...]:
+def _keys(row: RowKey, parameters: Sequence[str]) -> tuple[Key, ...]:
     """Return what identifies the row; a value that was read may be that of any row."""
     found: list[Key] = []
     for one in row.arguments:

@@ -76,7 +76,7 @@ class AnyRow(Struct, frozen=True):
 Argument: TypeAlias = Number | Variable | AnyRow
 
 
-class Row(Struct, frozen=True):
+class RowKey(Struct, frozen=True):
     """``relation[arguments].(columns)``, a key of a template.
 
     Attributes:
@@ -122,7 +122,7 @@ class ReadStep(Struct, frozen=True):
     key: str
     name: str = ""
     expected: int | Literal["nil"] | None = None
-    row: Row | None = None
+    row: RowKey | None = None
 
 
 class WriteStep(Struct, frozen=True):
@@ -130,7 +130,7 @@ class WriteStep(Struct, frozen=True):
 
     key: str
     value: Value
-    row: Row | None = None
+    row: RowKey | None = None
 
 
 class UpdateStep(Struct, frozen=True):
@@ -144,21 +144,21 @@ class UpdateStep(Struct, frozen=True):
 
     key: str
     values: tuple[Value, ...]
-    row: Row
+    row: RowKey
 
 
 class InsertStep(Struct, frozen=True):
     """``insert(key)``: the row comes into being."""
 
     key: str
-    row: Row
+    row: RowKey
 
 
 class DeleteStep(Struct, frozen=True):
     """``delete(key)``: the row ends."""
 
     key: str
-    row: Row
+    row: RowKey
 
 
 class If(Struct, frozen=True):
@@ -174,9 +174,7 @@ class AbortStep(Struct, frozen=True):
     """``abort``: the transaction ends, and none of its writes take effect."""
 
 
-Step: TypeAlias = (
-    ReadStep | WriteStep | UpdateStep | InsertStep | DeleteStep | If | AbortStep
-)
+Step: TypeAlias = ReadStep | WriteStep | UpdateStep | InsertStep | DeleteStep | If | AbortStep
 
 
 class ExistsCondition(Struct, frozen=True, kw_only=True):
@@ -527,9 +525,8 @@ class _Parser:
             return WriteStep(key, value, row)
         if self._accept("r"):
             return self._read("", known)
-        if self._tokens[self._at + 1 :] and self._tokens[self._at + 1].text == "(":
-            if self._next.text in ("u", "insert", "delete"):
-                return self._change(known)
+        if self._next.text in ("u", "insert", "delete") and self._tokens[self._at + 1].text == "(":
+            return self._change(known)
         if self._next.kind == "name" and self._next.text not in _KEYWORDS:
             token = self._take()
             self._need("=")
@@ -564,7 +561,7 @@ class _Parser:
         self._need(")")
         return (InsertStep if token.text == "insert" else DeleteStep)(key, row)
 
-    def _key(self, known: set[str]) -> tuple[str, Row | None]:
+    def _key(self, known: set[str]) -> tuple[str, RowKey | None]:
         """Parse a key: a name, and in a template ``relation[arguments].(columns)``."""
         start = self._next.start
         relation = self._name("a key")
@@ -588,7 +585,7 @@ class _Parser:
         text = "".join(self._text[start : self._tokens[self._at - 1].end].split())
         if not self._templates:
             return relation, None
-        return text, Row(relation, tuple(arguments), tuple(columns))
+        return text, RowKey(relation, tuple(arguments), tuple(columns))
 
     def _argument(self, known: set[str]) -> Argument:
         if self._accept("*"):
@@ -619,7 +616,7 @@ class _Parser:
 
     # --- values and conditions ---
 
-    def _value(self, known: frozenset[str], depth: int, row: Row | None = None) -> Value:
+    def _value(self, known: frozenset[str], depth: int, row: RowKey | None = None) -> Value:
         """Parse a value; ``row`` is the row whose columns it may mention."""
         left = self._product(known, depth, row)
         while self._next.text in ("+", "-"):
@@ -627,13 +624,13 @@ class _Parser:
             left = Computed(op, left, self._product(known, depth, row))
         return left
 
-    def _product(self, known: frozenset[str], depth: int, row: Row | None) -> Value:
+    def _product(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
         left = self._factor(known, depth, row)
         while self._accept("*"):
             left = Computed("*", left, self._factor(known, depth, row))
         return left
 
-    def _factor(self, known: frozenset[str], depth: int, row: Row | None) -> Value:
+    def _factor(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
         if depth > DEEPEST:
             raise self._error(self._next.start, f"more than {DEEPEST} parentheses in one another")
         if self._accept("("):

@@ -1,12 +1,13 @@
 """All interleavings of a few instances of templates, by definition: is each one serializable?
 
-Written from what PostgreSQL's manual says of its levels, without a thought about cycles of a special
-form: statements run one at a time; a statement of MVRC sees what is committed, one of SI or SSI what
-was committed when its transaction ran its first one; a write waits for other writers of its columns
-that have not committed, and at SI and SSI fails if one has committed since; an insert needs a row
-that is not there, every other keyed write one that it sees. SSI lets nothing pass that has two
-consecutive anti-dependencies between concurrent transactions of SSI, of which the last one commits
-first (Cahill et al. 2008; Ports, Grittner 2012, with its rule for transactions that only read).
+Written from what PostgreSQL's manual says of its levels, without a thought about cycles of a
+special form: statements run one at a time; a statement of MVRC sees what is committed, one of SI or
+SSI what was committed when its transaction ran its first one; a write waits for other writers of
+its columns that have not committed, and at SI and SSI fails if one has committed since; an insert
+needs a row that is not there, every other keyed write one that it sees. SSI lets nothing pass that
+has two consecutive anti-dependencies between concurrent transactions of SSI, of which the last one
+commits first (Cahill et al. 2008; Ports, Grittner 2012, with its rule for transactions that only
+read).
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Itera
             ]
         choices.append(
             [
-                Ran(one.kind, one.keyed, written, items(one.reads, rows), items(one.writes, written))
+                Ran(
+                    one.kind, one.keyed, written, items(one.reads, rows), items(one.writes, written)
+                )
                 for written in chosen
             ]
         )
@@ -110,8 +113,9 @@ def violated(
         }
     )
     return any(
-        _Machine(chosen, before, {r for r, there in zip(uncertain, state, strict=True) if not there})
-        .explore()
+        _Machine(
+            chosen, before, {r for r, there in zip(uncertain, state, strict=True) if not there}
+        ).explore()
         for state in itertools.product((True, False), repeat=len(uncertain))
     )
 
@@ -243,3 +247,47 @@ class _Machine:
             if first and not (reads_only and self.ended[c] > self.begun[a]):
                 return True
         return False
+
+
+def linked(chosen: tuple[Instance, ...], before: tuple[int | None, ...]) -> bool:
+    """Whether each transaction conflicts with another one or shares a session, as on a cycle."""
+    reads = [frozenset().union(*(ran.reads for ran in one.statements)) for one in chosen]
+    writes = [frozenset().union(*(ran.writes for ran in one.statements)) for one in chosen]
+    return all(
+        before[a] is not None
+        or a in before
+        or any(
+            writes[a] & (reads[b] | writes[b]) or reads[a] & writes[b]
+            for b in range(len(chosen))
+            if b != a
+        )
+        for a in range(len(chosen))
+    )
+
+
+def some_violation(
+    templates: Templates, levels: dict[str, str], *, sessions: bool, values: int = 2, most: int
+) -> tuple | None:
+    """The first of ``most`` choices of two or three instances with an interleaving that fails."""
+    every = instances(templates, levels, values)
+    deleting = frozenset(
+        one.relation for own in templates.branches for one in own.statements if one.kind == "delete"
+    )
+    alone = [(None, None), (None, None, None)]
+    in_sessions = [(None, 0), (None, 0, None), (None, 0, 1)] if sessions else []
+    tried = 0
+    for before in sorted([*alone, *in_sessions], key=len):
+        choose = itertools.product if before in in_sessions else _multisets
+        for chosen in choose(every, repeat=len(before)):
+            if not linked(chosen, before):
+                continue
+            tried += 1
+            if tried > most:
+                return None
+            if violated(chosen, before, deleting):
+                return chosen, before
+    return None
+
+
+def _multisets(every: list[Instance], *, repeat: int) -> Iterator[tuple[Instance, ...]]:
+    return itertools.combinations_with_replacement(every, repeat)

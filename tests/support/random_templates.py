@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import random
 
-from isolang.foresee.templates import ALL, Branch, Statement, Templates, templates_of_branches
+from isolang.foresee.templates import (
+    ALL,
+    Branch,
+    Templates,
+    TemplateStatement,
+    templates_of_branches,
+)
 
 
 def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> Templates:
@@ -35,7 +41,7 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
             if kind in ("insert", "delete"):
                 writes = frozenset([ALL])
             statements.append(
-                Statement(
+                TemplateStatement(
                     kind=kind,
                     relation=relation,
                     keys=keys,

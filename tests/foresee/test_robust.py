@@ -1,0 +1,259 @@
+"""Robustness: the results of the literature, the traps of the theorem, and all interleavings."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice, product
+
+import pytest
+from msgspec.structs import replace
+from support.interleavings import of_branch, some_violation, violated
+from support.paths import ROOT
+from support.random_templates import random_templates, shown
+
+from isolang.foresee.decide import decide, lowest, maximal, mends
+from isolang.foresee.robust import candidates, robust
+from isolang.foresee.split import concrete, counterexample
+from isolang.foresee.templates import templates
+from isolang.programs.syntax import load_templates, parse_templates
+
+FOLDER = ROOT / "examples/programs/templates"
+SHORT = {
+    "Balance": "Bal", "DepositChecking": "DC", "TransactSavings": "TS", "Amalgamate": "Am",
+    "WriteCheck": "WC", "NewOrder": "NO", "Payment": "Pay", "OrderStatus": "OS",
+    "StockLevel": "SL", "Delivery": "Del", "FindBids": "FB", "PlaceBid": "PB",
+}  # fmt: skip
+
+
+def of(text: str):
+    return templates(parse_templates(text))
+
+
+def load(name: str):
+    return templates(load_templates(FOLDER / f"{name}.litmus"))
+
+
+def separate(found):
+    """The templates in which an update is a read and a later write."""
+    branches = []
+    for branch in found.branches:
+        statements = []
+        for one in branch.statements:
+            if one.kind == "update":
+                statements.append(replace(one, kind="read", writes=frozenset()))
+                one = replace(one, kind="write", reads=frozenset())  # noqa: PLW2901
+            statements.append(one)
+        branches.append(replace(branch, statements=tuple(statements)))
+    return replace(found, branches=tuple(branches))
+
+
+FORMS = {
+    "columns": lambda found: found,
+    "rows": lambda found: found.whole_rows(),
+    "reads and writes of rows": lambda found: separate(found.whole_rows()),
+}
+
+# By file, level, form and sessions: the largest robust sets, and where they are published.
+# [V21] B. Vandevoort et al., PVLDB 14(11), 2021; [V23] the same, EDBT 2023; [C08] M. Cahill et
+# al., SIGMOD 2008; [F05] A. Fekete et al., TODS 30(2), 2005; [B19] S. Beillahi et al., CAV 2019.
+LARGEST = [
+    ("smallbank-names", "mvrc", "reads and writes of rows", "", "Bal", "[V21] fig. 3"),
+    ("smallbank-names", "mvrc", "rows", "", "DC,TS,Am Bal,DC Bal,TS", "[V21] Am,DC,TS"),
+    ("smallbank-names", "mvrc", "columns", "", "DC,TS,Am Bal,DC Bal,TS", "as with rows"),
+    ("smallbank", "mvrc", "columns", "", "DC,TS,Am Bal,DC Bal,TS", "computed here"),
+    ("smallbank-names", "si", "columns", "", "Bal,DC,TS,Am DC,TS,Am,WC Bal,DC,WC", "computed here"),
+    ("smallbank", "si", "columns", "", "Bal,DC,TS,Am Bal,DC,Am,WC DC,TS,Am,WC",
+     "[C08] pivot WC, [B19]; computed here"),
+    ("smallbank", "si", "columns", "so", "Bal,DC,TS,Am Bal,DC,Am,WC DC,TS,Am,WC", "computed here"),
+    ("tpcc-key-value", "mvrc", "reads and writes of rows", "", "OS,SL", "computed here"),
+    ("tpcc-key-value", "mvrc", "rows", "", "Pay,OS,SL Pay,SL,Del NO,SL", "computed here"),
+    ("tpcc-key-value", "mvrc", "columns", "", "NO,Pay,SL,Del Pay,OS,SL", "[V21] sec. 2"),
+    ("tpcc-key-value", "si", "rows", "", "NO,Pay,SL,Del Pay,OS,SL,Del NO,OS,SL", "computed here"),
+    ("tpcc-key-value", "si", "rows", "so", "Pay,OS,SL,Del NO,Pay,Del NO,OS,SL",
+     "computed here: NO misses Pay, which SL follows"),
+    ("tpcc-key-value", "si", "columns", "", "NO,Pay,OS,SL,Del", "[F05], [B19]"),
+    ("tpcc", "si", "columns", "so", "NO,Pay,OS,Del,SL", "[F05], [B19]"),
+    ("tpcc-by-predicate", "mvrc", "columns", "so", "Pay,OS,SL NO,Pay", "[V23]"),
+    ("auction", "si", "columns", "so", "FB,PB", "[B19]"),
+    ("auction", "mvrc", "columns", "so", "FB,PB", "[V23]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "level", "form", "order", "largest", "source"), LARGEST)
+def test_the_largest_robust_sets(name, level, form, order, largest, source) -> None:
+    """Of the programs of a benchmark, those that may run together at a level."""
+    assert source
+    found = maximal(FORMS[form](load(name)), level, sessions=order == "so")
+    named = {frozenset(SHORT[one] for one in some) for some in found}
+    assert named == {frozenset(some.split(",")) for some in largest.split()}
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "form", "expected"),
+    [  # B. Vandevoort et al. 2025 (arXiv 2501.18377), table 1; the others are computed here
+        ("smallbank-names", "", "columns", "Bal SER, DC RC, TS SER, Am SER, WC SER"),
+        ("smallbank", "", "columns", "Bal SER, DC RC, TS SER, Am RC, WC SER"),
+        ("smallbank", "so", "columns", "Bal SER, DC RC, TS SER, Am RC, WC SER"),
+        ("tpcc-key-value", "", "columns", "NO RC, Pay RC, OS SI, SL RC, Del RC"),
+        ("tpcc-key-value", "", "rows", "NO SER, Pay SER, OS SER, SL RC, Del SER"),
+        ("tpcc", "so", "columns", "NO RC, Pay RC, OS SI, Del RC, SL SI"),
+    ],
+)
+def test_the_lowest_levels(name, order, form, expected) -> None:
+    """The optimum is unique; without it no program could run lower."""
+    found = lowest(FORMS[form](load(name)), sessions=order == "so")
+    words = {"mvrc": "RC", "si": "SI", "ssi": "SER"}
+    assert ", ".join(f"{SHORT[one]} {words[at]}" for one, at in found.items()) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "order", "expected"),
+    [
+        # PromoteWT and PromoteBW of M. Alomari et al., ICDE 2008
+        ("smallbank", "si", "", ["Balance checking", "WriteCheck savings"]),
+        ("smallbank", "si", "so", ["Balance checking", "WriteCheck savings"]),
+        ("smallbank", "mvrc", "", ["Balance savings, WriteCheck savings, WriteCheck checking"]),
+        ("courseware", "si", "", ["Enroll course"]),
+        ("courseware", "si", "so", ["Enroll student, Enroll course"]),
+        ("courseware", "mvrc", "so", []),
+    ],
+)
+def test_the_cheapest_mends(name, level, order, expected) -> None:
+    """All smallest sets of reads that, as updates, make the programs robust."""
+    found, sessions = load(name), order == "so"
+    levels = dict.fromkeys(found.programs, level)
+    every = mends(found, levels, sessions=sessions)
+    words = [
+        ", ".join(f"{one.program} {one.read.partition('(')[2].partition('[')[0]}" for one in some)
+        for some in every
+    ]
+    assert words == expected
+    for some in every:
+        changed = found.promoted((one.program, one.step) for one in some)
+        assert robust(changed, levels, sessions=sessions)
+
+
+def test_mended_smallbank_runs_below_serializable() -> None:
+    """After either promotion no program needs SERIALIZABLE (computed here)."""
+    found = load("smallbank")
+    for step in (("WriteCheck", 1), ("Balance", 2)):
+        levels = lowest(found.promoted([step]), sessions=False)
+        assert levels == {
+            "Balance": "si", "DepositChecking": "mvrc", "TransactSavings": "mvrc",
+            "Amalgamate": "mvrc", "WriteCheck": "si",
+        }  # fmt: skip
+
+
+def test_a_refused_payment_makes_one_mend_insufficient() -> None:
+    """With sessions, who reads checking alone sees what a mended Balance does not prevent."""
+    found = of(
+        "program WriteCheck(c) r(savings[c]) r(checking[c]) u(checking[c], 1)"
+        " program TransactSavings(c) u(savings[c], 1)"
+        " program Balance(c) r(checking[c]) r(savings[c])"
+        " program Refused(c) r(checking[c])"
+    )
+    levels = dict.fromkeys(found.programs, "si")
+    balance, check = (found.promoted([(one, 0)]) for one in ("Balance", "WriteCheck"))
+    assert robust(balance, levels, sessions=False)
+    assert not robust(balance, levels)
+    assert robust(check, levels, sessions=False)
+    assert robust(check, levels)
+
+
+# Each row: templates, the level of each program, sessions, and the answer. Every one is a way to
+# say "robust" wrongly, or to refuse what is robust.
+TRAPS = {
+    "first committer wins": ("program P(c) r(x[c]) w(x[c], 1)", "si", True, "robust"),
+    "no first committer at RC": ("program P(c) r(x[c]) w(x[c], 1)", "mvrc", True, "not robust"),
+    "an update is atomic": ("program P(c) u(x[c].n, .n + 1)", "mvrc", True, "robust"),
+    "a read and an update are not": ("program P(c) r(x[c].n) u(x[c].n, .n + 1)", "mvrc", True,
+                                     "not robust"),
+    "later writes at SI": ("program P(c) r(x[c]) w(y[c], 1) program Q(c) w(x[c], 1) w(y[c], 1)",
+                           "si", True, "robust"),
+    "later writes at RC": ("program P(c) r(x[c]) w(y[c], 1) program Q(c) w(x[c], 1) w(y[c], 1)",
+                           "mvrc", True, "not robust"),
+    "sessions": ("program P(c, d) r(x[c]) w(y[d], 1) program Q(c) w(x[c], 1) program R(d) r(y[d])",
+                 "si", True, "not robust"),
+    "no sessions": ("program P(c, d) r(x[c]) w(y[d], 1) program Q(c) w(x[c], 1)"
+                    " program R(d) r(y[d])", "si", False, "robust"),
+    "two inserts": ("program P(c) r(x[c]) insert(x[c])", "mvrc", True, "robust"),
+    "two inserts after a delete": ("program P(c) r(x[c]) insert(x[c]) program D(c) delete(x[c])",
+                                   "mvrc", True, "not robust"),
+    "a phantom passes an update of many rows": (
+        "program P() r(n) u(x[*].n, .n + 1) w(s, 1) program Q(c) r(s) insert(x[c])", "si", True,
+        "not robust"),
+    # PostgreSQL lets that pass; `si`, which certifies, has no such exception
+    "a row that was deleted after the snapshot is inserted again": (
+        "program P(c) r(a[c]) insert(x[c]) r(b[c]) program Q(c) w(b[c], 1) delete(x[c])", "si",
+        False, "unknown"),
+    "what T1 reads decides at SSI": (
+        "program A(p, q) r(x[p]) w(y[q], 1) program X(p) w(x[p], 1) w(z[p], 1)"
+        " program Y(p) w(x[p], 1) w(z[p], 1) program M(p, q) r(z[p]) r(y[q])",
+        {"A": "ssi", "X": "ssi", "Y": "si", "M": "ssi"}, False, "not robust"),
+    "all of SSI": (
+        "program A(p, q) r(x[p]) w(y[q], 1) program X(p) w(x[p], 1) w(z[p], 1)"
+        " program M(p, q) r(z[p]) r(y[q])", "ssi", True, "robust"),
+    "a branch that hides": ("program P(c, d) where c != d a = r(x[c]) if a = 0 { r(x[d]) }"
+                            " else { r(x[d]) w(x[c], 1) }", "si", True, "not robust"),
+    "constants meet parameters": ("program P() r(x[1]) w(x[2], 1) program Q(c, d) where c != d"
+                                  " r(x[c]) w(x[d], 1)", "si", True, "not robust"),
+    "different constants": ("program P() r(x[1]) w(x[1], 1) program Q() r(x[2]) w(x[2], 1)", "si",
+                            True, "robust"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_traps(name) -> None:
+    """What each condition of the theorem is for; interleavings of a few instances agree."""
+    text, levels, sessions, expected = TRAPS[name]
+    found = of(text)
+    if isinstance(levels, str):
+        levels = dict.fromkeys(found.programs, levels)
+    decision = decide(found, levels, sessions=sessions)
+    assert decision.standing == expected
+    if expected == "robust":
+        assert some_violation(found, levels, sessions=sessions, most=400) is None
+    else:
+        assert (decision.counterexample is not None) == (expected == "not robust")
+
+
+def replayed(found, levels, candidate, sessions: bool) -> bool:
+    """Whether the transactions of a counterexample fail in some interleaving of the oracle."""
+    numbers: dict[str, int] = {"0": 0}
+    given = [
+        {name: numbers.setdefault(value, len(numbers)) for name, value in one.items()}
+        for one in concrete(found, candidate)
+    ]
+    before: list[int | None] = [None, None]
+    for number, link in enumerate(candidate.links, 2):
+        before.append(number - 1 if link.kind == "session" else None)
+    universe = range(len(numbers) + 1)
+    deleting = frozenset(
+        one.relation for own in found.branches for one in own.statements if one.kind == "delete"
+    )
+    every = [
+        list(of_branch(found, one.branch, values, levels, universe))
+        for one, values in zip((candidate.split, *candidate.chain), given, strict=True)
+    ]
+    return any(violated(chosen, tuple(before), deleting) for chosen in product(*every))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_templates(seed) -> None:
+    """Robust ones have no interleaving that fails; others have one, certified and replayed."""
+    rng = random.Random(seed)
+    found = random_templates(rng, longest=2 if seed % 3 else 3)
+    sessions = rng.random() < 0.5
+    how = rng.choice([["mvrc"], ["si"], ["mvrc", "si", "ssi", "ssi"]])
+    levels = {program: rng.choice(how) for program in found.programs}
+    against = "ser" if sessions else "pl-3"
+    every = candidates(found, levels, sessions=sessions)
+    for candidate in islice(every, 50):
+        failed = counterexample(found, levels, candidate, against=against)
+        if failed is not None:
+            assert failed.allowed.certified
+            assert failed.forbidden.certified
+            assert replayed(found, levels, candidate, sessions), shown(found)
+            return
+    wrong = some_violation(found, levels, sessions=sessions, most=120)
+    assert wrong is None, (shown(found), levels, wrong)
