@@ -68,7 +68,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     values: Assignment
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
+class SplitSchedule(Struct, frozen=True, kw_only=True):
     """A split schedule that may be a counterexample.
 
     Attributes:
@@ -97,7 +97,7 @@ class _Chained(Struct, frozen=True, kw_only=True):
 
 def candidates(
     templates: Templates, levels: Mapping[str, Level], *, sessions: bool = True
-) -> Iterator[Candidate]:
+) -> Iterator[SplitSchedule]:
     """Yield split schedules that may be counterexamples, the shortest first.
 
     The templates are robust if there is none.
@@ -196,7 +196,7 @@ class _Split:
 
     # --- candidates ---
 
-    def pairs(self) -> Iterator[Candidate]:
+    def pairs(self) -> Iterator[SplitSchedule]:
         """Yield the candidates in which one transaction runs within T1."""
         for start, missed in self.starts():
             for end in self.ends().get(start.branch, ()):
@@ -204,7 +204,7 @@ class _Split:
                 if merged is not None and self._fits_ssi([merged]):
                     yield self._candidate([merged], missed, ())
 
-    def chains(self, *, sessions: bool) -> list[Iterator[Candidate]]:
+    def chains(self, *, sessions: bool) -> list[Iterator[SplitSchedule]]:
         """Return the candidates in which several transactions run within T1, the shortest first.
 
         SOUND BECAUSE: at SSI, which transactions fit depends on T2, so each T2 has paths of its
@@ -218,7 +218,7 @@ class _Split:
 
     def _chains(
         self, starts: list[tuple[_Chained, TemplateStatement]], *, sessions: bool
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[SplitSchedule]:
         parents: dict[_Chained, tuple[_Chained, _Chained, Link] | None] = {}
         missed: dict[_Chained, TemplateStatement] = {}
         todo: deque[_Chained] = deque()
@@ -248,7 +248,7 @@ class _Split:
         last: _Chained,
         parents: dict[_Chained, tuple[_Chained, _Chained, Link] | None],
         missed: dict[_Chained, TemplateStatement],
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[SplitSchedule]:
         """Yield the candidates whose last transaction is this one."""
         for end in self.ends().get(last.branch, ()):
             merged = self._merged(last, end)
@@ -264,8 +264,8 @@ class _Split:
 
     def _candidate(
         self, chain: list[_Chained], missed: TemplateStatement, links: tuple[Link, ...]
-    ) -> Candidate:
-        return Candidate(
+    ) -> SplitSchedule:
+        return SplitSchedule(
             split=self._first,
             after=self._after,
             overlooking=self._b1,
@@ -344,14 +344,14 @@ class _Split:
         if own.relation != other.relation:
             return
         fixed: Assignment = {}
-        for mine, theirs in zip(own.keys, other.keys, strict=True):
-            if mine is None or theirs is None:
+        for key, theirs in zip(own.keys, other.keys, strict=True):
+            if key is None or theirs is None:
                 continue
             value = values[theirs] if isinstance(theirs, str) else (theirs,)
-            if isinstance(mine, str):
-                if fixed.setdefault(mine, value) != value:
+            if isinstance(key, str):
+                if fixed.setdefault(key, value) != value:
                     return
-            elif (mine,) != value:
+            elif (key,) != value:
                 return
         for every in self._extended(branch, fixed, own):
             found = _Chained(branch=branch, values=tuple(sorted(every.items())))
@@ -413,21 +413,21 @@ class _Split:
         """Return whether no row that T1 writes keeps the transaction from running within it."""
         return not any(self._keeps(*shared) for shared in self._shared(chained))
 
-    def _keeps(self, number: int, mine: TemplateStatement, own: TemplateStatement) -> bool:
+    def _keeps(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
         """Return whether a statement of T1 keeps one of another from running on the same row."""
-        if not meet(mine.writes, own.writes):
+        if not meet(of_split.writes, own.writes):
             return False
         if number <= self._after:
             return True  # T1 holds the row's lock
-        if mine.kind == "insert":  # the row must not be there, or no longer
-            return not self._inserts_again(mine)
+        if of_split.kind == "insert":  # the row must not be there, or no longer
+            return not self._inserts_again(of_split)
         return self._level != "mvrc"  # T1 would find a newer version than that of its snapshot
 
-    def _blocks(self, found: TemplateStatement, mine: TemplateStatement) -> bool:
+    def _blocks(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
         """Return whether T1 keeps a condition's statement from writing the row of its own one."""
-        if not mine.keyed:
+        if not of_split.keyed:
             return False
-        row = (mine.relation, self._values(mine, self._first.values))
+        row = (of_split.relation, self._values(of_split, self._first.values))
         return any(self._keeps(number, one, found) for number, one in self._rows[row])
 
     def _fits_ssi(self, chain: list[_Chained]) -> bool:
@@ -465,11 +465,11 @@ class _Split:
 
     def _is_missed(self, one: _Chained) -> bool:
         """Return whether T1 certainly reads what the transaction writes."""
-        return any(meet(mine.reads, own.writes) for mine, own in self._certain(one))
+        return any(meet(of_split.reads, own.writes) for of_split, own in self._certain(one))
 
     def _overlooks(self, one: _Chained) -> bool:
         """Return whether the transaction certainly reads what T1 writes."""
-        return any(meet(mine.writes, own.reads) for mine, own in self._certain(one))
+        return any(meet(of_split.writes, own.reads) for of_split, own in self._certain(one))
 
     def _certain(self, one: _Chained) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
         """Yield statements of one row, neither of which reads what its own transaction wrote.
@@ -477,9 +477,9 @@ class _Split:
         Two transactions that write one row do not run within each other, unless one of them inserts
         a row that the other one deleted.
         """
-        for _, mine, own in self._shared(one):
-            if mine.relation not in self._templates.deleted:
-                yield mine, own
+        for _, of_split, own in self._shared(one):
+            if of_split.relation not in self._templates.deleted:
+                yield of_split, own
 
     def _inserted_twice(self, one: _Chained, other: _Chained) -> bool:
         """Return whether two transactions insert one row that nobody deletes."""
@@ -521,12 +521,12 @@ class _Split:
         for name, value in end.values:
             own = isinstance(value, int) and value < 0
             if name in values:
-                mine = values[name]
-                if own != (isinstance(mine, int) and mine < 0):
+                known = values[name]
+                if own != (isinstance(known, int) and known < 0):
                     return None
-                if not own and mine != value:
+                if not own and known != value:
                     return None
-                if own and renamed.setdefault(value, mine) != mine:
+                if own and renamed.setdefault(value, known) != known:
                     return None
         if len(set(renamed.values())) < len(renamed):
             return None

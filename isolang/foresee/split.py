@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.robust import Candidate, Instance, KeyValue, Level, Link
+from isolang.foresee.robust import Instance, KeyValue, Level, Link, SplitSchedule
 from isolang.foresee.templates import ALL, Templates, TemplateStatement
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Counterexample(Struct, frozen=True, kw_only=True):
 
 
 def counterexample(
-    templates: Templates, levels: Mapping[str, Level], candidate: Candidate, *, against: str
+    templates: Templates, levels: Mapping[str, Level], candidate: SplitSchedule, *, against: str
 ) -> Counterexample | None:
     """Run a candidate, and check the history.
 
@@ -163,7 +163,7 @@ class _Machine:
         self,
         templates: Templates,
         levels: Mapping[str, Level],
-        candidate: Candidate,
+        candidate: SplitSchedule,
         found: list[tuple[Row, ...]],
     ) -> None:
         self._templates, self._levels, self._candidate = templates, levels, candidate
@@ -264,12 +264,12 @@ class _Machine:
 
     def run(self) -> bool:
         """Run the schedule, and return whether every statement could run, and every commit."""
-        left = [len(one.branch.statements) for one in self._instances]
+        pending = [len(one.branch.statements) for one in self._instances]
         for number, own in self._order():
             if not self._execute(number, own):
                 return False
-            left[number] -= 1
-            if number and not left[number]:
+            pending[number] -= 1
+            if number and not pending[number]:
                 self._commit(number)
         self._commit(0)
         return not self._aborted_by_ssi()
@@ -313,14 +313,14 @@ class _Machine:
         missing = len(self._ops[number]) - len(self._times[number])
         self._times[number] += [(start, start + 1)] * missing
 
-    def _set_presence(self, number: int, row: Row, wanted: bool, sees: int) -> bool:
-        """Return whether a row is there, or is not, as wanted; before all, it may be either."""
+    def _set_presence(self, number: int, row: Row, expected: bool, sees: int) -> bool:
+        """Return whether a row is there, or is not, as expected; before all, it may be either."""
         if row in self._exists[number]:
-            return self._exists[number][row] == wanted
+            return self._exists[number][row] == expected
         changes = [there for commit, there in self._presence.get(row, ()) if commit <= sees]
         if changes:
-            return changes[-1] == wanted
-        return self._before.setdefault(row, wanted) == wanted
+            return changes[-1] == expected
+        return self._before.setdefault(row, expected) == expected
 
     def _read(self, number: int, row: Row, own: TemplateStatement, sees: int) -> None:
         for column in self._touched(own.relation, own.reads):
@@ -459,7 +459,7 @@ def _item_text(item: tuple[Row, str]) -> str:
     return f"{relation}{arguments}{f'.{column}' if column else ''}"
 
 
-def concrete(templates: Templates, candidate: Candidate) -> list[dict[str, str]]:
+def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, str]]:
     """Return the values of the parameters of each transaction, as texts that tell them apart."""
     names: dict[int, str] = {}
     for (_, parameter), kind in templates.types.items():
@@ -472,20 +472,20 @@ def concrete(templates: Templates, candidate: Candidate) -> list[dict[str, str]]
         values = _taken(instance, candidate.links[place - 2], found[-1]) if place > 1 else {}
         for parameter, value in instance.values.items():
             if parameter in values and _is_own(value):
-                own[value] = values[parameter]
+                own[picked] = values[parameter]
         for parameter in instance.branch.parameters:
             kind = templates.types[instance.branch.program, parameter]
-            given = instance.values.get(parameter)
-            known = own if given is None or _is_own(given) else of_split
-            if isinstance(given, tuple):
-                values[parameter] = str(given[0])
-            elif given is not None and given in known:
-                values[parameter] = known[given]
+            picked = instance.values.get(parameter)
+            known = own if picked is None or _is_own(picked) else of_split
+            if isinstance(picked, tuple):
+                values[parameter] = str(picked[0])
+            elif picked is not None and picked in known:
+                values[parameter] = known[picked]
             else:
                 number = next(counts.setdefault(kind, itertools.count(1)))
                 values[parameter] = f"{names[kind]}{number}"
-                if given is not None:
-                    known[given] = values[parameter]
+                if picked is not None:
+                    known[picked] = values[parameter]
         found.append(values)
     return found
 
@@ -500,7 +500,7 @@ def _taken(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str
     if link.earlier is None or link.later is None:
         return {}
     return {
-        mine: previous[theirs] if isinstance(theirs, str) else str(theirs)
-        for mine, theirs in zip(link.later.keys, link.earlier.keys, strict=True)
-        if isinstance(mine, str) and theirs is not None and mine in instance.values
+        own: previous[theirs] if isinstance(theirs, str) else str(theirs)
+        for own, theirs in zip(link.later.keys, link.earlier.keys, strict=True)
+        if isinstance(own, str) and theirs is not None and own in instance.values
     }
