@@ -472,7 +472,7 @@ def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, s
         values = _taken(instance, candidate.links[place - 2], found[-1]) if place > 1 else {}
         for parameter, value in instance.values.items():
             if parameter in values and _is_own(value):
-                own[picked] = values[parameter]
+                own[value] = values[parameter]
         for parameter in instance.branch.parameters:
             kind = templates.types[instance.branch.program, parameter]
             picked = instance.values.get(parameter)

@@ -257,3 +257,17 @@ def test_random_templates(seed) -> None:
             return
     wrong = some_violation(found, levels, sessions=sessions, most=120)
     assert wrong is None, (shown(found), levels, wrong)
+
+
+def test_a_chain_over_rows_that_the_split_transaction_does_not_touch() -> None:
+    """Each transaction of a chain has the row of the previous one, and no row too many."""
+    found = of(
+        "program A(p, q) r(x[p]) w(y[q], 1) program B(p, s) w(x[p], 1) w(m[s], 1)"
+        " program D(s, t) r(m[s]) w(n[t], 1) program C(t, q) r(n[t]) r(y[q])"
+    )
+    levels = dict.fromkeys(found.programs, "si")
+    alone = decide(found, levels, sessions=False).counterexample
+    assert alone.names == ("A(p1, q1)", "B(p1, s1)", "D(s1, t1)", "C(t1, q1)")
+    together = decide(found, levels).counterexample
+    assert together.names == ("A(p1, q1)", "B(p1, s1)", "C(t1, q1)")
+    assert together.sessions == (1, 2, 2)
