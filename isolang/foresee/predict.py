@@ -276,6 +276,8 @@ class _Search:
                 complete = False
                 return False
             for sources in product(*versions):
+                if not on.possible(stranger, members, sources):
+                    continue
                 if self.work.left < _CHECK:
                     complete = False
                     return True

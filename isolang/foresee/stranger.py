@@ -222,10 +222,17 @@ class Strangers:
         return found
 
     def has_blind_writes(self, stranger: int, members: int) -> bool:
-        """Return whether a level may order versions of K and the stranger otherwise."""
+        """Return whether a level may order versions of K and the stranger otherwise.
+
+        Versions are in a fixed order if each was read, or followed in its session, by the next
+        writer. Where T writes matters only at si, because nobody reads it, and T is last if the
+        others read before they write: who overwrites T there without having read it, would lose it.
+        """
         order = self.order
-        if any(order.writers[key] & members for key in order.programs[stranger].writes):
-            return True
+        if self.level == "si":
+            for key in order.programs[stranger].writes:
+                if order.writers[key] & members & ~order.readers.get(key, 0):
+                    return True
         for writers in order.writers.values():
             last = -1
             for i in bits(writers & members):
@@ -233,6 +240,45 @@ class Strangers:
                     return True
                 last = i
         return False
+
+    def possible(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
+        """Return whether T may read these sources, and close a cycle; a fast necessary condition.
+
+        A history that violates ser does so with the versions in the order of the run, too. And what
+        T saw must come before what it read, whatever the order of the versions.
+        """
+        order, program = self.order, self.order.programs[stranger]
+        before, closing, over = order.earlier[stranger], order.earlier[stranger], 0
+        reads = [program.steps[where].key for where in program.reads]
+        for key, source in zip(reads, sources, strict=True):
+            until = (2 << source) - 1 if source >= 0 else 0
+            writers = order.writers.get(key, 0) & members
+            over |= writers & ~until
+            closing |= writers & until
+            if source >= 0:
+                before |= 1 << source
+        for key in program.writes:
+            closing |= (order.writers[key] | order.readers.get(key, 0)) & members
+        seen, todo = over, over
+        while todo and not seen & closing:
+            low = todo & -todo
+            new = self.after[low.bit_length() - 1] & members & ~seen
+            seen |= new
+            todo = (todo ^ low) | new
+        if not seen & closing:
+            return False
+        if self.level in ("cc", "si"):
+            for i in bits(before):
+                before |= self.ancestors[i]
+        if self.level == "rc":
+            before = 0  # what earlier reads saw
+        for key, source in zip(reads, sources, strict=True):
+            other = order.writers.get(key, 0) & before & ~(1 << source if source >= 0 else 0)
+            if other and (source < 0 or other & self.descendants[source]):
+                return False
+            if self.level == "rc" and source >= 0:
+                before |= 1 << source
+        return True
 
     def _missed(self, late: int, members: int) -> int:
         """Return what T overlooks if it overlooks the versions of some transactions."""
