@@ -26,6 +26,7 @@ from isolang.foresee.predicted import (
     Prediction,
     Predictions,
     Rule,
+    Timed,
     changed_reads,
     history_of,
 )
@@ -39,7 +40,7 @@ from isolang.foresee.run import (
     run_of,
     table_and_row,
 )
-from isolang.foresee.stranger import DIRECT, Candidate, Direct, Look, Strangers
+from isolang.foresee.stranger import DIRECT, SCHEDULED, Candidate, Direct, Look, Strangers
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.limits import Work
@@ -121,18 +122,19 @@ class _Levels:
     """The two levels of a prediction."""
 
     def __init__(self, at: Spec, against: Spec) -> None:
+        self.names = (at.name.lower(), against.name.lower())
         for spec in (at, against):
             require_monotone(spec)
-            require_no_times(spec)
-        self.names = (at.name.lower(), against.name.lower())
+            if DIRECT.get(spec.name) not in SCHEDULED or spec is against:
+                require_no_times(spec)
         self.at, self.against = route(at), route(against)
-        level = self.names[0]
-        if level not in DIRECT or self.names[1] != "ser":
+        rule = DIRECT.get(self.names[0])
+        if rule is None or self.names[1] != "ser":
             raise UnsupportedError(
                 f"predict: no search for {at.name} against {against.name} (expected "
                 f"{', '.join(DIRECT)} against ser)"
             )
-        self.direct: Direct = level
+        self.direct: Direct = rule
 
     def run(self, history: History) -> PassedRun:
         """Return the run as a certified witness of the stronger level explains it."""
@@ -185,6 +187,7 @@ class _Search:
     def __init__(self, run: PassedRun, levels: _Levels, level: Direct, work: Work) -> None:
         self.run, self.levels, self.level, self.work = run, levels, level, work
         self.what = [run.what(i) for i in range(len(run.order))]
+        self.timed: Timed | None = level if level in ("snapshots", "statements") else None
         self.found: dict[Kind, _Found] = {}
         self.rejected: Counter[Kind] = Counter()
         self._shown: set[tuple[str, ...]] = set()
@@ -201,7 +204,7 @@ class _Search:
         complete = self._all(everywhere, lambda t: self._near(on, t, _FIRST))
         if not self.found and not complete:
             complete = self._all(everywhere, lambda t: self._near(on, t, Look()))
-        if not self.found:
+        if not self.found and self.level not in SCHEDULED:
             complete &= self._all(
                 everywhere, lambda t: self._any_sources("one stranger", on, t, everywhere)
             )
@@ -238,7 +241,7 @@ class _Search:
         self.work.spend(_CHECK)
         small = candidate.members.bit_count() <= _SMALL
         least = 0 if whole or small else candidate.path[0]
-        if self.levels.separates(history_of(self.run, candidate, who, least=least)):
+        if self.levels.separates(history_of(self.run, candidate, who, least=least, timed=self.timed)):
             self.found[kind] = _Found(candidate, who)
             return True
         self.rejected[kind] += 1
@@ -300,7 +303,7 @@ class _Search:
         """
         self._shown = {_cycle(kind) for kind in self.found}
         complete = self._all_chains(self._rearranged)
-        if not self.found:
+        if not self.found and self.level not in SCHEDULED:
             complete &= self._all_chains(self._rearranged_any_sources)
         if not complete:
             self.gave_up.append("same statements: not every order of transactions was tried")
@@ -425,7 +428,7 @@ class _Search:
 
     def _certified(self, kind: Kind, found: _Found, number: int) -> Prediction | None:
         run, candidate, who = self.run, found.candidate, found.who
-        edn, history = _written(history_of(run, candidate, who), f"prediction-{number}.edn")
+        edn, history = _written(history_of(run, candidate, who, timed=self.timed), f"prediction-{number}.edn")
         verdicts = self.levels.certified(history)
         if verdicts is None:
             return None

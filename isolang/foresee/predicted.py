@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.foresee.run import INITIAL, Arrangement, PassedRun, bits
 from isolang.foresee.stranger import Candidate
@@ -110,8 +112,16 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
         return "gave up" if self.gave_up else "nothing found"
 
 
+Timed: TypeAlias = Literal["snapshots", "statements"]
+
+
 def history_of(
-    run: PassedRun, candidate: Candidate, who: Sequence[int], *, least: int = 0, name: str = ""
+    run: PassedRun,
+    candidate: Candidate,
+    who: Sequence[int],
+    *,
+    least: int = 0,
+    timed: Timed | None = None,
 ) -> History:
     """Return a candidate as a history, in which every version has a value of its own.
 
@@ -120,18 +130,65 @@ def history_of(
         candidate: the candidate.
         who: for each transaction of the candidate's arrangement its number in the run.
         least: the first transaction to include; those before it become the initial state.
-        name: the name of the history.
+        timed: the rule of the level, if the history has the times of a schedule.
     """
     inside = candidate.members & -(1 << least) | 1 << candidate.stranger
     writer = _Writer(run, candidate.order, who, inside)
-    out = []
+    out = {}
     for i in bits(inside):
         program = candidate.order.programs[i]
         sources: Sequence[int | None] = [program.steps[at].source for at in program.reads]
         if i == candidate.stranger:
             sources = candidate.sources
-        out.append(writer.transaction(i, dict(zip(program.reads, sources, strict=True))))
-    return History.from_transactions(out, name=name or f"{run.history.name} (predicted)")
+        out[i] = writer.transaction(i, dict(zip(program.reads, sources, strict=True)))
+    if timed is not None:
+        out = _scheduled(candidate, out, timed)
+    return History.from_transactions(out.values(), name=f"{run.history.name} (predicted)")
+
+
+def schedule(candidate: Candidate, timed: Timed) -> tuple[list[int], int, list[int]]:
+    """Return who runs before a stranger begins, how many steps it takes, and who runs then.
+
+    Each of them runs alone, and the stranger ends after them.
+    """
+    program = candidate.order.programs[candidate.stranger]
+    steps = 1 if timed == "snapshots" else program.reads[candidate.at] + 1
+    before = list(bits(candidate.members & ~candidate.missed))
+    return before, steps, list(bits(candidate.members & candidate.missed))
+
+
+def _scheduled(
+    candidate: Candidate, transactions: dict[int, Transaction], timed: Timed
+) -> dict[int, Transaction]:
+    """Return transactions with the times at which a schedule runs them."""
+    before, steps, between = schedule(candidate, timed)
+    clock = count(1)
+    found = {
+        i: _at_times(transactions[i], [next(clock) for _ in range(2 * len(transactions[i].ops) + 3)])
+        for i in before
+        if i in transactions
+    }
+    t = candidate.stranger
+    ops = len(transactions[t].ops)
+    moments = [next(clock) for _ in range(2 * steps + 1)]
+    for i in between:
+        if i in transactions:
+            many = 2 * len(transactions[i].ops) + 3
+            found[i] = _at_times(transactions[i], [next(clock) for _ in range(many)])
+    moments += [next(clock) for _ in range(2 * (ops - steps) + 2)]
+    found[t] = _at_times(transactions[t], moments)
+    return {i: found[i] for i in sorted(found)}
+
+
+def _at_times(transaction: Transaction, moments: list[int]) -> Transaction:
+    begin, *operations, commit, end = moments
+    return replace(
+        transaction,
+        begin=begin,
+        times=list(zip(operations[::2], operations[1::2], strict=True)),
+        commit=commit,
+        end=end,
+    )
 
 
 class _Writer:

@@ -68,6 +68,10 @@ class Executed(Struct, frozen=True):
             frozenset(step.key for step in steps if step.kind in _UPDATES),
         )
 
+    def written_before(self, at: int) -> frozenset[int]:
+        """Return the keys that are written before a step."""
+        return frozenset(step.key for step in self.steps[:at] if step.kind in _UPDATES)
+
 
 def bits(numbers: int) -> Iterator[int]:
     """Yield the elements of a set of transactions, in ascending order."""

@@ -13,11 +13,17 @@ is the least set that lets the level's own order exist, with the versions in the
 * cc: these and what depends on them by so and wr, so that no cause of T is among them.
 * si: these and what follows them by ``(so | wr | ww) ; rw?``, so that no cycle has fewer than two
   adjacent anti-dependencies, and none of them writes a key of T.
+* snapshots: everything that a conflict leads to from X, so that it can run after the snapshot of T,
+  and none of it writes a key of T.
+* statements: everything from X on, which runs right after T's read of X's key; later reads of T see
+  it, and none of it writes what T had written before that read.
+
+The last two are schedules that a database with snapshots of transactions, or of statements, can run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -25,10 +31,24 @@ from msgspec import Struct
 from isolang.foresee.run import INITIAL, Arrangement, bits
 from isolang.limits import Work
 
-Direct: TypeAlias = Literal["rc", "ra", "cc", "si"]
-"""The levels with a rule for what a stranger overlooks."""
+Direct: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
+"""The rules for what a stranger overlooks."""
 
-DIRECT: Final[tuple[Direct, ...]] = ("rc", "ra", "cc", "si")
+DIRECT: Final[Mapping[str, Direct]] = {
+    "si": "si",
+    "cc": "cc",
+    "ra": "ra",
+    "rc": "rc",
+    "postgresql-repeatable-read": "snapshots",
+    "postgresql-read-committed": "statements",
+}
+"""The rule of each level that has one."""
+
+SCHEDULED: Final[frozenset[Direct]] = frozenset(("snapshots", "statements"))
+"""The rules whose candidates are schedules, with a time for each operation."""
+
+_WHOLE_SNAPSHOT: Final = ("si", "snapshots")
+_BY_STATEMENT: Final = ("rc", "statements")
 
 
 class Candidate(Struct, frozen=True, eq=False):
@@ -119,7 +139,7 @@ class Strangers:
             step = program.steps[where]
             assert step.source is not None
             versions = order.writers.get(step.key, 0) & allowed
-            if self.level == "si" and look.ordered:
+            if self.level in _WHOLE_SNAPSHOT and look.ordered:
                 versions &= ~own  # SOUND BECAUSE T would overlook X, which writes a key of T
             nearest = list(_around(versions, step.source, look.near))
             complete &= not look.near or len(nearest) == versions.bit_count()
@@ -195,17 +215,22 @@ class Strangers:
         order, program = self.order, self.order.programs[stranger]
         x, y = path[0], path[-1]
         key = program.steps[program.reads[at]].key
-        missed = self._missed(order.writers[key] & members & -(1 << x), members)
-        if self.level != "rc" and order.earlier[stranger] & missed:
+        missed = self._missed(x, order.writers[key] & members & -(1 << x), members)
+        held: Collection[int] = ()  # the keys whose writers T must not overlook
+        if self.level in _WHOLE_SNAPSHOT:
+            held = program.writes
+        elif self.level == "statements":
+            held = program.written_before(program.reads[at])
+        if any(order.writers[k] & missed for k in held):
             return None
-        if self.level == "si" and any(order.writers[k] & missed for k in program.writes):
+        if self.level != "rc" and order.earlier[stranger] & missed:
             return None
         sources = []
         closed = bool(order.earlier[stranger] >> y & 1)
         closed |= any((order.writers[k] | order.readers.get(k, 0)) >> y & 1 for k in program.writes)
         for n, where in enumerate(program.reads):
             step = program.steps[where]
-            visible = members if self.level == "rc" and n > at else members & ~missed
+            visible = members if self.level in _BY_STATEMENT and n > at else members & ~missed
             visible &= ~(1 << stranger)
             versions = order.writers.get(step.key, 0) & visible
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
@@ -280,10 +305,20 @@ class Strangers:
                 before |= 1 << source
         return True
 
-    def _missed(self, late: int, members: int) -> int:
-        """Return what T overlooks if it overlooks the versions of some transactions."""
+    def _missed(self, x: int, late: int, members: int) -> int:
+        """Return what T overlooks if it overlooks the versions of a key from X's on."""
         if self.level in ("rc", "ra"):
             return late
+        if self.level == "statements":
+            return members & -(1 << x)
+        if self.level == "snapshots":
+            found, rest = late, late
+            while rest:
+                low = rest & -rest
+                new = self.after[low.bit_length() - 1] & members & ~found
+                found |= new
+                rest = (rest ^ low) | new
+            return found
         if self.level == "cc":
             found = late
             for i in bits(late):
