@@ -105,7 +105,10 @@ def predict(
     run: HistoryPath,
     at: Annotated[
         str,
-        typer.Option("--at", metavar="LEVEL", help="The weaker level: si, rc, ra or cc."),
+        typer.Option(
+            "--at", metavar="LEVEL",
+            help="The weaker level: si, ra, cc, rc, or a profile of PostgreSQL.",
+        ),
     ],
     against: Annotated[
         str,

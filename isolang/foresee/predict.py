@@ -241,7 +241,9 @@ class _Search:
         self.work.spend(_CHECK)
         small = candidate.members.bit_count() <= _SMALL
         least = 0 if whole or small else candidate.path[0]
-        if self.levels.separates(history_of(self.run, candidate, who, least=least, timed=self.timed)):
+        if self.levels.separates(
+            history_of(self.run, candidate, who, least=least, timed=self.timed)
+        ):
             self.found[kind] = _Found(candidate, who)
             return True
         self.rejected[kind] += 1
@@ -428,7 +430,9 @@ class _Search:
 
     def _certified(self, kind: Kind, found: _Found, number: int) -> Prediction | None:
         run, candidate, who = self.run, found.candidate, found.who
-        edn, history = _written(history_of(run, candidate, who, timed=self.timed), f"prediction-{number}.edn")
+        edn, history = _written(
+            history_of(run, candidate, who, timed=self.timed), f"prediction-{number}.edn"
+        )
         verdicts = self.levels.certified(history)
         if verdicts is None:
             return None

@@ -50,7 +50,7 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         rule: which rule made it of the run.
-        history: the predicted history; its transactions have the numbers of the run.
+        history: the predicted history, whose versions are named after the transactions of the run.
         edn: the history as the bytes of a file, which its certificates are about.
         valid: the certified verdict of the weaker level.
         invalid: the certified verdict of the stronger level.
@@ -113,6 +113,7 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
 
 
 Timed: TypeAlias = Literal["snapshots", "statements"]
+"""The rules of docs/foresee.md whose histories have the times of a schedule."""
 
 
 def history_of(
@@ -164,7 +165,9 @@ def _scheduled(
     before, steps, between = schedule(candidate, timed)
     clock = count(1)
     found = {
-        i: _at_times(transactions[i], [next(clock) for _ in range(2 * len(transactions[i].ops) + 3)])
+        i: _at_times(
+            transactions[i], [next(clock) for _ in range(2 * len(transactions[i].ops) + 3)]
+        )
         for i in before
         if i in transactions
     }

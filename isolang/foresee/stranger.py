@@ -18,7 +18,7 @@ is the least set that lets the level's own order exist, with the versions in the
 * statements: everything from X on, which runs right after T's read of X's key; later reads of T see
   it, and none of it writes what T had written before that read.
 
-The last two are schedules that a database with snapshots of transactions, or of statements, can run.
+The last two are schedules of databases with snapshots of transactions, or of statements.
 """
 
 from __future__ import annotations
@@ -216,12 +216,12 @@ class Strangers:
         x, y = path[0], path[-1]
         key = program.steps[program.reads[at]].key
         missed = self._missed(x, order.writers[key] & members & -(1 << x), members)
-        held: Collection[int] = ()  # the keys whose writers T must not overlook
+        locked: Collection[int] = ()  # the keys whose writers T must not overlook
         if self.level in _WHOLE_SNAPSHOT:
-            held = program.writes
+            locked = program.writes
         elif self.level == "statements":
-            held = program.written_before(program.reads[at])
-        if any(order.writers[k] & missed for k in held):
+            locked = program.written_before(program.reads[at])
+        if any(order.writers[k] & missed for k in locked):
             return None
         if self.level != "rc" and order.earlier[stranger] & missed:
             return None

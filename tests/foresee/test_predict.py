@@ -204,6 +204,50 @@ def test_indeterminate_transactions_that_were_read_belong_to_the_run() -> None:
     assert predict(run, "si").outcome == "found"
 
 
+# --- the database's own profiles ---
+
+
+def test_profiles_have_schedules_with_times() -> None:
+    """At a profile, the predicted history is a schedule that the database can run."""
+    (one,) = predict(SKEW, "postgresql-repeatable-read").found
+    first, second = sorted(one.history.transactions(), key=lambda t: t.begin)
+    assert first.begin < second.begin < second.end < first.commit
+    assert first.times[0][1] < second.begin < first.times[1][0]
+    assert (one.valid.spec.name, one.valid.certified) == ("postgresql-repeatable-read", True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "predicted"),
+    [
+        # Lost update: the second reads before the first, and writes after it.
+        ("rx wx", "rx wx", ("nothing found", "found")),
+        # It holds the row before it reads, so that the first cannot come between.
+        ("rx wx", "wx rx ry", ("nothing found", "nothing found")),
+        # The same rows, but here the second comes between what the first reads and writes.
+        ("rx wx wy", "wx ry", ("nothing found", "found")),
+        # Write skew, and two reads between which the first commits.
+        ("ry wx", "rx wy", ("found", "found")),
+        ("wx wy", "rx ry", ("nothing found", "found")),
+    ],
+)
+def test_locks_and_snapshots_of_profiles(
+    first: str, second: str, predicted: tuple[str, str]
+) -> None:
+    """Rows are locked from the write on; REPEATABLE READ refuses the second writer of a row."""
+    written: dict[str, int] = {}
+    transactions = []
+    for session, text in enumerate((first, second)):
+        ops: list[tuple[str, str, int | None]] = []
+        for kind, key in text.split():
+            if kind == "w":
+                written[key] = session + 1
+            ops.append((kind, key, written.get(key)))
+        transactions.append(Transaction(ops, session=session))
+    run = History.from_transactions(transactions)
+    levels = ("postgresql-repeatable-read", "postgresql-read-committed")
+    assert tuple(predict(run, level).outcome for level in levels) == predicted
+
+
 # --- refusals ---
 
 
