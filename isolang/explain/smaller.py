@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, ExhaustionStep, Step
 from isolang.explain.derivation import LARGEST, edges_in
-from isolang.explain.known import KnownCycle, KnownGraph
-from isolang.explain.part import HistoryPart, Sources, reads_of, transactions_of
-from isolang.explain.shrink import shrink
+from isolang.explain.known import KnownGraph
+from isolang.explain.part import transactions_of
+from isolang.explain.part_refuter import EFFORT, Engine, PartRefuter, is_of_accesses
 from isolang.language.classify.automaton import Automaton
-from isolang.language.vocabulary import FILTERED, TESTS, relation_of, whole_letter
-from isolang.problem import Problem, build_problem
+from isolang.language.vocabulary import relation_of, whole_letter
+from isolang.problem import Problem
 
 if TYPE_CHECKING:
     from isolang.language.classify.event_graph import Plan
 
-Engine: TypeAlias = Callable[
-    [Problem, Sequence[Automaton], int, str], tuple[Sequence[Step] | None, int]
-]
-"""The function (problem, automata, work, strategy) -> (refutation or ``None``, work done).
-
-The refutation is ``None`` if there is a model. A second is some millions of units of work. The
-engine raises ``TimeoutError`` when the work runs out.
-"""
-
-# The work of all attempts together, and the work that counts for building the part of one attempt.
-EFFORT, _ATTEMPT = 4_000_000, 2_500
 # The work of searching the whole history without rw, and of searching it without sessions or real
 # time. The latter costs as much as the verdict itself, so it is left out for histories with more
 # operations than the last number.
@@ -49,10 +38,6 @@ _TRIED, _OTHERS, _VISITED, _LONGEST_CYCLE = 24, 4, 500_000, 8
 _NEIGHBOURHOOD = 400
 # The cost of one cycle with two edges, one of which is rw. No refutation is simpler.
 _SHORTEST = (1, 1 + _RW_WEIGHT)
-# A read with more candidates than this is removed first, if the part is still refuted without it.
-_MANY_CANDIDATES = 8
-# The number of transactions above which a part is not searched for a smaller one.
-_LARGEST_PART = 400
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
@@ -91,6 +76,9 @@ class Finder:
     history is. To search the whole history again, without some relations, costs as much as its
     refutation did, or more. So this search has its own limit. The limits are not times, because
     equal histories must have equal explanations, however busy the machine is.
+
+    Attributes:
+        parts: the search among parts of the history.
     """
 
     def __init__(
@@ -114,21 +102,12 @@ class Finder:
         self._problem = problem
         self._plan = plan
         self._engine = engine
-        self._sources = Sources(problem)
+        self.parts = PartRefuter(problem, engine, stopped=stopped, work=work)
         self._stopped = stopped
-        self._work = work
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
         self._outcomes: dict[str, str] = {}  # by relation, the outcome without it
         self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation found
-
-    @property
-    def remaining_work(self) -> int:
-        """The work that attempts at parts may still cost."""
-        return max(0, self._work)
-
-    def _out_of_effort(self) -> bool:
-        return self._work <= 0 or self._stopped()
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Return the simplest refutation found; it is at least as simple as ``steps``."""
@@ -136,11 +115,11 @@ class Finder:
         attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (self._short,)
         if edges_in(steps) <= LARGEST:
             # Small parts come first, because a whole history without its sessions may take long.
-            attempts += (self.without_rw, self._in_a_part, self._relaxed_steps)
+            attempts += (self.without_rw, self._minimal, self._relaxed_steps)
         for attempt in attempts:
             # A short cycle may be only a part of an argument, and then lead to nothing simpler.
             for start in (best,) if best is steps or cost(best)[3:] <= _SHORTEST else (best, steps):
-                if self._out_of_effort():
+                if self.parts.out_of_effort():
                     return best
                 found = attempt(start)
                 if found is not None and cost(found) < cost(best):
@@ -159,7 +138,7 @@ class Finder:
         def instead(edge: Edge) -> Edge:
             if edge.relation not in ("so", "rt") or edge.a == self._problem.history.t0:
                 return edge
-            op, key = self._sources.reads_from(edge.b, edge.a)
+            op, key = self.parts.sources.reads_from(edge.b, edge.a)
             if op < 0:
                 return edge
             choices.setdefault(ChoiceStep(op))
@@ -211,37 +190,25 @@ class Finder:
         except TimeoutError:
             return None
 
-    def of_cycle(self, cycle: KnownCycle, plan: Plan | None = None) -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found.
-
-        Args:
-            cycle: a cycle of known edges.
-            plan: the plan to use, which is by default that of the specification.
-        """
-        automata = (plan or self._plan).automata
-        about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
-        tests = any(map(_is_of_accesses, automata))
-        part = self._sources.relevant_part(about, every_write=tests)
-        if part.history.t0 > _LARGEST_PART:
-            return None
-        found = self._refute(part, automata)
-        return None if found is None else part.to_whole(found)
-
     def around(self, op: int) -> Sequence[Step] | None:
         """Return a refutation of all candidates of a read, from the versions that its session knew.
 
         Args:
             op: a read with many candidates, such as a set-read of a row that was not returned.
         """
-        if not self._sources.candidates(op):
+        if not self.parts.sources.candidates(op):
             return None  # the read is known to have no possible version
-        part = self._sources.around(op, every_write=any(map(_is_of_accesses, self._plan.automata)))
+        part = self.parts.sources.around(
+            op, every_write=any(map(is_of_accesses, self._plan.automata))
+        )
         # More levels are violated by the same steps if these use no sessions.
         found = (
-            self._refute(part, self._relaxed_plan("so").automata) if self._has_sessions() else None
+            self.parts.refute(part, self._relaxed_plan("so").automata)
+            if self._has_sessions()
+            else None
         )
         if found is None:
-            found = self._refute(part, self._plan.automata)
+            found = self.parts.refute(part, self._plan.automata)
         return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
@@ -277,9 +244,9 @@ class Finder:
         alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
         others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
         for cycle in alone if relaxed else (*alone, *others[:_OTHERS]):
-            if self._out_of_effort() or _weight(cycle.edges) >= least:
+            if self.parts.out_of_effort() or _weight(cycle.edges) >= least:
                 continue
-            found = self.of_cycle(cycle, plan)
+            found = self.parts.of_cycle(cycle, plan.automata)
             if found is not None and (best is None or cost(found) < cost(best)):
                 best, least = found, cost(found)[4]
         return best
@@ -299,10 +266,13 @@ class Finder:
         forward, and every cycle of any automaton needs ``rw``. If list reads show version orders,
         this may fail.
         """
-        if self._sources.show_orders():
+        if self.parts.sources.show_orders():
             return False
         used = {relation_of(r) for a in weaker for r in a.steps}
         return self._problem.fits_one_total_order(sessions="so" in used, real_time="rt" in used)
+
+    def _minimal(self, steps: Sequence[Step]) -> Sequence[Step] | None:
+        return self.parts.minimal(steps, self._plan.automata)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
         """Return a refutation without sessions or real time, if the current one uses them."""
@@ -315,7 +285,7 @@ class Finder:
                 continue
             found = self._short(best or steps, relation) or whole
             if found is None:
-                found = self._in_a_part(best or steps, relation)
+                found = self.parts.minimal(best or steps, self._relaxed_plan(relation).automata)
             if found is not None:
                 best = [_with_init_as(relation, step) for step in found]
         return best
@@ -372,100 +342,6 @@ class Finder:
             return False
         return True
 
-    def _in_a_part(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """Return a refutation of a minimal part of the history, or ``None`` if none was found.
-
-        Args:
-            steps: the current refutation, with whose transactions the search begins.
-            relaxed: a relation to leave out.
-        """
-        plan = self._relaxed_plan(relaxed) if relaxed else self._plan
-        txns = self._sources.closed(steps)
-        if len(txns) > _LARGEST_PART or len(txns) <= 2:
-            return None
-        found: Sequence[Step] | None = None
-
-        def refuted(part: HistoryPart) -> bool:
-            nonlocal found
-            steps = self._refute(part, plan.automata)
-            found = steps or found
-            return steps is not None
-
-        tests = any(map(_is_of_accesses, plan.automata))
-        part = self._sources.relevant_part(steps, every_write=tests)
-        if not refuted(part):
-            return None
-        # A refutation of the part may mention fewer operations than the part contains.
-        while found is not None:
-            inner = Sources(build_problem(part.history))
-            kept = sorted(inner.relevant(found, every_write=tests))
-            if len(kept) == len(part.ops):
-                break
-            smaller = part.narrowed(kept, part.without_operations())
-            if not refuted(smaller):
-                break
-            part = smaller
-        # A refutation that needs a read also needs the candidates of that read.
-        needed: set[int] = set()
-        tried: set[int] = set()
-        while found is not None and not self._out_of_effort():
-            inner = Sources(build_problem(part.history))
-            many = {
-                op: candidates
-                for op in reads_of(found)
-                if part.ops[op] not in tried
-                and len(candidates := inner.candidates(op)) > _MANY_CANDIDATES
-            }
-            if not many:
-                break
-            op, candidates = many.popitem()
-            tried.add(part.ops[op])
-            kept = [i for i in range(len(part.ops)) if i != op]
-            if refuted(smaller := part.narrowed(kept, part.without_operations())):
-                part = smaller
-            else:
-                needed.update(part.txns[txn] for txn in candidates)
-        # At this point most transactions are needed, so an attempt to remove many at once would
-        # fail.
-        part = shrink(
-            part,
-            refuted,
-            by_transaction=True,
-            enough=self._out_of_effort,
-            share=1 / 16,
-            keep=needed,
-        )
-        return None if found is None else part.to_whole(found)
-
-    def _refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a part that also refutes the whole history, or ``None``.
-
-        A part that lacks a writer has thin-air reads that the whole history does not have, and a
-        refutation by these does not count. A refutation also does not count if it uses a read of
-        which the part lacks some candidate.
-        """
-        problem = build_problem(part.history)
-        if problem.anomalies(limit=1):
-            return None
-        steps = self._solve(problem, automata)
-        if steps is None or not self._sources.keeps_candidates(part, reads_of(steps), problem):
-            return None
-        return steps
-
-    def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation, or ``None`` if there is none or the work ran out."""
-        self._work -= _ATTEMPT
-        if self._out_of_effort():
-            return None
-        allowed = self._work
-        self._work = 0  # unless the search ends earlier
-        try:  # the strategy whose proofs are cycles
-            found, work = self._engine(problem, automata, allowed, "cdcl")
-        except TimeoutError:
-            return None
-        self._work = allowed - work
-        return found
-
 
 def _joined(edges: Sequence[Edge]) -> list[Edge]:
     """Return a cycle in which one edge replaces each run of ``so``, and each run of ``rt``."""
@@ -496,8 +372,3 @@ def _with_init_as(relation: str, step: Step) -> Step:
         Edge(relation if e.relation == "init" else e.relation, *e.plain()[1:]) for e in step.edges
     )
     return CycleStep(step.check, edges)
-
-
-def _is_of_accesses(automaton: Automaton) -> bool:
-    """Return whether an automaton tests which keys the transactions access."""
-    return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

@@ -38,7 +38,8 @@ from isolang.verdict import NOTHING_OBSERVED, AnomalyCount, Invalid, Unknown, Va
 
 if TYPE_CHECKING:
     from isolang.certify.steps import Step
-    from isolang.explain.smaller import Engine, Finder
+    from isolang.explain.part_refuter import Engine
+    from isolang.explain.smaller import Finder
     from isolang.history.history import History
     from isolang.language.classify.automaton import Automaton
     from isolang.language.classify.route import Route
@@ -360,10 +361,10 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
-            allowed = finder.remaining_work
+            allowed = finder.parts.remaining_work
             simpler = finder.simplest(first.steps)
             if run.work is not None:
-                run.work.spend(allowed - finder.remaining_work)
+                run.work.spend(allowed - finder.parts.remaining_work)
             found = [finder.shortened(simpler), simpler, first.steps]
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
     certification = UNCERTIFIED
@@ -399,7 +400,7 @@ def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
         return {}
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
-    from isolang.explain.smaller import EFFORT
+    from isolang.explain.part_refuter import EFFORT
 
     plain = run.history.without_versions()
     outcome = "unknown"
@@ -465,7 +466,8 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
 
 def _finder(run: PairRun) -> Finder:
     """Return a search for simpler refutations, which may take a quarter of the remaining time."""
-    from isolang.explain.smaller import EFFORT, Finder
+    from isolang.explain.part_refuter import EFFORT
+    from isolang.explain.smaller import Finder
 
     assert isinstance(run.route, Plan)
     remaining = run.deadline.remaining()

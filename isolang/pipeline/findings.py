@@ -278,8 +278,8 @@ class _Collector:
             allowed = min(_CYCLE_WORK, self._work.left)
             engine = refuter(self._options.seed, self._deadline.remaining)
             finder = Finder(problem, plan, engine, work=allowed)
-            steps = finder.of_cycle(cycle)
-            self._work.spend(allowed - finder.remaining_work)
+            steps = finder.parts.of_cycle(cycle, plan.automata)
+            self._work.spend(allowed - finder.parts.remaining_work)
             if steps is not None:
                 whole = part.to_whole(finder.shortened(steps))
                 found, certified = self._certified(whole, (level,))

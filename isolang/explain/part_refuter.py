@@ -1,0 +1,172 @@
+"""Refutes parts of a history, with a limited amount of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from isolang.certify.steps import ChoiceStep, CycleStep, Step
+from isolang.explain.known import KnownCycle
+from isolang.explain.part import HistoryPart, Sources, reads_of
+from isolang.explain.shrink import shrink
+from isolang.language.classify.automaton import Automaton
+from isolang.language.vocabulary import FILTERED, TESTS
+from isolang.problem import Problem, build_problem
+
+Engine: TypeAlias = Callable[
+    [Problem, Sequence[Automaton], int, str], tuple[Sequence[Step] | None, int]
+]
+"""The function (problem, automata, work, strategy) -> (refutation or ``None``, work done).
+
+The refutation is ``None`` if there is a model. A second is some millions of units of work. The
+engine raises ``TimeoutError`` when the work runs out.
+"""
+
+# The work of all attempts together, and the work that counts for building the part of one attempt.
+EFFORT, _ATTEMPT = 4_000_000, 2_500
+
+# A read with more candidates than this is removed first, if the part is still refuted without it.
+_MANY_CANDIDATES = 8
+# The number of transactions above which a part is not searched for a smaller one.
+_LARGEST_PART = 400
+
+
+class PartRefuter:
+    """Refutes parts of a history, with a limited amount of work for all of them together.
+
+    Attributes:
+        sources: the sources of the history's reads.
+    """
+
+    def __init__(
+        self, problem: Problem, engine: Engine, *, stopped: Callable[[], bool], work: int
+    ) -> None:
+        """Prepare the search; see :class:`isolang.explain.smaller.Finder`."""
+        self.sources = Sources(problem)
+        self._engine = engine
+        self._stopped = stopped
+        self._work = work
+
+    @property
+    def remaining_work(self) -> int:
+        """The work that attempts may still cost."""
+        return max(0, self._work)
+
+    def out_of_effort(self) -> bool:
+        """Return whether no attempt may follow."""
+        return self._work <= 0 or self._stopped()
+
+    def of_cycle(self, cycle: KnownCycle, automata: Sequence[Automaton]) -> Sequence[Step] | None:
+        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found.
+
+        Args:
+            cycle: a cycle of known edges.
+            automata: the automata that the transactions must violate.
+        """
+        about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
+        tests = any(map(is_of_accesses, automata))
+        part = self.sources.relevant_part(about, every_write=tests)
+        if part.history.t0 > _LARGEST_PART:
+            return None
+        found = self.refute(part, automata)
+        return None if found is None else part.to_whole(found)
+
+    def minimal(
+        self, steps: Sequence[Step], automata: Sequence[Automaton]
+    ) -> Sequence[Step] | None:
+        """Return a refutation of a minimal part of the history, or ``None`` if none was found.
+
+        Args:
+            steps: the current refutation, with whose transactions the search begins.
+            automata: the automata that the part must violate.
+        """
+        txns = self.sources.closed(steps)
+        if len(txns) > _LARGEST_PART or len(txns) <= 2:
+            return None
+        found: Sequence[Step] | None = None
+
+        def refuted(part: HistoryPart) -> bool:
+            nonlocal found
+            steps = self.refute(part, automata)
+            found = steps or found
+            return steps is not None
+
+        tests = any(map(is_of_accesses, automata))
+        part = self.sources.relevant_part(steps, every_write=tests)
+        if not refuted(part):
+            return None
+        # A refutation of the part may mention fewer operations than the part contains.
+        while found is not None:
+            inner = Sources(build_problem(part.history))
+            kept = sorted(inner.relevant(found, every_write=tests))
+            if len(kept) == len(part.ops):
+                break
+            smaller = part.narrowed(kept, part.without_operations())
+            if not refuted(smaller):
+                break
+            part = smaller
+        # A refutation that needs a read also needs the candidates of that read.
+        needed: set[int] = set()
+        tried: set[int] = set()
+        while found is not None and not self.out_of_effort():
+            inner = Sources(build_problem(part.history))
+            many = {
+                op: candidates
+                for op in reads_of(found)
+                if part.ops[op] not in tried
+                and len(candidates := inner.candidates(op)) > _MANY_CANDIDATES
+            }
+            if not many:
+                break
+            op, candidates = many.popitem()
+            tried.add(part.ops[op])
+            kept = [i for i in range(len(part.ops)) if i != op]
+            if refuted(smaller := part.narrowed(kept, part.without_operations())):
+                part = smaller
+            else:
+                needed.update(part.txns[txn] for txn in candidates)
+        # At this point most transactions are needed, so an attempt to remove many at once would
+        # fail.
+        part = shrink(
+            part,
+            refuted,
+            by_transaction=True,
+            enough=self.out_of_effort,
+            share=1 / 16,
+            keep=needed,
+        )
+        return None if found is None else part.to_whole(found)
+
+    def refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
+        """Return a refutation of a part that also refutes the whole history, or ``None``.
+
+        A part that lacks a writer has thin-air reads that the whole history does not have, and a
+        refutation by these does not count. A refutation also does not count if it uses a read of
+        which the part lacks some candidate.
+        """
+        problem = build_problem(part.history)
+        if problem.anomalies(limit=1):
+            return None
+        steps = self._solve(problem, automata)
+        if steps is None or not self.sources.keeps_candidates(part, reads_of(steps), problem):
+            return None
+        return steps
+
+    def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
+        """Return a refutation, or ``None`` if there is none or the work ran out."""
+        self._work -= _ATTEMPT
+        if self.out_of_effort():
+            return None
+        allowed = self._work
+        self._work = 0  # unless the search ends earlier
+        try:  # the strategy whose proofs are cycles
+            found, work = self._engine(problem, automata, allowed, "cdcl")
+        except TimeoutError:
+            return None
+        self._work = allowed - work
+        return found
+
+
+def is_of_accesses(automaton: Automaton) -> bool:
+    """Return whether an automaton tests which keys the transactions access."""
+    return not automaton.relations.isdisjoint((*TESTS, *FILTERED))
