@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -17,20 +16,14 @@ from isolang.limits import Deadline, Work, out_of_memory
 from isolang.options import Options
 from isolang.problem import AnomalyKind, Problem, build_problem, find_order_contradiction
 from isolang.solvers import engine
-from isolang.solvers.answer import Answer, Undecided, Unproved, work_of
-from isolang.solvers.registry import Pair, solver_of, theory_of
+from isolang.solvers.answer import Answer, Undecided
+from isolang.solvers.registry import Pair
 from isolang.verdict import AnomalyCount
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from isolang.encodings.formula import Formula
-    from isolang.encodings.relational.formula import RelationalInput
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.language.meaning.core import Spec
-    from isolang.problem.polygraph import Polygraph
 
 Progress: TypeAlias = Callable[[str], object]
 T = TypeVar("T")
@@ -45,8 +38,6 @@ _PROOF_NAMES = {
 # The seconds for each pair of transactions that it takes to make and check a visibility on a slow
 # machine.
 _SECONDS_PER_PAIR = 1e-5
-# The work of encoding for each clause, and for each step of a relational encoding.
-_PER_CLAUSE, _PER_STEP = 5, 5
 
 
 class Certification(Struct, frozen=True, kw_only=True):
@@ -215,9 +206,12 @@ class PairRun:
             UnsupportedError: the encoding would be too large.
         """
         self.pair_used = True
-        answer = (
-            self.solve_natively(self.problem) if self.pair.is_engine else self._solve_with_pair()
-        )
+        if self.pair.is_engine:
+            answer = self.solve_natively(self.problem)
+        else:
+            from isolang.pipeline.encoded import solve_encoded
+
+            answer = solve_encoded(self)
         self.statistics = dict(answer.statistics)
         return answer
 
@@ -246,7 +240,7 @@ class PairRun:
             self.work.give_back(allowed - answer.work)
         return answer
 
-    def _spend(self, amount: int) -> None:
+    def spend(self, amount: int) -> None:
         """Subtract work that is about to begin from the remaining work.
 
         Raises:
@@ -266,90 +260,6 @@ class PairRun:
         except TimeoutError:
             return False
         return True
-
-    def _solve_with_pair(self) -> Answer:
-        """Encode the problem, solve the formula, and decode the model."""
-        from isolang.encodings.decode import NoOrderError
-        from isolang.encodings.registry import ENCODINGS
-
-        pair, problem = self.pair, self.problem
-        solver, part = solver_of(pair.solver)
-        theory = theory_of(pair.encoding, solver)
-        assert theory is not None, f"{pair}: the solver does not take the encoding"
-        watch = _Stopwatch()
-        remaining = self.deadline.remaining()
-        until = None if remaining is None else time.perf_counter() + remaining
-        more = {}
-        subject: Polygraph | RelationalInput
-        if pair.of_specification:
-            subject = self._relational_input(problem)
-            assert subject.cost is not None
-            more["open_pairs"] = float(subject.cost.pairs)
-        else:
-            from isolang.problem.polygraph import build_polygraph, clauses_of, pairs_of
-
-            assert isinstance(self.route, Plan)
-            self.progress("prune")
-            if pair.prune != "fixpoint":
-                self._spend(pairs_of(problem))
-            subject = build_polygraph(problem, self.route.automata, pair.prune, until=until)  # type: ignore[arg-type]
-            watch.lap("seconds_prune")
-            self._spend(_PER_CLAUSE * clauses_of(subject))
-        self.progress("encode")
-        formula = ENCODINGS[pair.encoding].encode(subject, theory, until=until)
-        watch.lap("seconds_encode")
-        self.progress("solve")
-        allowed = 0 if self.work is None else self.work.take()
-        solution = solver.solve(
-            formula,
-            until=until,
-            seed=self.options.seed,
-            part=part,
-            progress=self.progress,
-            work=allowed,
-        )
-        if self.work is not None:
-            self.work.give_back(allowed - work_of(solution, formula))
-        watch.lap("seconds_solve")
-        result: Proof | Unproved | Undecided
-        if solution.values is not None:
-            try:
-                result = model_of(problem, formula, solution.values)
-            except NoOrderError as error:
-                result = Undecided(cause="certificate rejected", reason=f"{pair}: {error}")
-        else:
-            core = None
-            if solution.core is not None and len(formula.reads):
-                reads = formula.reads[list(solution.core), 0]
-                core = tuple(problem.native.read_op[reads].tolist())
-            result = Unproved(core=core)
-        statistics = {
-            **solution.statistics,
-            **more,
-            "nodes": float(formula.nodes),
-            "variables": float(formula.variables),
-            "clauses": float(formula.clause_count),
-            "edges": float(len(formula.edges)),
-            **watch.laps,
-        }
-        return Answer(result=result, statistics=statistics, formula=formula)
-
-    def _relational_input(self, problem: Problem) -> RelationalInput:
-        """Return the input of a relational encoding.
-
-        Raises:
-            UnsupportedError: the encoding would be too large.
-        """
-        from isolang.encodings.relational.cost import affordable
-        from isolang.encodings.relational.formula import RelationalInput
-
-        self.progress("estimate")
-        spec = self.written_spec
-        cost = affordable(problem, spec, self.deadline.remaining)
-        self.notes.append(str(cost))
-        self.progress(str(cost))
-        self._spend(_PER_STEP * cost.steps)
-        return RelationalInput(problem=problem, spec=spec, cost=cost)
 
     def as_written(self, witness: Witness) -> Witness | Relations:
         """Return the relations that the written specification requires, made from a witness.
@@ -453,30 +363,6 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
     return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
 
 
-def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Witness | Relations:
-    """Return the model that an assignment of a formula encodes.
-
-    Args:
-        problem: the problem that the formula encodes.
-        formula: the solved formula.
-        values: 0 or 1 for each variable; entry 0 is unused.
-
-    Raises:
-        NoOrderError: the assignment encodes no model, because its edges form a cycle.
-    """
-    from isolang import _native
-    from isolang.encodings.decode import decode
-    from isolang.encodings.formula import PolygraphFormula
-    from isolang.encodings.relational.formula import RelationalFormula, decode_relations
-
-    if isinstance(formula, RelationalFormula):
-        return decode_relations(formula, values)
-    assert isinstance(formula, PolygraphFormula)
-    source, start, txn = decode(formula, values)
-    by_op = _native.operation_sources(problem.history.columns, problem.native, source)
-    return Witness.of(by_op, start, txn)
-
-
 def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
     """Return the result of a computation.
 
@@ -494,14 +380,3 @@ def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
         return Undecided(cause="memory", reason=f"{reason}{run.hardness()}")
     except UnsupportedError as error:
         return Undecided(cause="unsupported", reason=str(error))
-
-
-class _Stopwatch:
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self.laps: dict[str, float] = {}
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.laps[name] = now - self._last
-        self._last = now
