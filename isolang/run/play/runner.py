@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from threading import Thread
 from typing import Final, Literal
 
@@ -19,11 +18,11 @@ from isolang.language.load import load_spec
 from isolang.run.play.blame import blamed
 from isolang.run.play.clients import ENDING, Clients
 from isolang.run.play.faults import Nemesis, check_faults
-from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import TransactionLevel, mix_of
+from isolang.run.play.level_mix import mix_of
 from isolang.run.play.live import Watcher
 from isolang.run.play.phases import plan_of
 from isolang.run.play.processes import ClientProcesses
+from isolang.run.play.scripts import ScriptPlayer
 from isolang.run.play.selftest import LISTS, require, selftest_of
 from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import Recorder
@@ -31,9 +30,7 @@ from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.target import Accounting, Owning, Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, target_named
-from isolang.run.workloads.scripted import Script
 
-_SCRIPTED: Final = 0.25  # the share of the time in which scripts may begin before the workloads
 LONGEST_SILENCE: Final = 60.0  # seconds without a response after which a run ends
 
 
@@ -62,9 +59,6 @@ class Runner:
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
         self._watcher: Watcher | None = None
-        self._postponed: list[
-            tuple[Script, list[TransactionLevel]]
-        ] = []  # scripts that had no time before the workloads
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
@@ -226,8 +220,9 @@ class Runner:
         watcher: Watcher,
         show: Callable[[RunState], None],
     ) -> None:
+        scripts = ScriptPlayer(self.settings, self.plan, self.target, self.mix, recorder)
         try:
-            self._play_scripts(clients, recorder, show)
+            scripts.play(clients, show)
         except IsolangError as error:
             clients.fail(error)
         if clients.fatal is not None or not self.plan.phases:
@@ -239,10 +234,8 @@ class Runner:
         else:
             clients.start()
             nemesis = self._nemesis(clients, recorder)
-            if self._postponed and nemesis is None:
-                script_thread = Thread(
-                    target=self._play_rest, args=(clients, recorder), daemon=True
-                )
+            if scripts.postponed and nemesis is None:
+                script_thread = Thread(target=scripts.play_postponed, args=(clients,), daemon=True)
                 script_thread.start()
         if self.settings.watched:
             watcher.watch(clients.state.total)
@@ -262,51 +255,6 @@ class Runner:
             clients.end()
             if script_thread is not None:
                 script_thread.join(ENDING)
-
-    def _play_scripts(
-        self, clients: Clients, recorder: Recorder, show: Callable[[RunState], None]
-    ) -> None:
-        """Play the scripts one after another; before workloads, only for a part of the time."""
-        random = Random(f"{self.settings.seed}/scripts")
-        state, most = clients.state, _SCRIPTED * self.settings.length
-        state.workload = "scripted"
-        for script in self.plan.scripts:
-            levels = [self.mix.draw(random) for _ in script.programs]
-            if self.plan.phases and time.monotonic() - state.began >= most:
-                self._postponed.append((script, levels))
-                continue
-            self._play_script(clients, recorder, script, levels)
-            show(state)
-        state.unplayed = tuple(script.name for script, _ in self._postponed)
-
-    def _play_script(
-        self,
-        clients: Clients,
-        recorder: Recorder,
-        script: Script,
-        levels: Sequence[TransactionLevel],
-    ) -> None:
-        played = interleave(
-            script.on_its_keys(),
-            script.schedule,
-            target=self.target,
-            level=levels,
-            recorder=recorder,
-            session=script.name,
-        )
-        for one, at in zip(played, levels, strict=True):
-            clients.count(one.outcome, level=at.level, workload="scripted")
-
-    def _play_rest(self, clients: Clients, recorder: Recorder) -> None:
-        """Play the postponed scripts while clients play the workloads, which use other keys."""
-        for script, levels in self._postponed:
-            if clients.stopped.is_set():
-                return
-            try:
-                self._play_script(clients, recorder, script, levels)
-            except Exception:  # the server is lost; the clients notice that, too
-                return
-            clients.state.unplayed = clients.state.unplayed[1:]
 
     def _watch(
         self,

@@ -1,0 +1,73 @@
+"""Plays the scripts of a run: before its workloads, and those that are left beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from isolang.run.play.clients import Clients
+from isolang.run.play.interleave import interleave
+from isolang.run.play.level_mix import Mix, TransactionLevel
+from isolang.run.play.phases import RunPlan
+from isolang.run.play.state import RunState
+from isolang.run.record.recorder import Recorder
+from isolang.run.settings import Settings
+from isolang.run.target import Target
+from isolang.run.workloads.scripted import Script
+
+_SCRIPTED: Final = 0.25  # the share of the time in which scripts may begin before the workloads
+
+
+class ScriptPlayer:
+    """Plays the scripts of a run on keys that its workloads do not use.
+
+    Attributes:
+        postponed: the scripts that had no time before the workloads, with their levels.
+    """
+
+    def __init__(
+        self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
+    ) -> None:
+        """Prepare the scripts of a plan."""
+        self._settings, self._plan, self._target = settings, plan, target
+        self._mix, self._recorder = mix, recorder
+        self.postponed: list[tuple[Script, list[TransactionLevel]]] = []
+
+    def play(self, clients: Clients, show: Callable[[RunState], None]) -> None:
+        """Play the scripts one after another; before workloads, only for a part of the time."""
+        random = Random(f"{self._settings.seed}/scripts")
+        state, most = clients.state, _SCRIPTED * self._settings.length
+        state.workload = "scripted"
+        for script in self._plan.scripts:
+            levels = [self._mix.draw(random) for _ in script.programs]
+            if self._plan.phases and time.monotonic() - state.began >= most:
+                self.postponed.append((script, levels))
+                continue
+            self._play(clients, script, levels)
+            show(state)
+        state.unplayed = tuple(script.name for script, _ in self.postponed)
+
+    def play_postponed(self, clients: Clients) -> None:
+        """Play the postponed scripts while clients play the workloads, which use other keys."""
+        for script, levels in self.postponed:
+            if clients.stopped.is_set():
+                return
+            try:
+                self._play(clients, script, levels)
+            except Exception:  # the server is lost; the clients notice that, too
+                return
+            clients.state.unplayed = clients.state.unplayed[1:]
+
+    def _play(self, clients: Clients, script: Script, levels: Sequence[TransactionLevel]) -> None:
+        played = interleave(
+            script.on_its_keys(),
+            script.schedule,
+            target=self._target,
+            level=levels,
+            recorder=self._recorder,
+            session=script.name,
+        )
+        for one, at in zip(played, levels, strict=True):
+            clients.count(one.outcome, level=at.level, workload="scripted")
