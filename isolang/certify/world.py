@@ -6,7 +6,6 @@ n + 1 + i. T0's write event of key k is n + 1 + operations + k.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import Final, assert_never
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import Facts
 from isolang.certify.history_index import APPEND, NIL, WRITE
+from isolang.certify.timing import Timing
 from isolang.certify.versions import in_stated_order
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
@@ -23,22 +23,6 @@ from isolang.language.vocabulary import BUILTIN_UNKEYED, word_of
 from isolang.rows import Rows, bits, bits_of, transposed, union
 
 _NO_KEY: Final = -1
-_Moment = tuple[int, int, int]
-_Moments = Sequence[_Moment]
-
-
-class _After:
-    """Moments sorted by time, which give the elements of all moments later than a given time."""
-
-    def __init__(self, moments: _Moments) -> None:
-        ascending = sorted(moments)
-        self._times = [time for time, _, _ in ascending]
-        self._later = [0]
-        for _, _, element in reversed(ascending):
-            self._later.append(self._later[-1] | 1 << element)
-
-    def later_than(self, time: int) -> int:
-        return self._later[len(self._times) - bisect_right(self._times, time)]
 
 
 class ConcreteInterpretation(Evaluator):
@@ -74,6 +58,7 @@ class ConcreteInterpretation(Evaluator):
         self._has_events = events
         self.t0 = facts.n
         self._members = sorted(members)
+        self._timing = Timing(facts, self._members)
         self._sources = sources
         self.transactions = bits_of([*members, self.t0])
 
@@ -94,22 +79,27 @@ class ConcreteInterpretation(Evaluator):
             case "init":
                 return {self.t0: bits_of(members)}
             case "so":
-                return self._session_order()
+                return self._timing.session_order()
             case "rt":
-                return self._real_time()
+                return self._timing.real_time()
             case "same-group" | "same-label":
                 return self._alike(word)
-            case "group-rt" | "done" | "late" | "locked":
-                return self._before_commit(word)
-            case "committed-before" | "answered-before" | "committed-after" | "statement":
-                return self._of_statements(word)
+            case "group-rt":
+                return self._group_real_time()
+            case "done" | "late" | "locked":
+                return self._timing.before_commit(word, self._writers)
+            case "committed-before" | "answered-before" | "committed-after":
+                reads = sorted(op for ops in self._reads.values() for op in ops)
+                return self._timing.of_statements(word, {op: self._event(op) for op in reads})
+            case "statement":
+                return self._same_statement()
             case "po":
                 return self._program_order()
             case "tx":
                 return {event: 1 << t for event, t in self._events().items()}
             case "pred":
-                reads = (op for ops in self._reads.values() for op in ops)
-                return {0: bits_of(self._event(op) for op in reads if facts.of_predicate(op))}
+                scans = (op for ops in self._reads.values() for op in ops if facts.of_predicate(op))
+                return {0: bits_of(map(self._event, scans))}
             case "W":
                 return {0: bits_of([*self._writers.get(key, ()), self.t0])}
             case "R":
@@ -170,90 +160,27 @@ class ConcreteInterpretation(Evaluator):
             rows |= {event: 1 << event for event in self._events()}
         return rows
 
-    def _session_order(self) -> Rows:
-        """Return ``so``, in which an indeterminate transaction precedes nothing."""
-        facts = self.facts
-        rows: Rows = {self.t0: bits_of(self._members)}
-        later: dict[int, int] = defaultdict(int)
-        for t in reversed(self._members):
-            session = facts.session[t]
-            if facts.certain(t):
-                rows[t] = later[session]
-            later[session] |= 1 << t
-        return rows
-
-    def _real_time(self) -> Rows:
-        """Return ``rt``, which relates a to b if b began after a ended.
-
-        An indeterminate transaction relates to nothing.
-        """
-        facts = self.facts
-        rows: Rows = {self.t0: bits_of(self._members)}
-        begun = sorted((facts.begin[t], t) for t in self._members if facts.begins(t))
-        after = [0]
-        for _, t in reversed(begun):
-            after.append(after[-1] | 1 << t)
-        for t in self._members:
-            if facts.certain(t) and facts.ends(t):
-                first = bisect_right(begun, (facts.end[t], self.t0))
-                rows[t] = after[len(begun) - first] & ~(1 << t)
-                if facts.has_own_clocks:
-                    rows[t] |= bits_of(b for b in self._members if facts.rt(t, b))
-        return rows
-
-    def _before_commit(self, name: str) -> Rows:
-        """Return ``group-rt``, ``done``, ``late`` or ``locked``."""
+    def _group_real_time(self) -> Rows:
+        """Return ``group-rt``, which is ``rt`` within each group."""
         facts, members = self.facts, self._members
-        if name == "group-rt":
-            groups: dict[int, int] = defaultdict(int)
-            for t in members if facts.group else ():
-                groups[facts.group[t]] |= 1 << t
-            later = self.relation("rt")
-            return {
-                t: later.get(t, 0) & groups[facts.group[t]]
-                for t in members
-                if facts.group and facts.group[t] != NIL
-            }
-        if not facts.has_moments:
-            return {}
-        sent = [(facts.commit_sent(t), t, t) for t in members]
-        if name == "done":
-            return self._precede([(facts.commit_answered(t), t, t) for t in members], sent)
-        if name == "late":
-            return self._precede([(facts.first_answered(t), t, t) for t in members], sent)
-        return union(
-            self._precede(
-                [(facts.write_answered(t, key), t, t) for t in writers],
-                [(facts.commit_sent(t), t, t) for t in writers],
-            )
-            for key, writers in self._writers.items()
-        )
+        groups: dict[int, int] = defaultdict(int)
+        for t in members if facts.group else ():
+            groups[facts.group[t]] |= 1 << t
+        later = self.relation("rt")
+        return {
+            t: later.get(t, 0) & groups[facts.group[t]]
+            for t in members
+            if facts.group and facts.group[t] != NIL
+        }
 
-    def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
-        """Return the pairs in which the answer to the first came before the second was sent.
-
-        Args:
-            answers: the time, the transaction and the element of each answer.
-            sends: the time, the transaction and the element of each sending.
-            apart: whether pairs of one transaction are left out.
-        """
-        facts = self.facts
-        everyone = _After(sends)
-        # Within one session only its own clock counts, even if that clock differs from the others.
-        sessions: dict[int, list[_Moment]] = defaultdict(list)
-        own: dict[int, int] = defaultdict(int)
-        for moment in sends:
-            sessions[facts.session[moment[1]]].append(moment)
-            own[moment[1]] |= 1 << moment[2]
-        by_session = {session: _After(moments) for session, moments in sessions.items()}
-        rows: Rows = {}
-        for time, t, element in answers:
-            later = everyone.later_than(time)
-            if facts.has_own_clocks and facts.session[t] in by_session:
-                clock = facts.by_own_clock(time, t)
-                later |= by_session[facts.session[t]].later_than(clock)
-            rows[element] = later & ~own[t] if apart else later
-        return rows
+    def _same_statement(self) -> Rows:
+        """Return ``statement``, which relates the reads of one predicate read."""
+        place = self.facts.place
+        same: dict[tuple[int, int], int] = defaultdict(int)
+        reads = [op for ops in self._reads.values() for op in ops]
+        for op in reads:
+            same[place(op)] |= 1 << self._event(op)
+        return {self._event(op): same[place(op)] for op in reads}
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
@@ -296,25 +223,6 @@ class ConcreteInterpretation(Evaluator):
                 rows |= dict.fromkeys(events, later)
                 later |= bits_of(events)
         return rows
-
-    def _of_statements(self, name: str) -> Rows:
-        facts, members = self.facts, self._members
-        reads = sorted(op for ops in self._reads.values() for op in ops)
-        if name == "statement":
-            same_statement: dict[tuple[int, int], int] = defaultdict(int)
-            for op in reads:
-                same_statement[facts.place(op)] |= 1 << self._event(op)
-            return {self._event(op): same_statement[facts.place(op)] for op in reads}
-        if not facts.has_moments:
-            return {}
-        times = {op: facts.statement_times(op) for op in reads}
-        sends = [(times[op][0], facts.txn_of[op], self._event(op)) for op in reads]
-        answers = [(times[op][1], facts.txn_of[op], self._event(op)) for op in reads]
-        if name == "committed-before":
-            return self._precede([(facts.commit_answered(t), t, t) for t in members], sends)
-        if name == "committed-after":
-            return self._precede(answers, [(facts.commit_sent(t), t, t) for t in members])
-        return self._precede(answers, sends, apart=False)
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:
