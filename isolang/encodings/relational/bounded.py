@@ -14,15 +14,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, ReadEvent
-from isolang.encodings.relational.moments import Moments, RecordedTimes
+from isolang.encodings.relational.problem_times import At, ProblemTimes
 from isolang.encodings.relational.reads import ExternalRead, external_reads
 from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
 from isolang.encodings.relational.uncertain_lists import UncertainLists
-from isolang.history.columns import APPEND, NIL_ATOM, UNKNOWN_BEGIN, UNKNOWN_END, WRITE
+from isolang.history.columns import APPEND, NIL_ATOM, WRITE
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
 from isolang.problem import InclusionStatus, Problem
@@ -30,9 +30,6 @@ from isolang.rows import bits
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-
-At: TypeAlias = tuple[int, int]
-"""A moment: its time, and the session by whose clock it was measured."""
 
 
 def _selects(pattern: str, name: str) -> bool:
@@ -167,61 +164,18 @@ class Bounded(Interpretation[At]):
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
         """Return a moment of the history, bounded by the other moments of its transaction."""
-        txn = self.txns[t]
-        time = self._time(what, t, of)
-        return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
-
-    def _time(self, what: Moment, t: int, of: ReadEvent | int | None) -> int:
-        native, txn = self._native, self.txns[t]
-        match what, of:
-            case Moment.BEGIN, _:
-                return int(native.begin[txn])
-            case Moment.END, _:
-                return UNKNOWN_END if self._unfinished[txn] else int(native.end[txn])
-            case Moment.FIRST_ANSWERED, _:
-                return self._moments(txn).first_answered
-            case Moment.COMMIT_SENT, _:
-                return self._moments(txn).commit_sent
-            case Moment.COMMITTED, _:
-                return self._moments(txn).commit_answered
-            case Moment.WRITE_ANSWERED, int(key):
-                return self._moments(txn).answered[self._first_write[key, t]]
-            case Moment.READ_SENT, ReadEvent(op=op):
-                return self._moments(txn).sent[op]
-            case Moment.READ_ANSWERED, ReadEvent(op=op):
-                return self._moments(txn).answered[op]
-        raise AssertionError(what)
-
-    def _moments(self, txn: int) -> Moments:
-        if txn not in self._known_moments:
-            self._known_moments[txn] = self._recorded.of(txn)
-        return self._known_moments[txn]
+        op = (
+            of.op if isinstance(of, ReadEvent) else None if of is None else self._first_write[of, t]
+        )
+        return self._times.moment(what, self.txns[t], op)
 
     def precedes(self, a: At, b: At) -> int:
         """Compare two moments by their clocks, which differ by less within one session."""
-        (answered, session), (sent, other) = a, b
-        if answered < sent:
-            return TRUE
-        own = self._slack and session == other and answered - self._slack[session] < sent
-        return TRUE if own else FALSE
+        return TRUE if self._times.precedes(a, b) else FALSE
 
     @cached_property
-    def _recorded(self) -> RecordedTimes:
-        return RecordedTimes(self.history.columns)
-
-    @cached_property
-    def _known_moments(self) -> dict[int, Moments]:
-        return {}
-
-    @cached_property
-    def _session(self) -> list[int]:
-        found: list[int] = self._native.session.tolist()
-        return found
-
-    @cached_property
-    def _slack(self) -> list[int]:
-        found: list[int] = self._native.slack.tolist()
-        return found
+    def _times(self) -> ProblemTimes:
+        return ProblemTimes(self.problem)
 
     @cached_property
     def _group(self) -> list[int]:

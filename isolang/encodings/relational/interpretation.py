@@ -65,8 +65,8 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
     of_predicate: bool
 
 
-class Interpretation(ABC, Generic[M]):
-    """The elements, the primitives, and the given relations by their names.
+class Primitives(ABC, Generic[M]):
+    """The elements of an interpretation, and the condition of each fact about them.
 
     The elements are T0, which is 0, the other transactions, and, if ``events`` is true, the
     operations. ``M`` is the type of a moment.
@@ -84,8 +84,6 @@ class Interpretation(ABC, Generic[M]):
     included: Sequence[int]
     reads: Sequence[ReadEvent]
     events: bool
-
-    # --- primitives ---
 
     @abstractmethod
     def in_session(self) -> Iterable[Pair]:
@@ -161,6 +159,10 @@ class Interpretation(ABC, Generic[M]):
     @abstractmethod
     def write_event(self, key: int, t: int) -> int:
         """Return the event of a transaction's last write of a key."""
+
+
+class Interpretation(Primitives[M]):
+    """The given relations by their names, over the primitives."""
 
     # --- sets ---
 
