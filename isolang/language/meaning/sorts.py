@@ -82,6 +82,14 @@ class _Context(Struct, frozen=True):
         return _Context(self.keys | {key}, self.params, self.called)
 
 
+def _too_large(span: Span, what: str) -> _TooLargeError:
+    error = error_at(span, what, hint="write some of the definitions out")
+    place = span.position
+    return _TooLargeError(
+        str(error), file=place.file, line=place.line, column=place.column, hint=error.hint
+    )
+
+
 class _Checker:
     def __init__(self, items: tuple[ast.Item, ...]) -> None:
         self.entries = {
@@ -196,25 +204,17 @@ class _Checker:
     def _warn(self, span: Span, what: str) -> None:
         self._unused_binders.append((span.source, warning_at(span, what)))
 
-    @staticmethod
-    def _too_large(span: Span, what: str) -> _TooLargeError:
-        error = error_at(span, what, hint="write some of the definitions out")
-        place = span.position
-        return _TooLargeError(
-            str(error), file=place.file, line=place.line, column=place.column, hint=error.hint
-        )
-
     # Expressions
 
     def expr(self, e: ast.Expr, context: _Context) -> Sort:
         """Return the sort of an expression."""
         if self._depth >= MAX_DEPTH:
             what = f"nested too deeply (expected at most {MAX_DEPTH} levels)"
-            raise self._too_large(e.span, what)
+            raise _too_large(e.span, what)
         self._steps += 1
         if self._steps > MAX_STEPS:
             who = context.called or self._current
-            raise self._too_large(e.span, f"`{who}` is used with too many kinds of arguments")
+            raise _too_large(e.span, f"`{who}` is used with too many kinds of arguments")
         self._depth += 1
         try:
             return self._expr(e, context)
