@@ -214,7 +214,8 @@ class Bench:
 
     def two_lines(self, form: str) -> Path:
         """A history of two lines, in a format like the one that is measured."""
-        from isolang.history import load_history, write_history
+        from isolang.api import load_history
+        from isolang.history import write_history
 
         form = form if form in TWO_LINES else "plume"
         path = self.folder / f"two-lines.{form}"

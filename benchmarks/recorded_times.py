@@ -18,7 +18,8 @@ from pathlib import Path
 from hard_region import solve_within
 
 from isolang import check
-from isolang.history import History, Transaction, load_history
+from isolang.api import load_history
+from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import Plan, classify
 from isolang.language.library import list_profiles
 from isolang.language.load import load_spec

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from isolang.errors import HistoryError
 from isolang.history import History
-from isolang.history import load_history as _load_history
-from isolang.history.before import texts, with_initial
+from isolang.history.before import texts
+from isolang.history.load import read_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
 from isolang.limits import Deadline, default_memory, memory_cap
@@ -92,31 +90,7 @@ def load_history(
         ignore_versions=ignore_versions,
         clock_error=clock_error,
     )
-    return read(where, reading, timeout=Options(timeout=timeout).timeout)
-
-
-def read(
-    path: str | Path | IO[bytes], options: ReadOptions, *, timeout: float | None = None
-) -> History:
-    """Read a history with these options; see :func:`load_history`."""
-    history = _load_history(
-        path,
-        format=options.format,
-        timestamps=options.timestamps,
-        initial=options.initial,
-        per_key=options.per_key,
-        failed_cas=options.failed_cas,
-        timeout=timeout,
-    )
-    history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
-    if options.ignore_versions:
-        history = history.without_versions()
-    history = replace(history, options=options.non_default())
-    if not options.clock_error:
-        return history
-    from isolang.history.clock_error import with_clock_error
-
-    return with_clock_error(history, options.clock_error)
+    return read_history(where, reading, timeout=Options(timeout=timeout).timeout)
 
 
 def check(

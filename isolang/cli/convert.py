@@ -41,10 +41,10 @@ def convert(
     ] = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Write a history in another format."""
-    from isolang.api import read
+    from isolang.history import read_history
     from isolang.history.writers import write_history
 
-    history = read(source, reading)
+    history = read_history(source, reading)
     where = sys.stdout.buffer if target == "-" else target
     report = write_history(history, where, format=to, renumber=renumber, drop=drop)
     report_written(target, report, (*history.ignored, *report.notes))

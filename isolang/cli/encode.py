@@ -49,12 +49,14 @@ def encode(
     include: Include = [],  # noqa: B006
 ) -> int:
     """Write the problem of a history as a file for solvers (DIMACS, SMT-LIB, GNF)."""
-    from isolang.api import read
+    from isolang.history import read_history
     from isolang.solvers.registry import take_encoding
 
     route = load_route(spec, include)
     take_encoding(encoding, options.prune, route)  # reports mistakes before reading the history
-    text = written(read(history, reading), route, to=to, encoding=encoding, prune=options.prune)
+    text = written(
+        read_history(history, reading), route, to=to, encoding=encoding, prune=options.prune
+    )
     if target == "-":
         print_data(text)
     else:

@@ -55,9 +55,10 @@ def generate(
     options: Workload,
 ) -> int:  # fmt: skip
     """Simulate a database, and write a history whose levels are known."""
-    from isolang.history import load_history
+    from isolang.history import read_history
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
+    from isolang.options import ReadOptions
     from isolang.simulator import SimulatedHistory
     from isolang.simulator import generate as simulate
 
@@ -74,7 +75,7 @@ def generate(
     if isinstance(history, SimulatedHistory):
         known = history.truth
         if known.planted and target != "-":  # with the names that `isocheck check` gives them
-            known = known.named_as_in(history, load_history(target, format=to))
+            known = known.named_as_in(history, read_history(target, ReadOptions(format=to)))
             notes = list(known.sentences())
         if truth:
             write_whole(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")

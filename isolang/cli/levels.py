@@ -213,11 +213,11 @@ def _judge(
     *,
     bar: Bar,
 ) -> tuple[Levels, OwnReport | None]:
-    from isolang.api import read
+    from isolang.history import read_history
     from isolang.pipeline.levels import levels_of
 
     bar.phase("read")
-    loaded = read(history, reading)
+    loaded = read_history(history, reading)
     if len(loaded.columns.txn_levels):
         bar.pause()
         warn(f"note: {loaded.name}: {_OF_EACH}")

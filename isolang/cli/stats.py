@@ -28,10 +28,10 @@ def stats(
     output: Output = "text",
 ) -> int:  # fmt: skip
     """Summarize what a history contains."""
-    from isolang.api import read
+    from isolang.history import read_history
     from isolang.history.stats import summarize
 
-    found = read(history, reading)
+    found = read_history(history, reading)
     figures = summarize(found)
     if spec:
         from isolang.comparison.normal import normal

@@ -56,11 +56,11 @@ def verify(
     ] = False,
 ) -> int:  # fmt: skip
     """Check a certificate again with independent checkers."""
-    from isolang.api import read
     from isolang.certify.certificate import Certificate
     from isolang.certify.certificate import verify as check
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.kernel import MISSING, find_kernel
+    from isolang.history import read_history
     from isolang.limits import default_memory, interrupted_after, memory_cap
 
     is_chain = os.path.isdir(certificate)
@@ -81,7 +81,7 @@ def verify(
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
-            about = proof.about(read(history, _reading(proof)))
+            about = proof.about(read_history(history, _reading(proof)))
             accepted = check(proof, about, spec)
             if by_definition and accepted.beyond_definition:
                 raise NotCertifiedError(

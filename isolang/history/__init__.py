@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isolang.history.history import History
-from isolang.history.load import load_history
+from isolang.history.load import read_history
 from isolang.history.select import sub_history
 from isolang.history.transaction import Transaction
 from isolang.history.values import UNKNOWN, Keyword
@@ -16,7 +16,7 @@ __all__ = [
     "Keyword",
     "Transaction",
     "WriteReport",
-    "load_history",
+    "read_history",
     "save_history",
     "sub_history",
     "write_history",

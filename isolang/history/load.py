@@ -1,13 +1,16 @@
-"""``load_history``: detect the format of an input, and read it."""
+"""Detects the format of an input, and reads it as a history."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
+
+from msgspec.structs import replace
 
 from isolang.errors import HistoryError, UnsupportedError
+from isolang.history.before import with_initial
 from isolang.history.detect import Guess, detect, walk_cobra
 from isolang.history.formats import FORMATS, WORKLOADS, format_named, list_of_formats
 from isolang.history.history import History
@@ -15,16 +18,15 @@ from isolang.history.initial import declare_numbered
 from isolang.history.readers.reading import Files, Reading
 from isolang.history.sources import HistoryInput, natural, plain_name, read_source
 from isolang.history.versions import version_notes
+from isolang.options import ReadOptions
+
+_PLAIN: Final = ReadOptions()
 
 
-def load_history(
+def read_history(
     path_or_stream: str | Path | IO[bytes],
+    options: ReadOptions = _PLAIN,
     *,
-    format: str = "auto",  # noqa: A002 — the name users know from the command line
-    timestamps: bool = False,
-    initial: int | None = None,
-    per_key: bool = False,
-    failed_cas: str = "auto",
     timeout: float | None = None,
 ) -> History:
     """Read a history.
@@ -32,12 +34,7 @@ def load_history(
     Args:
         path_or_stream: a file or a directory (of logs, or with one history in it), ``-`` for the
             standard input, or a binary stream; gzip, xz, bzip2 and zstd are decompressed.
-        format: ``auto`` (by content), or a name from :data:`isolang.history.formats.FORMATS`.
-        timestamps: whether Cobra logs have timestamps (the logs themselves do not show it).
-        initial: the number of the initial transaction, which precedes all other transactions and
-            whose last writes are the initial values; ``None`` if there is none.
-        per_key: whether sessions order only operations on the same key.
-        failed_cas: how to read a failed comparison in a log of single operations.
+        options: how to read it.
         timeout: the number of seconds after which reading stops; ``None`` for no limit.
 
     Raises:
@@ -45,27 +42,41 @@ def load_history(
         UnsupportedError: the input is well-formed, but of a kind that cannot be judged.
         TimeoutError: reading took longer than the timeout.
     """
+    history = _read(path_or_stream, options, timeout or 0.0)
+    history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
+    if options.ignore_versions:
+        history = history.without_versions()
+    history = replace(history, options=options.non_default())
+    if not options.clock_error:
+        return history
+    from isolang.history.clock_error import with_clock_error
+
+    return with_clock_error(history, options.clock_error)
+
+
+def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
+    """Read a history by the options that depend on its format."""
     source = read_source(path_or_stream)
-    name, files, ignored = _choose(source, format)
-    options: dict[str, Any] = {}
-    if model := WORKLOADS.get(format.lower()):
-        options["model"] = model
+    name, files, ignored = _choose(source, options.format)
+    more: dict[str, Any] = {}
+    if model := WORKLOADS.get(options.format.lower()):
+        more["model"] = model
     if name == "cobra":
-        _check_timestamps(files, timestamps)
-        options["timestamps"] = timestamps
-    elif timestamps:
+        _check_timestamps(files, options.timestamps)
+        more["timestamps"] = options.timestamps
+    elif options.timestamps:
         msg = f"{source.name}: timestamps are an option of Cobra logs (this is {name})"
         raise HistoryError(msg)
     if name == "registers":
-        options["failed_cas"] = failed_cas
-    elif failed_cas != "auto":
+        more["failed_cas"] = options.failed_cas
+    elif options.failed_cas != "auto":
         msg = f"{source.name}: failed-cas is an option of logs of operations (this is {name})"
         raise HistoryError(msg)
     digest = _Digest(files)
-    reading = FORMATS[name].read(files, timeout=timeout or 0.0, **options)
+    reading = FORMATS[name].read(files, timeout=timeout, **more)
     notes = reading.notes
     initial_sentence = reading.initial
-    if initial is not None:
+    if (initial := options.initial) is not None:
         declare_numbered(reading.columns, initial, source.name, reading.position_unit)
         initial_sentence = (
             f"{initial_sentence}; or what transaction {initial} wrote, which is declared initial"
@@ -73,7 +84,7 @@ def load_history(
         notes = (*notes, f"transaction {initial} is the initial one, as asked for")
     notes += version_notes(reading.columns)
     session, names = reading.session, reading.session_names
-    if per_key:
+    if options.per_key:
         session, names = f"{session}, on one key", _split_by_key(reading, source.name)
         notes = (*notes, "sessions order operations on the same key only, as asked for")
     return History(

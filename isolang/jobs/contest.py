@@ -109,7 +109,7 @@ def work(entry: ContestEntry, send: Send) -> None:
 
 def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow:
     """Run an entry, and return its outcome with the costs of each stage."""
-    from isolang.api import read
+    from isolang.history import read_history
     from isolang.limits import Deadline
     from isolang.pipeline.pair_run import PairRun
     from isolang.solvers.answer import Undecided, Unproved
@@ -119,7 +119,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
     phase("read")
     load_plugins()
     solver_of(entry.pair.solver)  # this imports the modules that it needs
-    history = read(entry.history, entry.reading)
+    history = read_history(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
     deadline = Deadline(entry.options.timeout)

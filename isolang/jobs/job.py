@@ -199,12 +199,12 @@ def _with_verdict(findings: Findings, report: Report) -> Findings:
 
 def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
     """Read the history, or emit the reports and return ``None`` if reading fails."""
-    from isolang.api import read
+    from isolang.history import read_history
     from isolang.limits import out_of_memory
 
     try:
         with reading.during("read"):
-            return read(job.history, job.reading, timeout=job.options.timeout)
+            return read_history(job.history, job.reading, timeout=job.options.timeout)
     except IsolangError as error:
         make, reason = error_report, str(error)
     except TimeoutError:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
 
-from isolang import api
+from isolang import history
 from isolang.cli import verify as verify_command
 from isolang.limits import about_default_memory, default_memory, interrupted_after, memory_cap
 from isolang.machine import memory
@@ -79,14 +79,14 @@ def test_a_bug_costs_one_level(files, capfd, monkeypatch):
 
 
 def test_a_bug_while_reading_costs_one_history(files, capfd, monkeypatch):
-    real = api.read
+    real = history.read_history
 
     def read(path, *args, **more):
         if path == "lost":
             raise IndexError("here")
         return real(path, *args, **more)
 
-    monkeypatch.setattr(api, "read", read)
+    monkeypatch.setattr(history, "read_history", read)
     run = run_here(capfd, "-s", "si", "-o", "json", "lost", "valid")
     assert [r["verdict"] for r in run.reports()] == ["unknown", "valid"]
 

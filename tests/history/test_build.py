@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from support.histories import transactions
 
+from isolang.api import load_history
 from isolang.errors import HistoryError
-from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
+from isolang.history import UNKNOWN, History, Keyword, Transaction, write_history
 from isolang.history.build import _Builder
 
 

@@ -14,8 +14,9 @@ from support.paths import CORPORA
 from support.paths import HISTORIES as DATA
 
 from isolang import check
+from isolang.api import load_history
 from isolang.errors import HistoryError, UnsupportedError
-from isolang.history import UNKNOWN, Keyword, load_history
+from isolang.history import UNKNOWN, Keyword
 from isolang.history.detect import detect, walk_cobra
 from isolang.history.formats import format_named
 

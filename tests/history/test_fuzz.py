@@ -9,8 +9,8 @@ import random
 
 from support.paths import HISTORIES
 
+from isolang.api import load_history
 from isolang.errors import IsolangError
-from isolang.history import load_history
 from isolang.history.formats import FORMATS
 from isolang.history.stats import summarize
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from isolang import History, Recorder, Transaction
+from isolang.api import load_history
 from isolang.errors import HistoryError
-from isolang.history import load_history
 from isolang.history.select import sub_history
 from isolang.history.writers import write_history
 

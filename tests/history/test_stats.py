@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from support.histories import transactions
 from support.paths import HISTORIES
 
-from isolang.history import UNKNOWN, History, Transaction, load_history
+from isolang.api import load_history
+from isolang.history import UNKNOWN, History, Transaction
 from isolang.history.stats import summarize
 
 

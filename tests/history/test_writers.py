@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from support.histories import transactions
 from support.paths import CORPORA
 
+from isolang.api import load_history
 from isolang.errors import HistoryError
-from isolang.history import UNKNOWN, History, Keyword, Transaction, load_history, write_history
+from isolang.history import UNKNOWN, History, Keyword, Transaction, write_history
 from isolang.simulator import Workload, generate
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from support.paths import TESTS
 
-from isolang.api import check, load_spec
+from isolang.api import check, load_history, load_spec
 from isolang.history import History as ToolHistory
-from isolang.history import Transaction, load_history
+from isolang.history import Transaction
 from isolang.history.before import texts, with_initial
 from isolang.history.clock_error import with_clock_error
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN

@@ -40,7 +40,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
     Args:
         path: the file of the recorded history.
     """
-    from isolang.history import load_history
+    from isolang.history import read_history
 
     kills: list[tuple[int, int]] = []
     promoted: set[int] = set()  # the times of promotions
@@ -52,7 +52,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 promoted |= {int(fault[2])} if fault[3] == b"promote" else set()
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
-    history = load_history(path)
+    history = read_history(path)
     if history.real_time.startswith(":time"):  # begins and ends are times, not indices of events
         kills = [(at, at) for _, at in kills]
         times = {at: at for at in times.values()}

@@ -100,9 +100,9 @@ def rewrite_history(
         values_are_writers: whether the values of the history are the numbers of the transactions
             that wrote them, and transactions may have unrecorded operations.
     """
-    from isolang.history.load import load_history
+    from isolang.history import read_history
 
-    history = load_history(path)
+    history = read_history(path)
     text = path.read_bytes().splitlines(keepends=True)
     line_of_transaction = {
         int(found[1]): number for number, line in enumerate(text, 1) if (found := _XID.search(line))

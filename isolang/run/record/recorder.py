@@ -218,9 +218,9 @@ class Recorder:
         Raises:
             HistoryError: the history is empty.
         """
-        from isolang.history import load_history
+        from isolang.history import read_history
 
-        return load_history(self.path)
+        return read_history(self.path)
 
     def close(self) -> None:
         """Close the file. Transactions that have not ended have an unknown outcome."""

@@ -4,8 +4,9 @@ import io
 
 import pytest
 
+from isolang.api import load_history
 from isolang.errors import HistoryError
-from isolang.history import History, Transaction, load_history, save_history, write_history
+from isolang.history import History, Transaction, save_history, write_history
 from isolang.simulator import Workload, generate
 
 
