@@ -22,7 +22,7 @@ from isolang.errors import TargetError
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.servers.keeper import family, send
 
-ANSWER: Final = 30.0  # seconds that a response may take
+RESPONSE_TIMEOUT_S: Final = 30.0  # seconds that a response may take
 _LINE: Final = 1 << 24  # the most bytes of a response
 _GRACE: Final = 1.0  # seconds from SIGTERM to SIGKILL
 _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error", "value": …}'
@@ -52,7 +52,7 @@ class ClientProgram:
         for stream in (self._in, self._out):
             os.set_blocking(stream.fileno(), False)
 
-    def ask(self, do: str, *, within: float = ANSWER, **more: Any) -> Any:
+    def ask(self, do: str, *, within: float = RESPONSE_TIMEOUT_S, **more: Any) -> Any:
         """Send a request, and return the value of its response.
 
         Args:
@@ -111,7 +111,7 @@ class ClientProgram:
     def _send(self, data: bytes, until: float) -> None:
         while data:
             if not select.select([], [self._in], [], max(0.0, until - time.monotonic()))[1]:
-                self._late(ANSWER)
+                self._late(RESPONSE_TIMEOUT_S)
             data = data[self._in.write(data) or 0 :]
 
     def _late(self, within: float) -> NoReturn:

@@ -26,7 +26,7 @@ BEAT: Final = 1.0
 SILENCE: Final = 5.0
 """The seconds without a sign of life after which a run counts as killed."""
 
-ANSWER: Final = 1.5
+CHECK_TIMEOUT_S: Final = 1.5
 """The seconds that a check of the mark may take, because the server may hang."""
 
 _POLL: Final = 0.2
@@ -103,7 +103,7 @@ class Ownership:
         Returns:
             Whether the mark could be read; ``lost`` has the result.
         """
-        until = time.monotonic() + ANSWER
+        until = time.monotonic() + CHECK_TIMEOUT_S
         with self._turn:
             self._requested = number = self._begun + 1
             self._turn.notify_all()
@@ -119,7 +119,7 @@ class Ownership:
         with self._turn:
             self._ended = True
             self._turn.notify_all()
-        self._thread.join(ANSWER)
+        self._thread.join(CHECK_TIMEOUT_S)
 
     def end_with_a_look(self) -> bool:
         """End the thread, and read the mark once more.

@@ -192,7 +192,7 @@ def test_a_mark_that_is_gone_is_lost(mark):
 
 def test_who_cannot_ask_does_not_know(monkeypatch):
     """A server that is down, or hangs, has taken nothing away."""
-    monkeypatch.setattr(ownership, "ANSWER", 0.3)
+    monkeypatch.setattr(ownership, "CHECK_TIMEOUT_S", 0.3)
     hangs, ends = threading.Event(), threading.Event()
 
     def connect():
