@@ -28,11 +28,13 @@ class CommandEntry(NamedTuple):
         where: the module and the name of its function, or of its Typer group.
         about: the first sentence of its help.
         panel: the panel of the group's help that lists it.
+        example: a command line that its help ends with; a short help needs none.
     """
 
     where: str
     about: str
     panel: str = "Commands"
+    example: str = ""
 
 
 JUDGE: Final = "Judge histories"
@@ -41,22 +43,28 @@ SPECIFY: Final = "Specifications and solvers"
 
 ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     "check": CommandEntry(
-        "isolang.cli.check:check", "Check histories against isolation levels.", JUDGE
+        "isolang.cli.check:check",
+        "Check histories against isolation levels.",
+        JUDGE,
+        "isocheck check --spec si --html report.html history.edn",
     ),
     "levels": CommandEntry(
         "isolang.cli.levels:levels",
         "Find the strongest levels that a history satisfies, and the weakest it violates.",
         JUDGE,
+        "isocheck levels --at-least rc history.edn",
     ),
     "watch": CommandEntry(
         "isolang.cli.watch:watch",
         "Check a history while it is being written, in bounded memory.",
         JUDGE,
+        "isocheck watch --spec ser --until-idle 60 history.edn",
     ),
     "run": CommandEntry(
         "isolang.cli.run:run",
         "Test a real database: run a workload, record it, and check the history.",
         JUDGE,
+        "isocheck run postgres --level serializable --seconds 30",
     ),
     "litmus": CommandEntry(
         "isolang.cli.litmus:litmus",
@@ -73,14 +81,23 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "Check a certificate again with independent checkers.",
         JUDGE,
     ),
-    "stats": CommandEntry("isolang.cli.stats:stats", "Summarize what a history contains.", HANDLE),
+    "stats": CommandEntry(
+        "isolang.cli.stats:stats",
+        "Summarize what a history contains.",
+        HANDLE,
+        "isocheck stats --spec si history.edn",
+    ),
     "convert": CommandEntry(
-        "isolang.cli.convert:convert", "Write a history in another format.", HANDLE
+        "isolang.cli.convert:convert",
+        "Write a history in another format.",
+        HANDLE,
+        "isocheck convert history.txt history.edn --to edn",
     ),
     "generate": CommandEntry(
         "isolang.cli.generate:generate",
         "Simulate a database, and write a history whose levels are known.",
         HANDLE,
+        "isocheck generate history.edn --rule snapshot --transactions 10000",
     ),
     "spec": CommandEntry(
         "isolang.cli.commands:spec",
@@ -101,11 +118,13 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "isolang.cli.solvers:solvers",
         "Run every encoding with every solver on the same histories.",
         SPECIFY,
+        "isocheck solvers --spec ser --only native --timeout 20 history.edn",
     ),
     "encode": CommandEntry(
         "isolang.cli.encode:encode",
         "Write the problem of a history as a file for solvers (DIMACS, SMT-LIB, GNF).",
         SPECIFY,
+        "isocheck encode --spec ser --encoding monosat --to gnf history.edn problem.gnf",
     ),
     "lsp": CommandEntry(
         "isolang.cli.lsp:lsp",
@@ -207,7 +226,8 @@ def _command(name: str, entry: CommandEntry) -> Any:
         group.name, group.rich_help_panel = name, entry.panel
         return group
     one = typer.Typer(add_completion=False)
-    one.command(name, cls=Command, rich_help_panel=entry.panel)(as_command(found))
+    shown = f"Example: {entry.example}" if entry.example else None
+    one.command(name, cls=Command, rich_help_panel=entry.panel, epilog=shown)(as_command(found))
     return typer.main.get_command(one)
 
 

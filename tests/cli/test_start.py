@@ -20,6 +20,10 @@ from isolang.declared import options_of
 from isolang.language.syntax import grammar
 from isolang.options import Options, ReadOptions
 
+VALID_EDN = (
+    "{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}\n"
+    "{:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}\n"
+)
 LIBRARIES = {
     "clingo", "hypothesis", "matplotlib", "networkx", "numpy.ma", "pydantic", "pysat", "pysmt",
     "pytest", "z3", "zstandard",
@@ -173,6 +177,21 @@ def test_every_command_explains_itself(capfd, name):
     run = run_here(capfd, *name.split()[1:], "--help")
     assert run.code == 0
     assert f"Usage: {name} " in run.out
+    assert ALL[name].example.startswith(f"{name} " if ALL[name].example else "")
+    assert ALL[name].example in " ".join(run.out.split())
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, entry in ALL.items() if entry.example and name != "isocheck run"]
+)
+def test_the_example_of_a_help_works(capfd, tmp_path, monkeypatch, name):
+    """With a valid history and with less of patience; `isocheck run` has tests with a server."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "history.edn").write_text(VALID_EDN)
+    (tmp_path / "history.txt").write_text(VALID)
+    example = ALL[name].example.replace("60", "0.2").replace("10000", "10")
+    run = run_here(capfd, *example.split()[1:])
+    assert run.code == 0, run.err
 
 
 @pytest.mark.parametrize("name", ALL)
