@@ -148,14 +148,14 @@ def predict(
     The exit code is 1 if something was found, 0 if nothing was found, and 3 if nothing was found
     and the search gave up somewhere. "Nothing found" does not mean "safe".
     """
-    from isolang.api import read
     from isolang.foresee.predict import predict as predicted
+    from isolang.history import read_history
     from isolang.language.load import load_spec
 
     weaker, stronger = (load_spec(name, include_path=include) for name in (at, against))
     with Bar(1, None) as bar:
         bar.phase("read")
-        history = read(run, reading)
+        history = read_history(run, reading)
         bar.phase("predict")
         found = predicted(history, weaker, stronger, most=int(most), work=int(work))
     if save:
