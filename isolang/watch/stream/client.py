@@ -150,6 +150,12 @@ class LogClient:
         """The number of bytes that were read and not yielded."""
         return sum(w.block.size for w in self.waiting) + self.follower.pending_bytes
 
+    def read_on(self, size: int, now: float) -> tuple[Block | None, bytes, bool]:
+        """Return the next block, the state before it, and whether anything was read."""
+        before, reached = self.snapshot(), self.tail.reached
+        block = self.read(size, now)
+        return block, before, block is not None or self.over or self.tail.reached != reached
+
     def read(self, size: int, now: float) -> Block | None:
         """Return the next block; ``None`` if there is none now.
 

@@ -112,6 +112,76 @@ class FollowState(Struct, kw_only=True):
     ahead: list[int] = field(default_factory=list)
     latest: dict[int, int] = field(default_factory=dict)
 
+    def advance(self, name: str, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
+        """Advance the front, the latest time in the log, and note how far times go back."""
+        if clock == "bytes":
+            self.front = piece.moment + piece.size
+        elif clock == "index":
+            ahead = set(self.ahead)
+            for index, process in zip(remarks["indices"], remarks["index_processes"], strict=True):
+                if process >= 0 and index < self.latest.get(process, -1):
+                    raise UnsupportedError(
+                        f"{name}: :index {index} of process {process} after a later one "
+                        "(expected the lines of one process in its order); hint: isocheck check "
+                        "reads the file as a whole"
+                    )
+                self.latest[process] = index
+                if index < self.next_index or index in ahead:
+                    raise UnsupportedError(
+                        f"{name}: :index {index} twice (expected each once, as it tells the "
+                        "order of events); hint: isocheck check reads the file as a whole"
+                    )
+                ahead.add(index)
+            while self.next_index in ahead:
+                ahead.discard(self.next_index)
+                self.next_index += 1
+            self.ahead = sorted(ahead)
+            self.front = self.next_index
+        elif remarks["timed_maps"]:
+            most = remarks["time_most"]
+            self.front = most if self.front is None else max(self.front, most)
+            self.behind = max(self.behind, remarks["time_behind"])
+
+    def check_index(self, name: str, remarks: dict[str, Any], clock: str) -> None:
+        """Check that :index, if all maps have it, increases from line to line.
+
+        Raises:
+            UnsupportedError: :index has another order than the lines.
+        """
+        if not self.indexed:
+            return
+        if not remarks["all_indexed"]:
+            self.indexed = False
+            return
+        if clock == "index":
+            return  # a recorder's threads write lines in another order than that of the events
+        first, last = self.first_index, self.last_index
+        joins = last is None or remarks["index_first"] > last
+        if joins and remarks["index_increases"]:
+            self.contiguous = bool(
+                self.contiguous
+                and remarks["index_contiguous"]
+                and (last is None or remarks["index_first"] == last + 1)
+            )
+            self.first_index = remarks["index_first"] if first is None else first
+            self.last_index = remarks["index_last"]
+            return
+        # SOUND BECAUSE without gaps each number from the first to the last was read.
+        there = range(0)
+        if self.contiguous and first is not None and last is not None:
+            there = range(first, last + 1)
+        if (
+            remarks["index_repeats"]
+            or remarks["index_first"] in there
+            or remarks["index_last"] in there
+        ):
+            self.indexed = False  # it repeats: the order of lines counts
+            return
+        raise UnsupportedError(
+            f"{name}: :index has another order than the lines, which cannot be followed "
+            "(expected it to increase); hint: isocheck check reads the file as a whole"
+        )
+
 
 class Block(Struct, frozen=True, kw_only=True, eq=False):
     """The transactions of a block, including those in flight at its end.
@@ -276,7 +346,7 @@ class Follower:
         state = self.state
         fresh = remarks["maps"] - len(state.open)
         if fresh:
-            self._index(remarks, clock)
+            state.check_index(self._name, remarks, clock)
             if state.syntax not in {"", remarks["syntax"]}:
                 raise HistoryError(
                     f"{self._name}: {remarks['syntax']} after line {state.lines} (got "
@@ -329,7 +399,7 @@ class Follower:
         for kind in _COUNTED:
             if remarks[kind] and not (clock == "index" and kind == "time_goes_back"):
                 state.counts[kind] = state.counts.get(kind, 0) + remarks[kind]
-        self._front(piece, remarks, clock)
+        state.advance(self._name, piece, remarks, clock)
         return Block(
             columns=columns,
             sessions=sessions,
@@ -358,78 +428,6 @@ class Follower:
             first = processes and processes[session] not in state.sessions
             if not first or bool((sessions[:t] == session).any()):
                 state.unannounced += 1
-
-    def _front(self, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
-        """Advance the front, the latest time in the log, and note how far times go back."""
-        state = self.state
-        if clock == "bytes":
-            state.front = piece.moment + piece.size
-        elif clock == "index":
-            ahead = set(state.ahead)
-            for index, process in zip(remarks["indices"], remarks["index_processes"], strict=True):
-                if process >= 0 and index < state.latest.get(process, -1):
-                    raise UnsupportedError(
-                        f"{self._name}: :index {index} of process {process} after a later one "
-                        "(expected the lines of one process in its order); hint: isocheck check "
-                        "reads the file as a whole"
-                    )
-                state.latest[process] = index
-                if index < state.next_index or index in ahead:
-                    raise UnsupportedError(
-                        f"{self._name}: :index {index} twice (expected each once, as it tells the "
-                        "order of events); hint: isocheck check reads the file as a whole"
-                    )
-                ahead.add(index)
-            while state.next_index in ahead:
-                ahead.discard(state.next_index)
-                state.next_index += 1
-            state.ahead = sorted(ahead)
-            state.front = state.next_index
-        elif remarks["timed_maps"]:
-            most = remarks["time_most"]
-            state.front = most if state.front is None else max(state.front, most)
-            state.behind = max(state.behind, remarks["time_behind"])
-
-    def _index(self, remarks: dict[str, Any], clock: str) -> None:
-        """Check that :index, if all maps have it, increases from line to line.
-
-        Raises:
-            UnsupportedError: :index has another order than the lines.
-        """
-        state = self.state
-        if not state.indexed:
-            return
-        if not remarks["all_indexed"]:
-            state.indexed = False
-            return
-        if clock == "index":
-            return  # a recorder's threads write lines in another order than that of the events
-        first, last = state.first_index, state.last_index
-        joins = last is None or remarks["index_first"] > last
-        if joins and remarks["index_increases"]:
-            state.contiguous = bool(
-                state.contiguous
-                and remarks["index_contiguous"]
-                and (last is None or remarks["index_first"] == last + 1)
-            )
-            state.first_index = remarks["index_first"] if first is None else first
-            state.last_index = remarks["index_last"]
-            return
-        # SOUND BECAUSE without gaps each number from the first to the last was read.
-        there = range(0)
-        if state.contiguous and first is not None and last is not None:
-            there = range(first, last + 1)
-        if (
-            remarks["index_repeats"]
-            or remarks["index_first"] in there
-            or remarks["index_last"] in there
-        ):
-            state.indexed = False  # it repeats: the order of lines counts
-            return
-        raise UnsupportedError(
-            f"{self._name}: :index has another order than the lines, which cannot be followed "
-            "(expected it to increase); hint: isocheck check reads the file as a whole"
-        )
 
     def _sessions(  # noqa: PLR0917 — parallel columns
         self,

@@ -6,18 +6,17 @@ import select
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.history import History
-from isolang.history.sources import plain_name
 from isolang.watch.stream.batch import Batch
+from isolang.watch.stream.batching import batch_of
 from isolang.watch.stream.client import LogClient
-from isolang.watch.stream.folder import logs_in
+from isolang.watch.stream.clients import Clock, LogClients
 from isolang.watch.stream.fronts import Fronts, front
 from isolang.watch.stream.log import Log
 from isolang.watch.stream.operations import ORDERED
@@ -25,21 +24,11 @@ from isolang.watch.stream.release import Released, Releases, whole_block
 from isolang.watch.stream.segments import Segment
 
 if TYPE_CHECKING:
-    from isolang.watch.stream.operations import Block
-
-Clock: TypeAlias = Literal["auto", "bytes", "time", "index"]
+    pass
 
 _PAUSE: Final = 0.05  # seconds to wait before files that have nothing new are read again
-_RESCAN: Final = 1.0  # seconds between searches for new clients
 _PIECE: Final = 1 << 20  # the largest number of bytes of a block if there are several clients
 _AHEAD: Final = 16 << 20  # the bytes by which a client may be read ahead of the watermark
-
-_REAL_TIME: Final = {
-    "bytes": "the order of lines, from :invoke to :ok or :fail",
-    "time": ":time, from :invoke to :ok or :fail",
-    "index": "the order of :index, from :invoke to :ok or :fail",
-    "none": "none: the log has completions only, no :invoke",
-}
 
 
 class _Saved(Struct, kw_only=True):
@@ -98,76 +87,61 @@ class Stream:
         if not sources:
             raise HistoryError("nothing to watch (expected a file, a folder or -)")
         self.ended = False
-        self._sources = [Path(s) if isinstance(s, str) else s for s in sources]
-        self._format = format
         self._follow = follow
         self._until_idle = until_idle
         self._fronts = Fronts(grace=grace, clock_error=clock_error)
-        self._clock = clock
         self._batch = batch
-        self._spool = spool
-        self._segments: list[Segment] = []
-        self._clients: dict[str, LogClient] = {}  # by path or number
-        self._several = len(self._sources) > 1 or any(
-            isinstance(s, Path) and s.is_dir() and len(logs_in(s)) != (0 if follow else 1)
-            for s in self._sources
-        )
+        self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
         self._releases = Releases()
-        self._scanned = -_RESCAN
         self._stopped = False
         self._progress = False  # whether the last look read something, but too little for a batch
-        self.log = Log(self._segments, self._clients)
+        self.log = Log(self._clients.segments, self._clients.by_path)
         if resume is not None:
             self._resume(resume)
-        self._scan(time.monotonic())
+        self._clients.scan(time.monotonic())
 
     # --- the state of the stream ---
 
     @property
     def merged(self) -> bool:
         """``True`` if the stream has several clients, whose logs are merged by their times."""
-        return self._several
+        return self._clients.several
 
     @property
     def can_resume(self) -> bool:
         """``True`` if the stream has no pipe, and so can be read again from a position."""
-        return not any(segment.pipe for segment in self._segments)
+        return not any(segment.pipe for segment in self._clients.segments)
 
     @property
     def read_bytes(self) -> int:
         """The number of bytes that were read, without compression."""
-        return sum(client.tail.reached.moment for client in self._clients.values())
+        return sum(client.tail.reached.moment for client in self._clients)
 
     @property
     def behind(self) -> int:
         """The number of bytes in the files that were not read yet."""
-        return sum(client.tail.behind for client in self._clients.values())
+        return sum(client.tail.behind for client in self._clients)
 
     @property
     def clients(self) -> tuple[str, ...]:
         """The names of the logs."""
-        return tuple(client.name for client in self._clients.values())
+        return tuple(client.name for client in self._clients)
 
     @property
     def torn(self) -> int:
         """The number of bytes of unfinished last lines."""
-        clients = self._clients.values()
-        return sum(client.torn if client.over else client.tail.torn for client in clients)
+        return self._clients.torn
 
     @property
     def is_from_its_beginning(self) -> bool:
         """``True`` if every log begins with event 0, before which no transaction was in flight."""
-        clients = self._clients.values()
+        clients = list(self._clients)
         return bool(clients) and all(client.is_from_its_beginning for client in clients)
 
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of ignored maps and values, by the names of the native reader's remarks."""
-        found: dict[str, int] = {}
-        for client in self._clients.values():
-            for kind, count in client.follower.state.counts.items():
-                found[kind] = found.get(kind, 0) + count
-        return found
+        return self._clients.counts()
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield batches until the stream ends: one a second, even if nothing new has come."""
@@ -187,7 +161,7 @@ class Stream:
         while True:
             now = time.monotonic()
             self._progress = False
-            found = self._merge(now) if self._several else self._one_client(now)
+            found = self._merge(now) if self._clients.several else self._one_client(now)
             if found is not None:
                 return found
             if now >= deadline and not self._progress:
@@ -201,7 +175,7 @@ class Stream:
 
         With several clients, a pipe that has data may have to wait for the other clients.
         """
-        clients = list(self._clients.values())
+        clients = list(self._clients)
         pipe = clients[0].tail.pipe if len(clients) == 1 else None
         if pipe is not None:
             select.select([pipe], [], [], seconds)
@@ -216,10 +190,10 @@ class Stream:
         """Return the argument ``resume`` with which a stream goes on after the last batch."""
         return msgspec.msgpack.encode(
             _Saved(
-                segments=self._segments,
+                segments=self._clients.segments,
                 clients=[
                     (where, client.name, *client.restart())
-                    for where, client in self._clients.items()
+                    for where, client in self._clients.by_path.items()
                 ],
                 watermark=self._releases.watermark,
                 handed=self._releases.handed,
@@ -229,65 +203,18 @@ class Stream:
 
     def close(self) -> None:
         """Close all files."""
-        for client in self._clients.values():
+        for client in self._clients:
             client.tail.close()
 
     # --- clients ---
 
     def _resume(self, saved: bytes) -> None:
         position = msgspec.msgpack.decode(saved, type=_Saved)
-        self._segments += position.segments
-        self._several = self._several or len(position.clients) > 1
+        self._clients.segments += position.segments
         self._releases.watermark = position.watermark
         self._releases.handed = position.handed
         self.ended = position.ended
-        for where, name, state, read in position.clients:
-            if where.isdigit():
-                raise HistoryError(
-                    f"{name}: a pipe cannot be read again, so that its watch cannot resume"
-                )
-            client = self._add(where, Path(where), name, time.monotonic())
-            client.resume(state, read, position.watermark)
-
-    def _scan(self, now: float, *, at_once: bool = False) -> bool:
-        """Search for new clients, and return whether there are any."""
-        if now - self._scanned < _RESCAN and not at_once:
-            return False
-        self._scanned, known = now, len(self._clients)
-        for number, source in enumerate(self._sources):
-            if not isinstance(source, Path):
-                where, name = str(number), getattr(source, "name", "<stream>")
-                if where not in self._clients:
-                    self._add(where, source, str(name), now)
-            elif str(source) == "-":
-                if str(number) not in self._clients:
-                    self._add(str(number), source, "<stdin>", now)
-            else:
-                for path in logs_in(source) if source.is_dir() else [source]:
-                    if str(path) not in self._clients:
-                        self._add(str(path), path, str(path), now)
-        return len(self._clients) > known
-
-    def _add(self, where: str, source: Path | IO[bytes], name: str, now: float) -> LogClient:
-        prefix = ""
-        if self._several:
-            short = Path(plain_name(name)).stem
-            taken = {Path(plain_name(client.name)).stem for client in self._clients.values()}
-            prefix = f"{name if short in taken else short}/"
-        client = LogClient(
-            source,
-            name,
-            len(self._clients),
-            self._segments,
-            format=self._format,
-            clock="time" if self._several and self._clock == "auto" else self._clock,
-            prefix=prefix,
-            follow=self._follow,
-            spool=self._spool,
-            now=now,
-        )
-        self._clients[where] = client
-        return client
+        self._clients.resume(position.clients, position.watermark, time.monotonic())
 
     def _is_over(self, now: float) -> bool:
         """Return whether the stream ends now, even if the logs grow later."""
@@ -295,14 +222,14 @@ class Stream:
             return True
         if self._until_idle is None:
             return False
-        heard = max((client.heard for client in self._clients.values()), default=self._scanned)
+        heard = max((client.heard for client in self._clients), default=self._clients.scanned)
         return now - heard >= self._until_idle
 
     # --- one log, in its own order ---
 
     def _one_client(self, now: float) -> Batch | None:
-        self._scan(now)
-        client = next(iter(self._clients.values()), None)
+        self._clients.scan(now)
+        client = next(iter(self._clients), None)
         if client is None:
             self.ended = self._is_over(now) or not self._follow
             return self._quiet() if self.ended else None
@@ -331,15 +258,15 @@ class Stream:
     # --- several logs, or one, in the order of their times ---
 
     def _merge(self, now: float) -> Batch | None:
-        self._scan(now)
+        self._clients.scan(now)
         budget = self._batch
         read = False
         stuck: set[str] = set()
         while budget > 0:
-            slowest = self._fronts.slowest(self._clients.values(), now)
+            slowest = self._fronts.slowest(self._clients, now)
             ready = [
                 client
-                for client in self._clients.values()
+                for client in self._clients
                 if not client.over
                 and client.name not in stuck
                 and (client.waits < _AHEAD or client is slowest)
@@ -347,7 +274,7 @@ class Stream:
             if not ready:
                 break
             client = min(ready, key=front)
-            block, before, moved = self._next_block(client, now)
+            block, before, moved = client.read_on(min(_PIECE, self._batch), now)
             if block is not None:
                 client.hold(block, before)
                 budget -= block.size
@@ -355,12 +282,12 @@ class Stream:
                 stuck.add(client.name)
             read = read or moved
         if not read and self._is_over(now):
-            if self._follow and self._scan(
+            if self._follow and self._clients.scan(
                 now, at_once=True
             ):  # a log that is new at the end still comes
                 self._progress = True
                 return None
-            for client in self._clients.values():
+            for client in self._clients:
                 client.stopped = self._stopped and not client.over
                 while not client.over:
                     before = client.snapshot()
@@ -369,43 +296,34 @@ class Stream:
             self.ended = True
         return self._release(now, read=read)
 
-    def _next_block(self, client: LogClient, now: float) -> tuple[Block | None, bytes, bool]:
-        """Return the next block of a client, the state before it, and whether anything was read."""
-        before, reached = client.snapshot(), client.tail.reached
-        block = client.read(min(_PIECE, self._batch), now)
-        moved = block is not None or client.over or client.tail.reached != reached
-        return block, before, moved
-
     def _release(self, now: float, *, read: bool) -> Batch | None:
         """Return the batch that the watermark releases; ``None`` if nothing is new."""
-        clients = list(self._clients.values())
-        if all(client.over for client in clients) and (not self._follow or not self._folders()):
+        clients = list(self._clients)
+        if all(client.over for client in clients) and (
+            not self._follow or not self._clients.may_grow()
+        ):
             self.ended = True
         self._progress = read
         watermark = self._watermark(now)
         if not self.ended and watermark <= self._releases.watermark and not read:
             return None
         released = self._releases.release(clients, watermark)
-        if not self.ended and not len(released.in_flight) and not self._spans_wait():
+        if not self.ended and not len(released.in_flight) and not self._clients.spans_wait():
             return None
         return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
 
     def _watermark(self, now: float) -> int:
         before = self._releases.watermark
-        return self._fronts.watermark(self._clients.values(), before, now, ended=self.ended)
-
-    def _folders(self) -> bool:
-        return any(isinstance(source, Path) and source.is_dir() for source in self._sources)
-
-    def _spans_wait(self) -> bool:
-        return any(client.spans for client in self._clients.values())
+        return self._fronts.watermark(self._clients, before, now, ended=self.ended)
 
     # --- batches ---
 
     def _quiet(self) -> Batch:
         """Return a batch that has only the transactions in flight."""
-        clients = list(self._clients.values())
-        if self._several or any(client.follower.state.clock in ORDERED for client in clients):
+        clients = list(self._clients)
+        if self._clients.several or any(
+            client.follower.state.clock in ORDERED for client in clients
+        ):
             watermark = self._watermark(time.monotonic())
             released = self._releases.release(clients, watermark)
             return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
@@ -414,45 +332,11 @@ class Stream:
 
     def _as_batch(self, found: Released, watermark: int | None) -> Batch:
         now = time.monotonic()
-        clients = list(self._clients.values())
-        timed = any(client.follower.state.timed for client in clients)
-        clocks = [client.follower.state.clock for client in clients]
-        clock = next((clock for clock in clocks if clock in ORDERED), "bytes")
-        clock = clock if timed else "none"
-        found.columns.has_time = timed
-        slowest = self._fronts.slowest(self._clients.values(), now) if self._several else None
-        spans = tuple(span for client in clients for span in client.spans)
-        for client in clients:
-            client.spans.clear()
-        return Batch(
-            history=History(
-                columns=found.columns,
-                name=clients[0].name if len(clients) == 1 else f"{len(clients)} logs",
-                format=clients[0].format if clients else "edn",
-                files=tuple(segment.path for segment in self._segments),
-                position_unit="byte",
-                initial="a read of nil or of the empty list",
-                session="one :process" + (" of one file" if self._several else ""),
-                real_time=_REAL_TIME[clock],
-                session_names=found.names,
-            ),
-            places=found.places,
-            sessions=found.sessions,
-            in_flight=found.in_flight,
-            late=found.late,
-            watermark=watermark if timed or self._several else None,
-            sure=self._fronts.sure(clients),
-            clock=clock,
-            idle=tuple(
-                client.name
-                for client in clients
-                if self._several
-                and (not client.over or client.stopped)
-                and self._fronts.is_idle(client, now)
-            ),
-            holding=slowest.name if slowest is not None else "",
-            waiting=sum(client.waits for client in clients),
-            spans=spans,
-            torn=self.torn,
+        return batch_of(
+            self._clients,
+            found,
+            fronts=self._fronts,
+            watermark=watermark,
+            now=now,
             ended=self.ended,
         )

@@ -93,10 +93,8 @@ class Tail:
         self.client = client
         self.reached = Reached()
         self.ended = False
-        self._source = source
-        self._segments = segments
-        self._spool = spool
-        self._follow = follow
+        self._source, self._segments = source, segments
+        self._spool, self._follow = spool, follow
         self._file: IO[bytes] | None = None
         self._segment = Segment(path=client, client=client)
         self._number = -1
@@ -220,7 +218,7 @@ class Tail:
             data = self._from_pipe(size)
         else:
             if not self._compressed:
-                self._check_growth()
+                _check_growth(self._file, self._segment.path, self._position, self._seen)
             data = read_some(self._file, size, self._segment.path)
         if len(self._segment.head) == 2 * self._position < 2 * HEAD:
             self._segment.head += data[: HEAD - self._position].hex()
@@ -234,17 +232,7 @@ class Tail:
             data = self._file.read(size) or b""
             self.ended = not data
         else:
-            pieces: list[bytes] = []
-            while size > 0 and select.select([number], [], [], 0)[0]:
-                piece = os.read(number, size)
-                if not piece:
-                    self.ended = not pieces  # else the pieces before the end come first
-                    break
-                pieces.append(piece)
-                size -= len(piece)
-            if not pieces and not self.ended:
-                return b""
-            data = b"".join(pieces)
+            data, self.ended = _read_now(number, size)
         if not self._position and (kind := compression(data)):
             raise HistoryError(
                 f"{self.client}: compressed with {kind} (expected text from a pipe); "
@@ -254,28 +242,6 @@ class Tail:
             self._spool.write(data)
             self._spool.flush()
         return data
-
-    def _check_growth(self) -> None:
-        """Check that a file which is followed has only grown.
-
-        Raises:
-            HistoryError: the file is shorter than what was read of it, or has other bytes there.
-        """
-        assert self._file is not None
-        size = os.fstat(self._file.fileno()).st_size
-        hint = "hint: rotate it by renaming it, not by copying and truncating it"
-        if size < self._position:
-            raise HistoryError(
-                f"{self._segment.path}: became shorter while it was followed (got {size} bytes, "
-                f"expected at least the {self._position} that were read); {hint}"
-            )
-        if size > self._position and self._seen:
-            at = self._position - len(self._seen)
-            if os.pread(self._file.fileno(), len(self._seen), at) != self._seen:
-                raise HistoryError(
-                    f"{self._segment.path}: was overwritten while it was followed (got other bytes "
-                    f"before byte {self._position} than were read there); {hint}"
-                )
 
     # --- segments ---
 
@@ -358,16 +324,15 @@ class Tail:
         following = self._following()
         waits = following == self._source and not self._compressed and self._follow
         if following is None or (waits and not following.stat().st_size):
-            self.ended = not self._follow or (self._compressed and self._segment_is_live())
+            self.ended = not self._follow or (
+                self._compressed and self._segment.path == str(self._source)
+            )
             return False
         if data := self._more(1 << 20):  # written before the file was renamed
             self._rest += data
         else:
             self._open(following)
         return True
-
-    def _segment_is_live(self) -> bool:
-        return self._segment.path == str(self._source)
 
     def _following(self) -> Path | None:
         """Return the path of the segment after this one, if there is one."""
@@ -408,3 +373,45 @@ def _widen(pipe: IO[bytes]) -> None:
         import fcntl
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
+
+
+def _read_now(number: int, size: int) -> tuple[bytes, bool]:
+    """Return the bytes that a pipe has now, and whether there are none because it has ended."""
+    pieces: list[bytes] = []
+    while size > 0 and select.select([number], [], [], 0)[0]:
+        piece = os.read(number, size)
+        if not piece:
+            return b"".join(pieces), not pieces  # the pieces before the end come first
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces), False
+
+
+def _check_growth(file: IO[bytes], path: str, position: int, seen: bytes) -> None:
+    """Check that a file which is followed has only grown.
+
+    Args:
+        file: the file.
+        path: its path.
+        position: the number of bytes that were read of it.
+        seen: the last of these bytes.
+
+    Raises:
+        HistoryError: the file is shorter than what was read of it, or has other bytes there.
+    """
+    size = os.fstat(file.fileno()).st_size
+    hint = "hint: rotate it by renaming it, not by copying and truncating it"
+    if size < position:
+        raise HistoryError(
+            f"{path}: became shorter while it was followed (got {size} bytes, expected at least "
+            f"the {position} that were read); {hint}"
+        )
+    if (
+        size > position
+        and seen
+        and os.pread(file.fileno(), len(seen), position - len(seen)) != seen
+    ):
+        raise HistoryError(
+            f"{path}: was overwritten while it was followed (got other bytes before byte "
+            f"{position} than were read there); {hint}"
+        )

@@ -1,0 +1,132 @@
+"""The clients of a stream: one for each log, which may appear while the stream is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Final, Literal, TypeAlias
+
+from isolang.errors import HistoryError
+from isolang.history.sources import plain_name
+from isolang.watch.stream.client import LogClient
+from isolang.watch.stream.folder import logs_in
+from isolang.watch.stream.segments import Segment
+
+Clock: TypeAlias = Literal["auto", "bytes", "time", "index"]
+
+_RESCAN: Final = 1.0  # seconds between searches for new clients
+
+
+class LogClients:
+    """The clients of a stream.
+
+    Attributes:
+        by_path: the clients by the path, or by the number of a source that is no path.
+        segments: the files in which the clients' logs are.
+        several: whether there are, or may be, several clients.
+        scanned: when new clients were last searched for.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[str | Path | IO[bytes]],
+        *,
+        format: str,  # noqa: A002 — the name users know from the command line
+        clock: Clock,
+        follow: bool,
+        spool: IO[bytes] | None,
+    ) -> None:
+        """Prepare the clients; the arguments are those of :class:`isolang.watch.stream.Stream`."""
+        self._sources = [Path(s) if isinstance(s, str) else s for s in sources]
+        self._format, self._clock = format, clock
+        self._follow, self._spool = follow, spool
+        self.by_path: dict[str, LogClient] = {}
+        self.segments: list[Segment] = []
+        self.several = len(self._sources) > 1 or any(
+            isinstance(s, Path) and s.is_dir() and len(logs_in(s)) != (0 if follow else 1)
+            for s in self._sources
+        )
+        self.scanned = -_RESCAN
+
+    def __iter__(self) -> Iterator[LogClient]:
+        return iter(self.by_path.values())
+
+    def __len__(self) -> int:
+        return len(self.by_path)
+
+    @property
+    def torn(self) -> int:
+        """The number of bytes of unfinished last lines."""
+        return sum(client.torn if client.over else client.tail.torn for client in self)
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of ignored maps and values; see :attr:`Stream.counts`."""
+        found: dict[str, int] = {}
+        for client in self:
+            for kind, count in client.follower.state.counts.items():
+                found[kind] = found.get(kind, 0) + count
+        return found
+
+    def spans_wait(self) -> bool:
+        """Return whether something was read that no batch has reported."""
+        return any(client.spans for client in self)
+
+    def may_grow(self) -> bool:
+        """Return whether a source is a folder, in which new logs may appear."""
+        return any(isinstance(source, Path) and source.is_dir() for source in self._sources)
+
+    def resume(
+        self, clients: Sequence[tuple[str, str, bytes, int]], watermark: int, now: float
+    ) -> None:
+        """Add the clients of a saved position: path, name, state, and how far each was read.
+
+        Raises:
+            HistoryError: a client is a pipe.
+        """
+        self.several = self.several or len(clients) > 1
+        for where, name, state, read in clients:
+            if where.isdigit():
+                raise HistoryError(
+                    f"{name}: a pipe cannot be read again, so that its watch cannot resume"
+                )
+            self._add(where, Path(where), name, now).resume(state, read, watermark)
+
+    def scan(self, now: float, *, at_once: bool = False) -> bool:
+        """Search for new clients, and return whether there are any."""
+        if now - self.scanned < _RESCAN and not at_once:
+            return False
+        self.scanned, known = now, len(self.by_path)
+        for number, source in enumerate(self._sources):
+            if not isinstance(source, Path):
+                where, name = str(number), getattr(source, "name", "<stream>")
+                if where not in self.by_path:
+                    self._add(where, source, str(name), now)
+            elif str(source) == "-":
+                if str(number) not in self.by_path:
+                    self._add(str(number), source, "<stdin>", now)
+            else:
+                for path in logs_in(source) if source.is_dir() else [source]:
+                    if str(path) not in self.by_path:
+                        self._add(str(path), path, str(path), now)
+        return len(self.by_path) > known
+
+    def _add(self, where: str, source: Path | IO[bytes], name: str, now: float) -> LogClient:
+        prefix = ""
+        if self.several:
+            short = Path(plain_name(name)).stem
+            taken = {Path(plain_name(client.name)).stem for client in self.by_path.values()}
+            prefix = f"{name if short in taken else short}/"
+        client = LogClient(
+            source,
+            name,
+            len(self.by_path),
+            self.segments,
+            format=self._format,
+            clock="time" if self.several and self._clock == "auto" else self._clock,
+            prefix=prefix,
+            follow=self._follow,
+            spool=self._spool,
+            now=now,
+        )
+        self.by_path[where] = client
+        return client
