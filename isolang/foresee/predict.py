@@ -449,6 +449,7 @@ class _Search:
             changed=tuple(changed_reads(run, candidate, who)),
             count=found.count,
             candidate=candidate,
+            who=tuple(who),
         )
 
 

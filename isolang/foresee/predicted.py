@@ -62,6 +62,7 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
         changed: the reads that changed, those of the stranger first.
         count: how often the run has this kind.
         candidate: the transactions and sources that the history is made of.
+        who: the numbers of the candidate's transactions in the run.
     """
 
     rule: Rule
@@ -76,6 +77,7 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
     changed: tuple[ChangedRead, ...]
     count: int
     candidate: Candidate
+    who: tuple[int, ...]
 
     @property
     def assumption(self) -> str:

@@ -6,12 +6,12 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolang.errors import IsolangError
 from isolang.testing.refused import Refused
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.unseen import Unseen
     from isolang.run.operation import Recorded
-    from isolang.run.outcome import Connection, Driver
+    from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch
+    from isolang.testing.foreseen import Call, Foreseen
     from isolang.testing.library import Library
     from isolang.testing.passive import SqlAlchemyWatch
     from isolang.verdict import Valid, Verdict
+
+_T = TypeVar("_T")
 
 
 class Isolation:
@@ -76,6 +79,10 @@ class Isolation:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._watches: list[SqlAlchemyWatch | DriverWatch] = []
+        self._transactions = 0  # how many have ended
+        self._calls: list[Call] = []
+        self._setup: Callable[[], object] | None = None
+        self._psycopg: tuple[str, dict[str, Any]] | None = None  # how psycopg is watched
         self._log_watch: DriverWatch | None = None  # the watch that reads the log of its database
 
     # --- recording ---
@@ -89,7 +96,7 @@ class Isolation:
             if self._recorder is None:
                 path = self.folder / "history.edn"
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
-                self._recorder.ended = self._refused.ended
+                self._recorder.ended = self._end_of_transaction
                 self._add(path)
             return self._recorder
 
@@ -304,6 +311,7 @@ class Isolation:
         """
         from isolang.testing.through_psycopg import Psycopg
 
+        self._psycopg = conninfo, {"names": names, **parameters}
         return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
 
     def watch_asyncpg(
@@ -351,6 +359,88 @@ class Isolation:
         for watch in self._watches:
             every.add(watch.unseen)
         return every.settled()
+
+    # --- foreseeing ---
+
+    def setup(self, function: Callable[[], object]) -> None:
+        """Call a function that prepares the database, now and before each played prediction.
+
+        Call it before the test watches anything.
+        """
+        self._setup = function
+        function()
+
+    def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+        """Call a function of the application, and note the call, so that it can be made again."""
+        from isolang.testing.foreseen import Call
+
+        begin = self._transactions
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._calls.append(Call(function, args, kwargs, begin, self._transactions))
+
+    def _end_of_transaction(
+        self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]
+    ) -> None:
+        self._transactions += 1
+        self._refused.ended(session, outcome, operations)
+
+    def foresee(self, level: str, *, against: str = "", most: int = 10) -> Foreseen:
+        """Predict what the calls of this test could have done at a weaker level, and play it.
+
+        This ends the watches of the test.
+
+        Args:
+            level: ``read committed`` or ``repeatable read``, on PostgreSQL.
+            against: the level that the test satisfies; by default that of the mark, or ``ser``.
+            most: the greatest number of predictions to play.
+
+        Raises:
+            IsolangError: the test made no calls, prepared nothing, or does not watch psycopg.
+        """
+        from isolang.testing.foreseen import foresee
+
+        missing = [
+            what
+            for what, there in (
+                ("isolation.setup(function)", self._setup),
+                ("isolation.watch_psycopg(conninfo)", self._psycopg),
+                ("isolation.call(function, …)", self._calls),
+            )
+            if not there
+        ]
+        if missing or self._setup is None:
+            raise IsolangError(
+                f"foresee: nothing can be played (got no {', no '.join(missing)}); "
+                "hint: a test that foresees prepares the database, watches psycopg, and calls"
+            )
+        self._ending.close()
+        return foresee(
+            self, self._calls, self._setup, level, against=against or self.level or "ser", most=most
+        )
+
+    @contextmanager
+    def again(self, folder: Path) -> Iterator[Isolation]:
+        """Record another execution into a folder, watching psycopg as this one does."""
+        assert self._psycopg is not None
+        other = Isolation(folder, seed=self.seed, timeout=self.timeout)
+        conninfo, options = self._psycopg
+        try:
+            other.watch_psycopg(conninfo, **options)
+            yield other
+        finally:
+            other.close()
+
+    def server(self) -> str:
+        """Return the name and version of the PostgreSQL that psycopg is watched on."""
+        import psycopg
+
+        assert self._psycopg is not None
+        conninfo, options = self._psycopg
+        with psycopg.connect(conninfo, **{k: v for k, v in options.items() if k != "names"}) as one:
+            version = one.info.server_version
+        return f"PostgreSQL {version // 10_000}.{version % 10_000}"
 
     # --- judging ---
 

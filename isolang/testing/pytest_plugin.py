@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = (
-    "isolation(level, timeout=60, allow_unseen=False): what the test records has to satisfy this "
-    "level, and nothing may be unseen but the kinds that allow_unseen names (True: all)"
+    "isolation(level, timeout=60, allow_unseen=False, foresee=''): what the test records has to "
+    "satisfy this level, and nothing may be unseen but the kinds that allow_unseen names (True: "
+    "all); with foresee, its calls are played at that level as they could have run"
 )
-_KNOWN: Final = {"level", "timeout", "allow_unseen"}
+_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee"}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property of a test
 _UNSEEN: Final = "isolation unseen: "
+_FORESEEN: Final = "isolation foreseen"
 _IDLE: Final = "isolation nothing observed"
 _SEED: Final = pytest.StashKey[int]()
 _ISOLATION: Final = pytest.StashKey["Isolation"]()
@@ -77,6 +79,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if mark is None:
         return
     _asserted(item)
+    if level := _foreseen(item):
+        from isolang.errors import IsolangError
+        from isolang.testing.foreseen import profile_of
+
+        try:
+            profile_of(level)
+        except IsolangError as error:
+            pytest.fail(f"{item.nodeid}: {error}", pytrace=False)
     if "isolation" not in getattr(item, "fixturenames", ()):
         pytest.fail(
             f"{item.nodeid}: marked isolation, but it records nothing; "
@@ -136,6 +146,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         one = item.stash.get(_ISOLATION, None)
         if one is not None and one.level and (one.waiting or not one.judged):
             _judge(one)
+        if one is not None and (level := _foreseen(item)):
+            _foresee(item, one, level)
     except AssertionError as error:
         from isolang.testing.assertion import UndecidedError
 
@@ -159,6 +171,29 @@ def _judge(one: Isolation) -> None:
     else:
         return
     pytest.fail(message, pytrace=False)  # outside the handler, to hide the cause
+
+
+def _foreseen(item: pytest.Item) -> str:
+    """Return the level at which the mark foresees; empty if at none."""
+    mark = item.get_closest_marker("isolation")
+    return "" if mark is None else str(mark.kwargs.get("foresee", ""))
+
+
+def _foresee(item: pytest.Item, one: Isolation, level: str) -> None:
+    """Fail if the database shows that the calls of a test can violate its level at another one."""
+    __tracebackhide__ = True
+    from isolang.errors import IsolangError
+
+    try:
+        foreseen = one.foresee(level)
+    except IsolangError as error:
+        message = str(error)
+    else:
+        item.user_properties.append((_FORESEEN, "\n".join(foreseen.lines())))
+        if not foreseen.confirmed:
+            return
+        message = "\n".join(foreseen.lines())
+    pytest.fail(message, pytrace=False)
 
 
 def _unknown(config: pytest.Config) -> str:
@@ -199,6 +234,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for report in reports
         if getattr(report, "when", "") == "call"
     ]
+    for of in properties:
+        if _FORESEEN in of:
+            terminalreporter.write_line(of[_FORESEEN])
     judged = [int(of[_TRANSACTIONS]) for of in properties if _TRANSACTIONS in of]
     if not judged:
         return

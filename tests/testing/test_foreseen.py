@@ -1,0 +1,160 @@
+"""Predictions from sequential tests, played on an embedded PostgreSQL by the application itself."""
+
+from importlib.metadata import entry_points
+
+import pytest
+from support.cli import ENVIRONMENT
+
+from isolang.errors import IsolangError
+
+pytest_plugins = ["pytester"]
+
+BANK = """
+import os
+import psycopg
+import pytest
+
+URL = os.environ["BANK"]
+
+def create():
+    with psycopg.connect(URL, autocommit=True) as c:
+        c.execute("DROP TABLE IF EXISTS savings, checking")
+        for table in ("savings", "checking"):
+            c.execute(f"CREATE TABLE {table} (customer int PRIMARY KEY, balance int NOT NULL)")
+            c.execute(f"INSERT INTO {table} VALUES (1, 100), (2, 100)")
+
+def balance(c, table, customer, lock=""):
+    query = f"SELECT balance FROM {table} WHERE customer = %s {lock}"
+    return c.execute(query, (customer,)).fetchone()[0]
+
+def put(c, table, customer, value):
+    c.execute(f"UPDATE {table} SET balance = %s WHERE customer = %s", (value, customer))
+
+def withdraw(table, customer, amount, before=(), lock=""):
+    with psycopg.connect(URL) as c:
+        c.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        for one in before:
+            c.execute(f"UPDATE {one} SET balance = balance WHERE customer = %s", (customer,))
+        saved = balance(c, "savings", customer, lock)
+        checked = balance(c, "checking", customer, lock)
+        if saved + checked >= amount:
+            put(c, table, customer, (saved if table == "savings" else checked) - amount)
+
+def save(customer, amount):
+    withdraw("savings", customer, -amount)
+
+def pay(customer, amount):
+    withdraw("checking", customer, amount)
+
+def mended_save(customer, amount):
+    withdraw("savings", customer, -amount, before=("checking",))
+
+def mended_pay(customer, amount):
+    withdraw("checking", customer, amount, before=("savings",))
+
+def locked_save(customer, amount):
+    withdraw("savings", customer, -amount, lock="FOR UPDATE")
+
+def locked_pay(customer, amount):
+    withdraw("checking", customer, amount, lock="FOR UPDATE")
+"""
+
+
+@pytest.fixture
+def bank(url, monkeypatch):
+    """The functions of the bank."""
+    monkeypatch.setenv("BANK", url)
+    functions: dict = {}
+    exec(compile(BANK, "bank.py", "exec"), functions)
+    return functions
+
+
+def recorded(bank, isolation, *names):
+    isolation.setup(bank["create"])
+    isolation.watch_psycopg(bank["URL"])
+    for name in names:
+        isolation.call(bank[name], 1, 30)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "read committed"])
+def test_a_prediction_is_confirmed_by_the_functions_themselves(bank, isolation, level):
+    """Two withdrawals that ran one after the other become a write skew on the database."""
+    recorded(bank, isolation, "save", "pay")
+    found = isolation.foresee(level)
+    skew = next(one for one in found.confirmed if len(one.prediction.path) == 1)
+    assert [str(call) for call in skew.calls] == ["pay(1, 30)", "save(1, 30)"]
+    assert skew.profile == "valid"
+    assert found.lines()[0] == (f"foresee {level}: 1 of 1 predictions confirmed on {found.server}")
+    assert found.server.startswith("PostgreSQL ")
+    where = f"(bank.py:{BANK[: BANK.index('def pay')].count(chr(10)) + 1})"
+    assert f"pay(1, 30) {where} overlooks save(1, 30)" in found.lines()[1]
+
+
+def test_nothing_is_found_in_the_mended_functions(bank, isolation):
+    """Where each also writes what the other writes, REPEATABLE READ refuses the second one."""
+    recorded(bank, isolation, "mended_save", "mended_pay")
+    found = isolation.foresee("repeatable read")
+    assert found.predictions.outcome == "nothing found"
+    assert found.lines() == ["foresee repeatable read: nothing found, which does not mean safe"]
+
+
+def test_a_lock_that_was_recorded_as_a_read_is_named(bank, isolation):
+    """A prediction that the database does not show is not confirmed, and the reason is told."""
+    recorded(bank, isolation, "locked_save", "locked_pay")
+    found = isolation.foresee("read committed")
+    assert not found.confirmed
+    assert [one.why for one in found.played] == ["locked_save(1, 30) waited for a lock"]
+
+
+def test_calls_of_several_transactions_cannot_be_arranged(bank, isolation):
+    """A call is played as a whole, so that it must be one transaction."""
+
+    def both(customer, amount):
+        bank["save"](customer, amount)
+        bank["save"](customer, amount)
+
+    isolation.setup(bank["create"])
+    isolation.watch_psycopg(bank["URL"])
+    isolation.call(both, 1, 10)
+    isolation.call(bank["pay"], 1, 30)
+    found = isolation.foresee("repeatable read")
+    assert {one.why for one in found.played} == {"both(1, 10) ran 2 transactions"}
+
+
+def test_what_is_missing_is_named(bank, isolation):
+    """Without a setup, nothing can be played."""
+    isolation.watch_psycopg(bank["URL"])
+    isolation.call(bank["pay"], 1, 30)
+    with pytest.raises(IsolangError, match=r"got no isolation.setup\(function\)"):
+        isolation.foresee("read committed")
+
+
+def test_a_marked_test_fails_by_what_its_calls_could_have_done(url, pytester, monkeypatch):
+    """A sequential test passes at SER, and fails because of what REPEATABLE READ lets happen."""
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    monkeypatch.setenv("BANK", url)
+    pytester.makepyfile(
+        BANK
+        + """
+@pytest.mark.isolation("ser", foresee="repeatable read")
+@pytest.mark.parametrize("first, second", [(save, pay), (mended_save, mended_pay)])
+def test_bank(isolation, first, second):
+    isolation.setup(create)
+    isolation.watch_psycopg(URL)
+    isolation.call(first, 1, 30)
+    isolation.call(second, 1, 30)
+
+@pytest.mark.isolation("ser", foresee="snapshot")
+def test_misspelt(isolation):
+    pass
+"""
+    )
+    installed = any(one.name == "isolang" for one in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "isolang.testing.pytest_plugin")
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:randomly", *plugin)
+    done.assert_outcomes(failed=1, passed=1, errors=1)
+    done.stdout.fnmatch_lines([
+        "*no such level (got 'snapshot', expected one of read committed, repeatable read)*",
+        "*foresee repeatable read: 1 of 1 predictions confirmed on PostgreSQL*",
+        "*write skew: pay(1, 30) (*) overlooks save(1, 30) (*)",
+    ])  # fmt: skip
