@@ -50,8 +50,8 @@ class Call(Struct, frozen=True):
         return self.function(*self.args, **self.kwargs)
 
     def __str__(self) -> str:
-        given = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]
-        return f"{self.function.__name__}({', '.join(given)})"
+        arguments = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]
+        return f"{self.function.__name__}({', '.join(arguments)})"
 
     @property
     def where(self) -> str:
@@ -95,7 +95,7 @@ class Played(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
-    """What a sequential test could have done at a weaker level.
+    """The predictions of a sequential test, and which of them a database showed.
 
     Attributes:
         level: the weaker level.
