@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
+from isolang.history.remarks import NOT_FOUND
 from isolang.language.vocabulary import ROWS, ends_of, relation_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ class Phrases:
         columns = self.history.columns
         number = int(columns.statement_predicate[self.history.statement_of(op)])
         under = ""
-        if number >= 0:
+        if row := self.history.remark(op).row:
+            under = f" by {row.removeprefix(NOT_FOUND)}"
+        elif number >= 0:
             text = columns.predicates[number]
             text = text[text.index(":where ") + 7 : -1]
             under = f" under {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"

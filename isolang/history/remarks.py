@@ -18,6 +18,8 @@ from typing import Final, TypeAlias
 from msgspec import DecodeError, Struct, json
 
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
+_VALUE: Final = b":value ["
+_TOKEN: Final = re.compile(rb"%s|[\[\]{}]" % _STRING)
 _NAMES: Final = (b", :callers [", b", :rows [")
 _TEXTS: Final = rb"((?:%s ?)*)\]" % _STRING
 _ATOM: Final = rb"(?:#[\w-]+ )?(?:%s|[^\s\[\]{}\"]+)" % _STRING
@@ -25,7 +27,10 @@ _FORM: Final = rb"(?:%s|\[[^\[\]]*\]|\{[^{}]*\})" % _ATOM
 _OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
 
 Named: TypeAlias = tuple[str, str, str]
-"""An operation of a recording, with key and value in EDN: ``("r", '"account/a"', "nil")``."""
+"""An operation of a recording, with key and value in EDN: ``("r", '"account/a"', "nil")``.
+
+For a predicate read, the key is the predicate, and the value is empty.
+"""
 
 
 class Remark(Struct, frozen=True):
@@ -41,6 +46,8 @@ class Remark(Struct, frozen=True):
 
 
 NOTHING: Final = Remark()
+NOT_FOUND: Final = "not found by "
+"""The beginning of the row of a predicate read, before its statement."""
 
 
 def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
@@ -78,6 +85,8 @@ def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
 def _remarks(line: bytes) -> dict[Named, Remark]:
     begin = min(at for name in _NAMES if (at := line.find(name)) >= 0)
     operations = re.findall(_OPERATION, line[:begin])
+    if b"[:rp " in line[:begin]:
+        operations = [_operation(one) for one in _parts(line[line.index(_VALUE) :])]
     callers, rows = (
         [_decoded(one) for one in re.findall(_STRING, found[1])]
         if (found := re.search(re.escape(name) + _TEXTS, line[begin:]))
@@ -90,6 +99,32 @@ def _remarks(line: bytes) -> dict[Named, Remark]:
             named = (kind.decode(), key.decode(), value.decode())
             remarks.setdefault(named, Remark(caller, row))
     return remarks
+
+
+def _operation(text: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return an operation with its key and value."""
+    if text.startswith(b"[:rp "):
+        return (b"rp", next(_parts(text[4:]), b""), b"")
+    found = re.fullmatch(_OPERATION, text)
+    return (b"", b"", b"") if found is None else found.groups(b"")  # type: ignore[return-value]
+
+
+def _parts(text: bytes) -> Iterator[bytes]:
+    """Yield the lists and maps in the first list of a text, or those after its beginning."""
+    depth, begin = 0, 0
+    outer = int(text.startswith(_VALUE))
+    for token in _TOKEN.finditer(text):
+        one = token[0]
+        if one in b"[{":
+            if depth == outer:
+                begin = token.start()
+            depth += 1
+        elif one in b"]}":
+            depth -= 1
+            if depth == outer:
+                yield text[begin : token.end()]
+            if depth < outer or not depth:
+                return
 
 
 def _decoded(text: bytes) -> str:

@@ -108,6 +108,14 @@ def base_name(table: str) -> str:
     return last[1:-1] if last.startswith('"') else last.lower()
 
 
+def shortened(text: str) -> str:
+    """Return the text of a statement in one line, without its columns if it is long."""
+    shown = " ".join(text.split())
+    if len(shown) > _LONGEST:  # the condition matters more than the columns
+        shown = _LISTED.sub("SELECT … FROM", shown, count=1)
+    return shown[:_LONGEST]
+
+
 class Unseen(Counter[str]):
     """The counts of things that were not recorded, by the names of their kinds.
 
@@ -129,18 +137,22 @@ class Unseen(Counter[str]):
         self._caller = caller
         self._added: Counter[tuple[str, str]] = Counter()  # by kind and table
 
-    def note(self, kind: str, example: str = "") -> None:
-        """Count one thing of a kind; keep the first example, with the caller's position."""
+    def note(self, kind: str, example: str = "", where: str = "") -> None:
+        """Count one thing of a kind; keep the first example, with the caller's position.
+
+        Args:
+            kind: the name of the kind.
+            example: the statement or row.
+            where: the ``file:line`` of the application, if it is not that of the current call.
+        """
         assert kind in KINDS, kind
         self[kind] += 1
         table = added_to(example)
         if table:
             self._added[kind, table] += 1
         if kind not in self.examples:
-            shown = " ".join(example.split())
-            if len(shown) > _LONGEST:  # the condition matters more than the columns
-                shown = _LISTED.sub("SELECT … FROM", shown, count=1)
-            self.examples[kind] = ", ".join(filter(None, (shown[:_LONGEST], self._caller())))
+            shown = shortened(example)
+            self.examples[kind] = ", ".join(filter(None, (shown, where or self._caller())))
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""

@@ -10,7 +10,12 @@ present before a statement and after it was therefore in the statement's snapsho
 versions differ, the row is unseen. Rows that a statement has locked do not change after it.
 
 A condition that finds no row leaves no version to record. Unless it names a key that was found, it
-is counted as unseen.
+is kept with the rows that met it, and becomes a predicate read if all versions of its table turn
+out to be known (:mod:`isolang.observe.closed`). If not, it is counted as unseen.
+
+SOUND BECAUSE: the queries of the watch are statements of the transaction, too, and each of them has
+one snapshot. At READ COMMITTED, UPDATE, DELETE and a SELECT that locks check the newest version of
+each row again, so they see no snapshot: only if they look up one key, they see one version.
 """
 
 from __future__ import annotations
@@ -20,12 +25,21 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.observe.closed import Condition, Found, Trace, Version, Wrote, close
+from isolang.observe.conditions import (
+    Operand,
+    is_comparable,
+    operands,
+    parse_condition,
+    shown_text,
+    with_values,
+)
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     CHANGED,
@@ -47,9 +61,10 @@ from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite
 from isolang.testing import rows, server
 from isolang.testing.callers import caller
 from isolang.testing.changes import SeenRow, value_text, written_text
+from isolang.testing.conditions import NAME, raw
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import Library, Sent
-from isolang.testing.observed import ObservedTransaction, WrittenVersions
+from isolang.testing.observed import FIRST, HALF, ObservedTransaction, WrittenVersions
 from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
 
@@ -87,6 +102,8 @@ _INNOCENT: Final = frozenset(
     version
     """.split()  # noqa: SIM905 - a list of words
 )
+_RETURNS_OLD: Final = 180000  # the version of PostgreSQL from which on RETURNING has old rows
+_MOST: Final = 100_000  # rows of a table whose versions are compared
 _ADVISORY: Final = re.compile(r"pg_(?:try_)?advisory_\w+")
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
 
@@ -137,6 +154,11 @@ class DriverWatch:
         self._sessions = count()
         self._hooks = Hooks()
         self._where: tuple[Any, ...] = ()
+        self._closes = False  # whether conditions may become predicate reads
+        self._traces: list[Trace] = []
+        self._tables: dict[str, rows.WatchedTable] = {}
+        self._unresolved = Unseen()
+        self._own: WeakSet[Any] = WeakSet()  # the connections of the watch itself
 
     def __enter__(self) -> Self:
         """Begin to watch.
@@ -144,7 +166,8 @@ class DriverWatch:
         Raises:
             IsolangError: the database cannot be reached, or does not log its versions.
         """
-        self._where, self._versions.before = self._connect()
+        self._where, self._versions.before, version = self._connect()
+        self._closes = version >= _RETURNS_OLD and not self._reads_log
         if self._reads_log:
             self._log = PostgresLog(self._connect_to_log, self.library.name)
         self.library.hook(self._hooks, self)
@@ -187,11 +210,67 @@ class DriverWatch:
             path, self._installed(), is_initial=is_initial, into=into, values_are_writers=True
         )
 
+    def close(self, path: Path, into: Path | None) -> Path:
+        """Write the history recorded so far with predicate reads, and return its file.
+
+        The conditions that cannot be recorded are counted as unseen from then on.
+
+        Args:
+            path: the file of the recorded history.
+            into: the file to write if there is a predicate read; ``None`` if another watch
+                records, too, so that there can be none.
+        """
+        before = self._versions.before or 0
+
+        def is_initial(number: int) -> bool:
+            return number < FIRST or 0 < (before - number) % 2**32 < HALF
+
+        last = self._last if into is not None else _unknown
+        into = into or path
+        closed = close(path, self._traces, last, is_initial=is_initial, into=into)
+        self._unresolved = Unseen()
+        for one in closed.unseen:
+            self._unresolved.note(one.kind, one.text, one.caller)
+        return closed.path or path
+
+    @property
+    def all_unseen(self) -> Unseen:
+        """The counts of what was not recorded, with the conditions that :meth:`close` left out."""
+        every = Unseen()
+        every.add(self.unseen)
+        every.add(self._unresolved)
+        return every
+
+    def _last(self, name: str) -> dict[str, Version] | None:
+        """Return the last versions of a table by key; ``None`` if they are not known."""
+        table = self._tables[name]
+        query = (
+            f"SELECT {table.selected(table.qualified, row=True)} FROM {table.qualified} "
+            f"LIMIT {_MOST + 1}"
+        )
+        import psycopg
+
+        try:
+            with self._connect_to_log() as connection:
+                answer = connection.execute(query).fetchall()
+        except psycopg.Error:  # the server has stopped, or the table is gone
+            return None
+        found = rows.versions(answer, table)
+        if len(answer) > _MOST or None in found.values():
+            return None
+        return {
+            key: Version(key, one.number, one.cells)
+            for key, one in found.items()
+            if one is not None
+        }
+
     def _connect_to_log(self) -> Any:
         import psycopg
 
         conninfo, parameters = self._database
-        return psycopg.connect(conninfo, **{**parameters, "autocommit": True})
+        connection = psycopg.connect(conninfo, **{**parameters, "autocommit": True})
+        self._own.add(connection)
+        return connection
 
     def _installed(self) -> Iterator[Installed]:
         tables: dict[str, rows.WatchedTable | None] = {}
@@ -241,7 +320,9 @@ class DriverWatch:
         one = self._open.pop(connection)
         if isinstance(error, _Lost) and not one.committing:
             one.announce()
-        one.end(error)
+        trace = one.end(error)
+        if self._closes:
+            self._traces.append(trace)
 
     def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
         """Send a call that ends a transaction, and record the outcome."""
@@ -353,7 +434,8 @@ class DriverWatch:
     def _outside(self, sent: Sent) -> Steps:
         """Send a statement outside watched transactions; in autocommit, record it by itself."""
         connection, text = sent.connection, sent.text
-        if _is_quiet(text) or self.library.place(connection) != self._where:
+        mine = connection in self._own
+        if mine or _is_quiet(text) or self.library.place(connection) != self._where:
             return (yield sent.send)
         if self.library.state(connection) != "idle" or self.library.pipelined(connection):
             self.unseen.note(OUTSIDE, text)
@@ -385,8 +467,11 @@ class DriverWatch:
                 return (yield from self._select(one, sent, statement, table))
             if statement.returned:
                 return (yield from self._returning(one, sent, statement, table))
-            result, found = yield from sent.hidden(table.selected(statement.alias, row=True))
-            self._wrote(one, text, statement, table, self._versions_in(one, found, table))
+            old = self._closes and raw(statement.alias) not in ("old", "new")
+            selected = table.selected(statement.alias, row=True, old=old)
+            result, found = yield from sent.hidden(selected)
+            versions = self._versions_in(one, found, table)
+            yield from self._wrote(one, sent, statement, table, versions, old=old)
             return result
         except BaseException:
             going_on = one.alone or self.library.state(connection) in ("open", "failed")
@@ -416,7 +501,10 @@ class DriverWatch:
             return None
         if statement.table not in one.tables:
             found = yield from sent.ask(rows.TABLE, statement.table)
-            one.tables[statement.table] = rows.table_of(found[0] if found else None, self._names)
+            table = rows.table_of(found[0] if found else None, self._names)
+            one.tables[statement.table] = table
+            if table is not None:
+                self._tables[table.name] = table
         return one.tables[statement.table]
 
     def _record_lookup(self, one: _Open, sent: Sent, table: rows.WatchedTable, query: str) -> Steps:
@@ -433,6 +521,7 @@ class DriverWatch:
     def _select(
         self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
     ) -> Steps:
+        steps = len(one.steps)
         before: dict[str, rows.Version | None] = {}
         locks = statement.locks and not one.alone  # in autocommit, its locks end with it
         if not locks:
@@ -455,7 +544,8 @@ class DriverWatch:
             # unknown: they still match, and if the number of matching rows is the same, they are
             # the same rows.
             before = after
-        elif by_key is not None:
+        every = len(before)
+        if not locks and by_key is not None:
             before = {key: version for key, version in before.items() if key in after}
         most = max(len(before), len(after))
         partly = statement.cut or statement.locks or (first and most > 1)
@@ -464,17 +554,27 @@ class DriverWatch:
                 self.unseen.note(LIMITED, sent.text)
             found = count or 0
         else:
-            found = self._read(one, sent.text, before, after)
+            found = self._read(one, sent.text, table, before, after)
             if (count or 0) > found and not statement.sums:
                 self.unseen.note(CHANGED, sent.text)
                 found = count or 0
-        self._condition(sent.text, statement, table, found)
+        read = one.steps[steps:]
+        complete = len(after) == len(read) and (not statement.cut if locks else every == len(after))
+        if statement.sums:
+            complete = complete and _counted(statement, returned) in (None, len(after))
+        else:
+            complete = complete and count in (None, len(after))
+        met = [(step.key, step.number) for step in read if isinstance(step, Found)]
+        yield from self._condition(
+            one, sent, statement, table, found, met if complete else None, locks=statement.locks
+        )
         return result
 
     def _read(
         self,
         one: _Open,
         text: str,
+        table: rows.WatchedTable,
         before: Mapping[str, rows.Version | None],
         after: Mapping[str, rows.Version | None],
     ) -> int:
@@ -490,21 +590,86 @@ class DriverWatch:
             value = self._versions.value(key, version.number, after=after_own)
             if not value:
                 self.unseen.note(FOREIGN, key)
-            elif not one.read(key, value[0], version.seen):
+            elif not one.read(key, value[0], version.seen, table=table.name, number=version.number):
                 self.unseen.note(TWO_ROWS, f"{key}: {text}")
         return len(keys) + len(twice)
 
-    def _condition(
-        self, text: str, statement: Statement, table: rows.WatchedTable, found: int
-    ) -> None:
-        """Count a condition that may have missed rows; a key that was found misses none."""
+    def _condition(  # noqa: PLR0917 - all that is known of a statement
+        self,
+        one: _Open,
+        sent: Sent,
+        statement: Statement,
+        table: rows.WatchedTable,
+        found: int,
+        met: list[tuple[str, int]] | None,
+        *,
+        locks: bool,
+        covers: int | None = None,
+    ) -> Steps:
+        """Keep or count a condition that may have missed rows; a key that was found misses none.
+
+        Args:
+            one: the transaction.
+            sent: the statement.
+            statement: its parts.
+            table: its table.
+            found: the number of the rows that it found.
+            met: the key and version of each row that met the condition; ``None`` if not all are
+                known.
+            locks: whether it locks or writes the rows.
+            covers: how many of the transaction's last steps are reads of these rows; by default
+                all rows.
+        """
         expected = statement.looked_up(table.keys)
         if statement.skips:
             return  # the result does not reveal the rows that were skipped
-        if expected is None:
-            self.unseen.note(CONDITIONS, text)
-        elif found < expected:
-            self.unseen.note(NOT_FOUND, text)
+        if expected is not None and found >= expected:
+            return
+        kind = CONDITIONS if expected is None else NOT_FOUND
+        predicate = None
+        if self._closes and met is not None:
+            predicate = yield from self._predicate(sent, statement, table)
+        if predicate is not None and locks and (expected != 1 or found):
+            (((level,),)) = yield from sent.ask("SELECT current_setting('transaction_isolation')")
+            if level not in ("repeatable read", "serializable"):
+                predicate = None
+        if predicate is None or met is None:
+            self.unseen.note(kind, sent.text)
+            return
+        one.steps.append(
+            Condition(
+                table=table.name,
+                predicate=predicate,
+                rows=tuple(met),
+                covers=len(met) if covers is None else covers,
+                kind=kind,
+                text=sent.text,
+                shown=shown_text(sent.literal()),
+                caller=caller(),
+            )
+        )
+
+    def _predicate(self, sent: Sent, statement: Statement, table: rows.WatchedTable) -> Steps:
+        """Return the predicate of a statement's condition; ``None`` if isolang has none for it."""
+        columns = {column.name: column for column in table.cells}
+        alias = [raw(part) for part in NAME.findall(statement.alias)]
+        qualifiers = [tuple(alias[n:]) for n in range(len(alias))]
+        predicate = parse_condition(statement.where, columns, qualifiers)
+        if predicate is None:
+            return None
+        values: dict[Operand, Any] = {}
+        for operand in operands(predicate):
+            values[operand] = operand.known(columns[operand.column])
+        unknown = [operand for operand, value in values.items() if not is_comparable(value)]
+        if unknown:
+            asked = ", ".join(one.query(columns[one.column]) for one in unknown)
+            ((*texts,),) = yield from sent.ask(f"SELECT {asked}")
+            for operand, text in zip(unknown, texts, strict=True):
+                values[operand] = columns[operand.column].value(text)
+        # A comparison with NULL, too, is none that a predicate states.
+        if any(value is None or not is_comparable(value) for value in values.values()):
+            return None
+        return with_values(predicate, values)
 
     def _returning(
         self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
@@ -537,7 +702,7 @@ class DriverWatch:
         query = None
         if found is not None and statement.kind != "delete":
             if not found:
-                self._wrote(one, sent.text, statement, table, {})
+                yield from self._wrote(one, sent, statement, table, {}, old=False)
                 return
             query = rows.returned_keys(statement, table, found)
         if query is None:
@@ -545,32 +710,94 @@ class DriverWatch:
             self.unseen.note("returning", sent.text)
             return
         answer = yield from self._record_lookup(one, sent, table, query)
-        self._wrote(one, sent.text, statement, table, answer)
+        yield from self._wrote(one, sent, statement, table, answer, old=False)
 
     def _wrote(
         self,
         one: _Open,
-        text: str,
+        sent: Sent,
         statement: Statement,
         table: rows.WatchedTable,
         versions: Mapping[str, rows.Version | None],
-    ) -> None:
+        *,
+        old: bool,
+    ) -> Steps:
+        """Record the rows that a statement wrote.
+
+        Args:
+            one: the transaction.
+            sent: the statement.
+            statement: its parts.
+            table: its table.
+            versions: the new version of each row; the last one of a deleted row.
+            old: whether the versions name those that they replaced.
+        """
+        text = sent.text
+        moved = statement.kind == "update" and bool(set(statement.sets) & set(table.columns))
+        if statement.kind != "insert":
+            met = [(key, one.old) for key, one in versions.items() if one and one.old is not None]
+            known = (old or not versions) and len(met) == len(versions) and not moved
+            yield from self._condition(
+                one,
+                sent,
+                statement,
+                table,
+                len(versions),
+                met if known else None,
+                locks=True,
+                covers=0,
+            )
         for key, version in versions.items():
+            step = _step(statement, table, key, version, old=old and not moved)
             if statement.kind == "delete":
-                one.write(key, _GONE)
+                one.write(key, _GONE, step=step)
             elif version is None:
                 one.unclear = True
                 self.unseen.note("deleted", key)
             else:
                 self._versions.wrote(key, version.number)
-                one.write(key, version.number, replace(version.seen, named=statement.sets))
-        if statement.kind == "insert":
-            if not versions:
-                self.unseen.note(NO_ROW, text)
-            return
-        self._condition(text, statement, table, len(versions))
-        if versions and set(statement.sets) & set(table.columns):
+                seen = replace(version.seen, named=statement.sets)
+                one.write(key, version.number, seen, step=step)
+        if statement.kind == "insert" and not versions:
+            self.unseen.note(NO_ROW, text)
+        if versions and moved:
             self.unseen.note("keys", text)
+
+
+def _unknown(table: str) -> None:
+    """Return no versions of a table."""
+
+
+def _step(
+    statement: Statement,
+    table: rows.WatchedTable,
+    key: str,
+    version: rows.Version | None,
+    *,
+    old: bool,
+) -> Wrote:
+    """Return a write of a row in detail; ``old`` says whether the version names its old one."""
+    plain = statement.kind == "insert" and not statement.upserts
+    replaced = None
+    if version is not None and version.old is not None:
+        replaced = Version(key, version.old, version.old_cells)
+    gone = statement.kind == "delete" or version is None
+    return Wrote(
+        table=table.name,
+        key=key,
+        number=None if gone or version is None else version.number,
+        cells={} if gone or version is None else version.cells,
+        old=replaced,
+        old_known=version is not None and (old or plain),
+    )
+
+
+def _counted(statement: Statement, returned: list[list[Any]] | None) -> int | None:
+    """Return the number of rows that the application received from ``count(*)``, if it is known."""
+    if [one.lower() for one in statement.returned] != ["count(*)"] or not returned:
+        return None
+    value = returned[0][0]
+    return None if value is None else int(value)
 
 
 def _is_quiet(text: str) -> bool:

@@ -357,7 +357,7 @@ class Isolation:
 
         every = Unseen()
         for watch in self._watches:
-            every.add(watch.unseen)
+            every.add(watch.all_unseen)
         return every.settled()
 
     # --- foreseeing ---
@@ -513,12 +513,18 @@ class Isolation:
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
-        """Return the history, with what the database's log adds if a watch reads the log.
+        """Return the history, with predicate reads, or with what the database's log adds.
 
         Raises:
             IsolangError: the log has ended.
         """
-        if self._log_watch is None or not self._is_own(path):
+        if not self._is_own(path):
+            return path
+        if self._log_watch is None:
+            into = path.with_name(f"{path.stem}.conditions{path.suffix}")
+            alone = len(self._watches) == 1
+            for watch in self._watches:
+                path = watch.close(path, into if alone else None)
             return path
         into = path.with_name(f"{path.stem}.versions{path.suffix}")
         self._log_watch.account(path, into)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from isolang.observe.closed import Found, Step, Trace, Wrote
 from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.testing.callers import caller
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from isolang.run.operation import Recorded
     from isolang.run.record.recorder import Recorder
 
-_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
-_FIRST: Final = 3  # smaller numbers stand for "before everything"
+HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
+FIRST: Final = 3  # smaller numbers stand for "before everything"
 
 
 def key_of(table: str, values: Sequence[object]) -> str:
@@ -63,9 +64,9 @@ class WrittenVersions:
         if (key, version) in self._written:
             return (version,)
         assert self.before is not None  # it is set before the first transaction begins
-        if version < _FIRST or 0 < (self.before - version) % 2**32 < _HALF:
+        if version < FIRST or 0 < (self.before - version) % 2**32 < HALF:
             return (None,)
-        if after is not None and 0 < (version - after) % 2**32 < _HALF:
+        if after is not None and 0 < (version - after) % 2**32 < HALF:
             return ()
         return (version,) if self._all_known else ()
 
@@ -83,16 +84,27 @@ class ObservedTransaction:
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
         self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
-        self._savepoints: list[tuple[str, int]] = []
+        self.steps: list[Step] = []  # what it did, in more detail
+        self._savepoints: list[tuple[str, int, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
+        self._begun = self._t.index
 
-    def read(self, key: str, value: Any, seen: SeenRow | None = None) -> bool:
+    def read(
+        self, key: str, value: Any, seen: SeenRow | None = None, *, table: str = "", number: int = 0
+    ) -> bool:
         """Note a read, with the columns that are known of the row.
 
         SOUND BECAUSE: a transaction sees its own write of a key, so a different version belongs to
         another row: in a snapshot that is kept, a row that other transactions have deleted since
         remains next to the row that was inserted again.
+
+        Args:
+            key: the key of the row.
+            value: the value that was read.
+            seen: the columns of the row.
+            table: the table of the row in the history, if its conditions may be recorded.
+            number: the number of the version.
 
         Returns:
             Whether the read was noted: a version next to the transaction's own version is not.
@@ -101,10 +113,34 @@ class ObservedTransaction:
             return False
         self.operations.append(("r", key, value))
         self._remarks.append((caller(), seen))
+        if table:
+            shown, where = "" if seen is None else read_text(seen), self._remarks[-1][0]
+            self.steps.append(
+                Found(table=table, key=key, number=number, value=value, caller=where, shown=shown)
+            )
         return True
 
-    def write(self, key: str, value: Any, seen: SeenRow | None = None) -> None:
-        """Note a write with the known columns of the row; merge consecutive writes of one value."""
+    def write(
+        self, key: str, value: Any, seen: SeenRow | None = None, *, step: Wrote | None = None
+    ) -> None:
+        """Note a write with the known columns of the row; merge consecutive writes of one value.
+
+        Args:
+            key: the key of the row.
+            value: the written value.
+            seen: the columns of the row.
+            step: the write in more detail, without its caller, if conditions may be recorded.
+        """
+        if step is not None:
+            known = [
+                one
+                for one, (_, other, _) in zip(self._remarks, self.operations, strict=True)
+                if other == key
+            ]
+            earlier = known[-1][1] if known else None
+            whole = _since(seen, earlier.row if earlier else {})
+            shown = "" if whole is None else written_text(whole)
+            self.steps.append(replace(step, caller=caller(), shown=shown))
         self._own[key] = value
         places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
         writes = [n for n in places if self.operations[n][0] == "w"]
@@ -131,7 +167,7 @@ class ObservedTransaction:
 
     def savepoint(self, name: str) -> None:
         """Note a savepoint, and the operations before it."""
-        self._savepoints.append((name, len(self.operations)))
+        self._savepoints.append((name, len(self.operations), len(self.steps)))
 
     def release(self, name: str) -> None:
         """Remove a savepoint and those within it, so that their names may be used again."""
@@ -140,20 +176,23 @@ class ObservedTransaction:
     def roll_back_to(self, name: str) -> None:
         """Remove the operations after a savepoint, but keep the savepoint."""
         index = self._index(name)
-        del self.operations[self._savepoints[index][1] if self._savepoints else 0 :]
+        _, operations, steps = self._savepoints[index] if self._savepoints else ("", 0, 0)
+        del self.operations[operations:]
+        del self.steps[steps:]
         del self._remarks[len(self.operations) :]
         self._own = {key: value for name, key, value in self.operations if name == "w"}
         del self._savepoints[index + 1 :]
 
     def _index(self, name: str) -> int:
         """Return the index of the last savepoint with a name, or 0 if there is none."""
-        found = [n for n, (one, _) in enumerate(self._savepoints) if one == name]
+        found = [n for n, (one, _, _) in enumerate(self._savepoints) if one == name]
         return found[-1] if found else 0
 
     def clear(self) -> list[tuple[str, Any]]:
         """Remove all operations, and return the written keys and values."""
         written = [(key, value) for name, key, value in self.operations if name == "w"]
         self.operations.clear()
+        self.steps.clear()
         self._remarks.clear()
         self._own.clear()
         return written
@@ -164,11 +203,12 @@ class ObservedTransaction:
         self._record()
         self._t.announce()
 
-    def end(self, error: BaseException | None) -> None:
+    def end(self, error: BaseException | None) -> Trace:
         """Record the outcome in the history, and the operations if they are not recorded yet."""
         if not self.committing:
             self._record()
         self._t.__exit__(None if error is None else type(error), error, None)
+        return Trace(self._begun, self._t.index, self._t.outcome or "maybe", tuple(self.steps))
 
     def _record(self) -> None:
         if self._versions and self.number is not None:

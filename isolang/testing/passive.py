@@ -31,6 +31,7 @@ from isolang.testing.observed import ObservedTransaction, WrittenVersions, key_o
 from isolang.testing.statements import lookup
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Self
 
     from sqlalchemy import Connection, Engine
@@ -119,6 +120,15 @@ class SqlAlchemyWatch:
         for listener in self._listeners:
             event.remove(*listener)
         self._listeners = []
+
+    @property
+    def all_unseen(self) -> Unseen:
+        """The counts of what was not recorded."""
+        return self.unseen
+
+    def close(self, path: Path, into: Path | None) -> Path:
+        """Return the history as it is: this watch does not keep the conditions of statements."""
+        return path
 
     # --- transactions ---
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.observe.conditions import Column
 from isolang.testing.changes import LONGEST, SeenRow, value_text
 from isolang.testing.conditions import raw
 from isolang.testing.observed import key_of
@@ -30,7 +31,16 @@ SELECT n.nspname, c.relname,
   (SELECT json_agg((SELECT json_agg(b.attname) FROM pg_attribute b
       WHERE b.attrelid = u.indrelid AND b.attnum = ANY (u.indkey[0:u.indnkeyatts-1])))::text
     FROM pg_index u WHERE u.indrelid = c.oid AND u.indisunique AND u.indimmediate
-      AND u.indisvalid AND u.indpred IS NULL AND u.indexprs IS NULL)
+      AND u.indisvalid AND u.indpred IS NULL AND u.indexprs IS NULL),
+  quote_ident(n.nspname) || '.' || quote_ident(c.relname),
+  (SELECT json_agg(json_build_array(b.attname, quote_ident(b.attname),
+      CASE WHEN t.typtype = 'e' THEN 'enum'
+        WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END,
+      b.atttypmod) ORDER BY b.attnum)::text
+    FROM pg_attribute b JOIN pg_type t ON t.oid = b.atttypid
+    LEFT JOIN pg_collation l ON l.oid = b.attcollation
+    WHERE b.attrelid = c.oid AND b.attnum > 0 AND NOT b.attisdropped
+      AND coalesce(l.collisdeterministic, true))
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -39,6 +49,12 @@ WHERE c.oid = to_regclass(%s) AND c.relkind = 'r' AND c.relpersistence <> 't'
   AND has_table_privilege(c.oid, 'SELECT')
 GROUP BY 1, 2, c.oid"""
 
+_COMPARED: Final = frozenset(
+    {"int2", "int4", "int8", "text", "varchar", "bool", "uuid", "enum", "date", "timestamp",
+     "timestamptz", "numeric"}
+)  # fmt: skip
+_SCALE: Final = 9  # digits after the point of the numbers that are compared
+_SIMPLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SYSTEM: Final = frozenset({"pg_catalog", "information_schema"})
 _OUTPUT_COLUMN: Final = re.compile(
     r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",
@@ -54,18 +70,22 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
         columns: the columns of the primary key, as they are written in SQL.
         others: the other columns, as they are written in SQL.
         keys: the columns of each unique index; each set of values belongs to one row at most.
+        qualified: the name with its schema, as it is written in SQL.
+        cells: the columns whose values isolang can compare.
     """
 
     name: str
     columns: tuple[str, ...]
     others: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()
+    qualified: str = ""
+    cells: tuple[Column, ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
         """Return the name of a row in the history."""
         return key_of(self.name, values)
 
-    def selected(self, alias: str, *, row: bool = False) -> str:
+    def selected(self, alias: str, *, row: bool = False, old: bool = False) -> str:
         """Return the columns to select as text: the transaction, ``xmin`` and the primary key.
 
         SOUND BECAUSE: the ``xmin`` of a row that was written behind a savepoint is not the number
@@ -73,11 +93,15 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
 
         Args:
             alias: the name of the table in the statement.
-            row: whether to select the beginnings of the other columns, too.
+            row: whether to select the beginnings of the other columns, and the cells, too.
+            old: whether to select ``xmin`` and the cells of the row that a write replaced.
         """
         named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
-        others = self.others if row else ()
-        columns = (f"left({alias}.{one}::text, {LONGEST})" for one in others)
+        columns = [f"left({alias}.{one}::text, {LONGEST})" for one in self.others if row]
+        columns += [one.comparable(f"{alias}.{one.written}") for one in self.cells if row]
+        if old:
+            columns.append("old.xmin::text")
+            columns += [one.comparable(f"old.{one.written}") for one in self.cells]
         return ", ".join(["pg_current_xact_id_if_assigned()::text", *named, *columns])
 
 
@@ -87,10 +111,16 @@ class Version(Struct, frozen=True):
     Attributes:
         number: the number of the transaction that wrote it, or of the part behind a savepoint.
         seen: the columns of the row, as far as they were selected.
+        cells: the columns that isolang can compare, by name.
+        old: the number of the version that a write replaced; ``None`` if there was none.
+        old_cells: its columns.
     """
 
     number: int
     seen: SeenRow
+    cells: Mapping[str, Any] = {}
+    old: int | None = None
+    old_cells: Mapping[str, Any] = {}
 
 
 def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTable | None:
@@ -102,13 +132,20 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTabl
     """
     if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
         return None
-    schema, name, columns, others, keys = row
+    schema, name, columns, others, keys, qualified, cells = row
     name = name if schema == "public" else f"{schema}.{name}"
     return WatchedTable(
         name=names.get(name, name),
         columns=tuple(columns),
         others=tuple(one for one in others or () if "%" not in one),
         keys=tuple(map(frozenset, json.loads(keys or "[]"))),
+        qualified=qualified,
+        cells=tuple(
+            Column(name=one, written=written, type=type_, scale=max(modifier - 4, 0) & 0x7FF)
+            for one, written, type_, modifier in json.loads(cells or "[]")
+            if type_ in _COMPARED and _SIMPLE.fullmatch(one) and one != "version"
+            if type_ != "numeric" or (modifier >= 4 and (modifier - 4) & 0x7FF <= _SCALE)
+        ),
     )
 
 
@@ -125,11 +162,25 @@ def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Ve
     """
     found: dict[str, Version | None] = {}
     for _, xmin, *values in rows:
-        key = table.key(values[: len(table.columns)])
-        others = map(value_text, values[len(table.columns) :])
+        first, second = len(table.columns), len(table.columns) + len(table.others)
+        third = second + len(table.cells)
+        key = table.key(values[:first])
+        others = map(value_text, values[first:second])
         seen = SeenRow(row=dict(zip(table.others, others, strict=False)))
-        found[key] = None if key in found else Version(int(xmin), seen)
+        old, *old_cells = values[third:] or [None]
+        version = Version(
+            number=int(xmin),
+            seen=seen,
+            cells=_cells(table, values[second:third]),
+            old=None if old is None else int(old),
+            old_cells=_cells(table, old_cells if old is not None else ()),
+        )
+        found[key] = None if key in found else version
     return found
+
+
+def _cells(table: WatchedTable, texts: Sequence[str | None]) -> dict[str, Any]:
+    return {one.name: one.value(text) for one, text in zip(table.cells, texts, strict=False)}
 
 
 def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:

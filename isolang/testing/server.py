@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from isolang.errors import IsolangError
 
 
-def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
-    """Return the address of the database, and the number of its oldest running transaction.
+class Server(NamedTuple):
+    """A database server, at the moment at which a watch begins.
+
+    Attributes:
+        place: host, port and database.
+        oldest: the number of its oldest running transaction.
+        version: its version, such as 180006.
+    """
+
+    place: tuple[Any, ...]
+    oldest: int
+    version: int
+
+
+def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> Server:
+    """Return the server of a database.
 
     Raises:
         IsolangError: the database cannot be reached.
@@ -19,7 +33,11 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> tuple[tup
         with psycopg.connect(conninfo, autocommit=True, **parameters) as own:
             found = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
             info = own.info
-            return (info.host, info.port, info.dbname), int(found[0] if found else 0) % 2**32
+            return Server(
+                (info.host, info.port, info.dbname),
+                int(found[0] if found else 0) % 2**32,
+                info.server_version,
+            )
     except psycopg.Error as error:
         what = " ".join(str(error).split())
         raise IsolangError(

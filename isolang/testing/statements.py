@@ -51,6 +51,8 @@ class Statement(Struct, frozen=True, kw_only=True):
         locks: whether the statement locks rows against writers.
         returned: the expressions that the application receives for each row, as they are written.
         sets: for an UPDATE, the columns that it sets.
+        where: the tokens of the condition.
+        upserts: whether an INSERT may update a row (ON CONFLICT).
     """
 
     kind: Literal["select", "insert", "update", "delete"]
@@ -65,6 +67,8 @@ class Statement(Struct, frozen=True, kw_only=True):
     locks: bool = False
     returned: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    upserts: bool = False
 
     def looked_up(self, keys: Collection[frozenset[str]]) -> int | None:
         """Return how many rows the condition selects by a whole key; ``None`` for other conditions.
@@ -164,6 +168,7 @@ def _select(cut: _Text) -> Statement | None:
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
         locks=bool(strengths) and "key" not in strengths,
         returned=tuple(_listed(cut, 1, begin - 1)),
+        where=tuple(cut.tokens[at + 1 : end]),
     )
 
 
@@ -256,6 +261,8 @@ def _write(cut: _Text) -> Statement | None:
         among=among,
         returned=returned,
         sets=tuple(_set(cut)) if words[0] == "update" else (),
+        where=tuple(cut.tokens[begin:end]),
+        upserts="conflict" in words,
     )
 
 

@@ -173,8 +173,7 @@ def test_what_is_read_and_written(url, recorder):
     assert watch.unseen == {
         "autocommit": 1,
         "shapes": 1,  # DROP TABLE
-        CONDITIONS: 1,  # name > $1
-        NOT_FOUND: 1,  # x
+        CONDITIONS: 1,  # name > $1, whose order depends on a collation
     }
     _, first, second, third = recorder.history().transactions()
     (_, _, wrote_a), (_, _, wrote_c) = first.ops

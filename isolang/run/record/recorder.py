@@ -356,6 +356,11 @@ class RecordedTransaction:
         self.rows: list[str] = []
         self.caller: Callable[[], str] | None = None
 
+    @property
+    def index(self) -> int:
+        """The index of its last event in the history."""
+        return self._index
+
     def __enter__(self) -> Self:
         if commits_later(self._connection):
             refuse(self._connection, "with an asynchronous commit", "use async with")

@@ -1,0 +1,483 @@
+"""Makes predicate reads of the conditions of observed statements, and whole rows of versions.
+
+During a recording, a read names the version of a row (``xmin``), and a condition is kept with the
+versions that it met. A predicate read also says that no other row matched. This claim needs all
+versions of the table, with their columns. Afterwards they are known, or it is known that some are
+missing: each recorded write states the version that it replaced (``RETURNING old.xmin``, from
+PostgreSQL 18 on), and the table itself has the last versions.
+
+SOUND BECAUSE: suppose that a writer was not recorded. The versions of a key form one path, from its
+first version to its last one or to no row. A maximal stretch of unrecorded steps on this path ends
+at the last version, which then is neither initial nor recorded; or at a recorded write, whose old
+version is neither; or at no row. In the third case, if it began at a recorded or initial version,
+no recorded write replaced that version, and it is not the last. If it began and ended at no row, it
+made no version that a recorded read saw, and the key has no row before and after. So a table is
+closed if each committed or initial version is replaced by exactly one recorded write or is the last
+one, and each replaced or last version is committed or initial.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from isolang.files import replacing
+from isolang.history.remarks import NOT_FOUND
+from isolang.history.values import Keyword
+from isolang.observe.conditions import Predicate, columns_in, is_comparable
+from isolang.observe.unseen import shortened
+from isolang.run.operation import DELETED
+from isolang.run.outcome import Outcome
+from isolang.run.record import lines
+
+Cells: TypeAlias = Mapping[str, Any]
+"""The comparable columns of a row, by name."""
+
+_VERSION: Final = "version"  # the column of the version, which makes values unique
+_NOTES: Final = re.compile(rb", :(?:callers|:?rows) \[(?:\"(?:[^\"\\]|\\.)*\"|\s)*\]")
+_INDEX: Final = re.compile(rb":index (-?\d+), :type :(\w+), :process (\d+)")
+_VALUE: Final = b":value ["
+
+
+class Version(Struct, frozen=True):
+    """A version of a row.
+
+    Attributes:
+        key: the key of the row in the history, which begins with the table.
+        number: the number of the transaction that wrote it.
+        cells: the comparable columns.
+    """
+
+    key: str
+    number: int
+    cells: Cells = {}
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A read of the version of a row."""
+
+    table: str
+    key: str
+    number: int
+    value: int | None
+    caller: str = ""
+    shown: str = ""
+
+
+class Wrote(Struct, frozen=True, kw_only=True):
+    """A write of a row.
+
+    Attributes:
+        number: the number of the new version; ``None`` for a deletion.
+        cells: the comparable columns of the new version.
+        old: the replaced version; ``None`` if there was no row.
+        old_known: whether ``old`` is known.
+    """
+
+    table: str
+    key: str
+    number: int | None
+    cells: Cells
+    old: Version | None
+    old_known: bool
+    caller: str = ""
+    shown: str = ""
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    """A condition of a statement, with all rows that met it.
+
+    Attributes:
+        rows: the key and the number of each version.
+        covers: how many of the steps before it are reads of these rows.
+        kind: the kind of unseen thing that it is if it cannot be recorded.
+        text: the text of the statement.
+        shown: its text with values.
+    """
+
+    table: str
+    predicate: Predicate
+    rows: tuple[tuple[str, int], ...]
+    covers: int
+    kind: str
+    text: str
+    shown: str
+    caller: str = ""
+
+
+Step: TypeAlias = Found | Wrote | Condition
+
+
+class Trace(Struct, frozen=True):
+    """A recorded transaction, in more detail than its lines.
+
+    Attributes:
+        begin: the index of its invocation.
+        end: the index of its completion.
+        outcome: its outcome.
+        steps: what it read and wrote.
+    """
+
+    begin: int
+    end: int
+    outcome: Outcome
+    steps: tuple[Step, ...]
+
+
+class _Table:
+    """The versions of one table, as far as they are known."""
+
+    def __init__(
+        self,
+        name: str,
+        traces: Sequence[Trace],
+        last: Mapping[str, Version] | None,
+        is_initial: Callable[[int], bool],
+    ) -> None:
+        self.name = name
+        self.initial: dict[tuple[str, int], Cells] = {}
+        self._made: dict[tuple[str, int], Wrote] = {}  # the last write of a number
+        self._names: dict[int, str] = {}  # the row of each write, by its identity
+        self._traces = traces
+        self._last = last
+        self._is_initial = is_initial
+        self.closed = last is not None and self._is_closed(last)
+        if self.closed:
+            self._name_rows()
+
+    def _is_closed(self, last: Mapping[str, Version]) -> bool:
+        replaced: Counter[tuple[str, int]] = Counter()
+        committed: set[tuple[str, int]] = set()
+        for trace in self._traces:
+            own: dict[str, Wrote] = {}
+            for step in trace.steps:
+                if not isinstance(step, Wrote) or step.table != self.name:
+                    continue
+                if trace.outcome == "maybe":
+                    return False
+                mine = own.get(step.key)
+                own[step.key] = step
+                if step.number is not None:
+                    self._made[step.key, step.number] = step
+                if trace.outcome == "aborted" or mine is not None:
+                    continue
+                if not step.old_known:
+                    return False
+                if step.old is not None:
+                    replaced[step.old.key, step.old.number] += 1
+                    self._note_initial(step.old)
+            if trace.outcome == "committed":
+                committed |= {(k, w.number) for k, w in own.items() if w.number is not None}
+        for version in last.values():
+            self._note_initial(version)
+        final = {(version.key, version.number) for version in last.values()}
+        known = committed | self.initial.keys()
+        read = {
+            (step.key, step.number)
+            for trace in self._traces
+            if trace.outcome == "committed"
+            for step in trace.steps
+            if isinstance(step, Found) and step.table == self.name and step.value is None
+        }
+        return (
+            known == final | replaced.keys()
+            and not final & replaced.keys()
+            and all(number == 1 for number in replaced.values())
+            and read <= known
+        )
+
+    def _note_initial(self, version: Version) -> None:
+        if self._is_initial(version.number):
+            self.initial[version.key, version.number] = version.cells
+
+    def _name_rows(self) -> None:
+        """Name the row of each write; a key that is inserted again is another row.
+
+        SOUND BECAUSE: PostgreSQL lets an INSERT pass a DELETE of the same key that its snapshot
+        does not contain, at REPEATABLE READ too. The two rows do not replace each other.
+        """
+        rows: Counter[str] = Counter(key for key, _ in self.initial)
+        first: dict[int, Wrote] = {}  # the transaction's first write of the row, for each write
+        for trace in self._traces:
+            own: dict[str, Wrote] = {}
+            for step in trace.steps:
+                if isinstance(step, Wrote) and step.table == self.name:
+                    inserted = step.old is None and step.old_known
+                    own[step.key] = step if inserted else own.get(step.key, step)
+                    first[id(step)] = own[step.key]
+
+        def name_of(write: Wrote) -> str:
+            while write.old is not None:
+                earlier = self._made.get((write.old.key, write.old.number))
+                if earlier is None:
+                    return write.key
+                write = first[id(earlier)]
+            if id(write) not in self._names:
+                rows[write.key] += 1
+                again = "" if rows[write.key] == 1 else f"#{rows[write.key]}"
+                self._names[id(write)] = write.key + again
+            return self._names[id(write)]
+
+        for trace in self._traces:
+            for step in trace.steps:
+                if id(step) in first:
+                    self._names[id(step)] = name_of(first[id(step)])
+
+    def row_of(self, write: Wrote) -> str:
+        """Return the name of the row of a write."""
+        return self._names[id(write)]
+
+    def all_cells(self) -> Iterator[Cells]:
+        """Yield the columns of each version."""
+        yield from self.initial.values()
+        for trace in self._traces:
+            for step in trace.steps:
+                if isinstance(step, Wrote) and step.table == self.name and step.number is not None:
+                    yield step.cells
+
+    def version(self, key: str, number: int, own: Mapping[str, Wrote]) -> tuple[str, Wrote | None]:
+        """Return the name of the row of a version that was read, and its write."""
+        mine = own.get(key)
+        if mine is not None and mine.number == number:
+            return self.row_of(mine), mine
+        made = self._made.get((key, number))
+        return (key, None) if made is None else (self.row_of(made), made)
+
+
+class Closed(Struct, frozen=True):
+    """The result of :func:`close`.
+
+    Attributes:
+        path: the history with predicate reads; ``None`` if it has none.
+        unseen: the conditions that could not be recorded.
+    """
+
+    path: Path | None
+    unseen: tuple[Condition, ...]
+
+
+def close(
+    path: Path,
+    traces: Sequence[Trace],
+    last_versions: Callable[[str], Mapping[str, Version] | None],
+    *,
+    is_initial: Callable[[int], bool],
+    into: Path,
+) -> Closed:
+    """Write a history with predicate reads, of the tables whose versions are all known.
+
+    Args:
+        path: the recorded history.
+        traces: its observed transactions.
+        last_versions: a function that returns the versions in a table now, by key; ``None`` if they
+            are not known.
+        is_initial: a function that returns whether a transaction ended before the recording began.
+        into: the file to write.
+    """
+    conditions = [
+        step
+        for trace in traces
+        if trace.outcome != "aborted"  # no level restricts what it read
+        for step in trace.steps
+        if isinstance(step, Condition)
+    ]
+    others = _other_lines(path, traces) if conditions else b""
+    tables = {
+        name: _Table(name, traces, last_versions(name), is_initial)
+        for name in sorted({one.table for one in conditions})
+        # Others that record rows of the table give them other keys and values.
+        if lines.spell(f"{name}/")[:-1].encode() not in others
+    }
+    good: dict[str, set[str]] = {}  # the columns of each table that are comparable in all rows
+    for name, table in tables.items():
+        if table.closed:
+            cells = list(table.all_cells())
+            named = set().union(*(columns_in(c.predicate) for c in conditions if c.table == name))
+            good[name] = {one for one in named if all(is_comparable(of.get(one)) for of in cells)}
+    recorded = {
+        id(one)
+        for one in conditions
+        if one.table in good and columns_in(one.predicate) <= good[one.table]
+    }
+    unseen = tuple(one for one in conditions if id(one) not in recorded)
+    used: defaultdict[str, set[str]] = defaultdict(set)
+    for one in conditions:
+        if id(one) in recorded:
+            used[one.table] |= columns_in(one.predicate)
+    if not recorded:
+        return Closed(None, unseen)
+    _Rewriting({name: tables[name] for name in used}, used, recorded).write(path, traces, into)
+    return Closed(into, unseen)
+
+
+class _Rewriting:
+    """Writes the lines of transactions with whole rows, and with predicate reads."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, _Table],
+        used: Mapping[str, set[str]],
+        recorded: set[int],
+    ) -> None:
+        self._tables = tables
+        self._used = {name: sorted(columns) for name, columns in used.items()}
+        self._recorded = recorded
+
+    def write(self, path: Path, traces: Sequence[Trace], into: Path) -> None:
+        text = path.read_bytes().splitlines(keepends=True)
+        heads = [found for line in text if (found := _INDEX.search(line))]
+        by_index = {index: trace for trace in traces for index in (trace.begin, trace.end)}
+        first = next((n for n, line in enumerate(text) if _INDEX.search(line)), len(text))
+        with replacing(into) as file:
+            file.write(b"".join(text[:first]))
+            file.write(self._initial(heads))
+            for line in text[first:]:
+                found = _INDEX.search(line)
+                trace = None if found is None else by_index.get(int(found[1]))
+                file.write(line if trace is None else self._line(line, trace))
+
+    def _initial(self, heads: Sequence[re.Match[bytes]]) -> bytes:
+        rows = {
+            self._key(table.name, key): self._value(table.name, number, cells)
+            for table in self._tables.values()
+            for (key, number), cells in table.initial.items()
+        }
+        if not rows:
+            return b""
+        index = min(int(found[1]) for found in heads) - 1
+        process = max(int(found[3]) for found in heads) + 1
+        shown = ", ".join(f"{key} {lines.spell(row)}" for key, row in rows.items())
+        return (
+            f"{{:index {index}, :type :ok, :process {process}, :time 0, :f :init, "
+            f":value {{{shown}}}}}\n"
+        ).encode()
+
+    def _line(self, line: bytes, trace: Trace) -> bytes:
+        begin = line.index(_VALUE)
+        end = _end_of_value(line, begin + len(_VALUE) - 1)
+        completes = b":type :invoke" not in line[:begin]
+        ops = list(self._operations(trace, known=completes and b":type :ok" in line[:begin]))
+        value = b" ".join(text.encode() for text, _, _ in ops)
+        line = line[:begin] + _VALUE + value + b"]" + _NOTES.sub(b"", line[end:])
+        if not completes:
+            return line
+        callers, rows = [caller for _, caller, _ in ops], [shown for _, _, shown in ops]
+        return lines.with_remarks(line, callers, rows, len(ops))
+
+    def _operations(self, trace: Trace, *, known: bool) -> Iterator[tuple[str, str, str]]:
+        """Yield each operation in EDN, with its caller and its row.
+
+        Args:
+            trace: the transaction.
+            known: whether the results of reads are known, as those of a committed transaction.
+        """
+        own: dict[str, Wrote] = {}
+        written: dict[str, str] = {}
+        steps = trace.steps
+        covered = {
+            place
+            for n, step in enumerate(steps)
+            if isinstance(step, Condition) and id(step) in self._recorded
+            for place in range(n - step.covers, n)
+        }
+        for n, step in enumerate(steps):
+            table = self._tables.get(step.table)
+            if isinstance(step, Condition):
+                if id(step) in self._recorded:
+                    assert table is not None
+                    shown = f"{NOT_FOUND}{shortened(step.shown)}"
+                    yield self._scan(step, table, own, known=known), step.caller, shown
+            elif isinstance(step, Wrote):
+                own[step.key] = step
+                text = self._write(step, table)
+                if written.get(step.key) != text:  # the same version again
+                    yield text, step.caller, step.shown
+                written[step.key] = text
+            elif n not in covered:
+                yield self._read(step, table, own, known=known), step.caller, step.shown
+
+    def _scan(
+        self, step: Condition, table: _Table, own: Mapping[str, Wrote], *, known: bool
+    ) -> str:
+        where = _edn(step.predicate)
+        predicate = lines.spell({Keyword("table"): step.table, Keyword("where"): where})
+        if not known:
+            return f"[:rp {predicate} nil]"
+        rows = dict(self._version(table, key, number, own) for key, number in step.rows)
+        shown = ", ".join(f"{key} {lines.spell(row)}" for key, row in rows.items())
+        return f"[:rp {predicate} {{{shown}}}]"
+
+    def _read(
+        self, step: Found, table: _Table | None, own: Mapping[str, Wrote], *, known: bool
+    ) -> str:
+        if table is None:
+            return f"[:r {lines.spell(step.key)} {lines.spell(step.value if known else None)}]"
+        key, row = self._version(table, step.key, step.number, own)
+        return f"[:r {key} {lines.spell(row if known else None)}]"
+
+    def _write(self, step: Wrote, table: _Table | None) -> str:
+        if table is None:
+            value = DELETED if step.number is None else step.number
+            return f"[:w {lines.spell(step.key)} {lines.spell(value)}]"
+        key = self._key(step.table, table.row_of(step))
+        if step.number is None:
+            return f"[:delete {key}]"
+        return f"[:w {key} {lines.spell(self._value(step.table, step.number, step.cells))}]"
+
+    def _version(
+        self, table: _Table, key: str, number: int, own: Mapping[str, Wrote]
+    ) -> tuple[str, dict[Any, Any]]:
+        """Return the key and the row of a version that was read."""
+        row, write = table.version(key, number, own)
+        cells = table.initial.get((key, number), {}) if write is None else write.cells
+        return self._key(table.name, row), self._value(table.name, number, cells)
+
+    def _value(self, table: str, number: int, cells: Cells) -> dict[Any, Any]:
+        row = {**{one: cells.get(one) for one in self._used[table]}, _VERSION: number}
+        return {Keyword(one): row[one] for one in sorted(row)}
+
+    @staticmethod
+    def _key(table: str, row: str) -> str:
+        return lines.spell([table, row.removeprefix(f"{table}/")])
+
+
+def _other_lines(path: Path, traces: Sequence[Trace]) -> bytes:
+    """Return the lines of transactions that were not observed."""
+    own = {index for trace in traces for index in (trace.begin, trace.end)}
+    return b"".join(
+        line
+        for line in path.read_bytes().splitlines(keepends=True)
+        if (found := _INDEX.search(line)) and int(found[1]) not in own
+    )
+
+
+def _edn(predicate: Any) -> Any:
+    """Return a predicate as values of EDN."""
+    if predicate == "true":
+        return Keyword("true")
+    name, *parts = predicate
+    if name in ("and", "or", "not"):
+        return [Keyword(name), *map(_edn, parts)]
+    return [Keyword(name), Keyword(parts[0]), *parts[1:]]
+
+
+def _end_of_value(line: bytes, begin: int) -> int:
+    """Return the position after the bracket that closes the one at ``begin``."""
+    depth, at, text = 0, begin, False
+    while True:
+        one = line[at : at + 1]
+        if text:
+            at += one == b"\\"
+            text = one != b'"'
+        elif one == b'"':
+            text = True
+        else:
+            depth += (one in b"[{(") - (one in b"]})")
+        at += 1
+        if not depth:
+            return at
